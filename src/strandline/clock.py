@@ -1,0 +1,90 @@
+"""Time, ids and chance. The only module that may ask the operating system for them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Where time comes from. `strandline.testing` has one that tests can move."""
+
+    def now_ms(self) -> int:
+        """Wall-clock time in milliseconds since 1970, as records carry it."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back, for deadlines and durations."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds`."""
+
+    async def wait_set(self, event: asyncio.Event, *, within: float) -> bool:
+        """Wait until `event` is set, at most `within` seconds. True if it was set."""
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def wait_set(self, event: asyncio.Event, *, within: float) -> bool:
+        try:
+            async with asyncio.timeout(within):
+                await event.wait()
+        except TimeoutError:
+            return event.is_set()
+        return True
+
+
+class Ids(Protocol):
+    """Where identifiers come from."""
+
+    def uuid(self) -> uuid.UUID:
+        """A new random UUID."""
+
+
+class SystemIds:
+    """Random UUIDs that Kafka accepts: never zero or one, and no leading dash in text form."""
+
+    def uuid(self) -> uuid.UUID:
+        while True:
+            value = uuid.uuid4()
+            # A leading '-' in the base64 form is read as an option by command-line tools.
+            if value.bytes[0] >> 2 != 62:
+                return value
+
+
+class Chance(Protocol):
+    """Where randomness comes from."""
+
+    def below(self, limit: int) -> int:
+        """A number in [0, limit); 0 if `limit` is not positive."""
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """The items in random order."""
+
+
+class SystemChance:
+    """The process's random generator."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = random.Random(seed)
+
+    def below(self, limit: int) -> int:
+        return self._random.randrange(limit) if limit > 0 else 0
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        return self._random.sample(items, len(items))
