@@ -1,0 +1,200 @@
+"""Starts a real broker process for a test, kills it, restarts it, and keeps its log.
+
+`STRANDLINE_TEST_BOOTSTRAP=host:port` points the client tests at a broker that somebody else started, for example an
+Apache Kafka: a test that passes there is right, and then it judges us. Tests that need their own process are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol
+
+import pytest
+
+from tests.waiting import wait_until
+
+EXTERNAL_BOOTSTRAP = os.environ.get("STRANDLINE_TEST_BOOTSTRAP")
+
+# Small and quick, in every test broker; a test may override each of them.
+TEST_SETTINGS: Mapping[str, str] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+}
+
+# Brokers started while the current test or its fixtures ran; conftest.py attaches their logs to a failure.
+started_brokers: list[BrokerProcess] = []
+
+
+class Broker(Protocol):
+    """What a client test needs to know of a broker."""
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of its first listener."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalBroker:
+    """A broker that somebody else runs."""
+
+    bootstrap: str
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass(slots=True)
+class BrokerProcess:
+    """One `strandline broker` process on a data directory; it may be started again after it ended."""
+
+    data_dir: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    http_port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+    _log: IO[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def http(self) -> str:
+        return f"http://127.0.0.1:{self.http_port}"
+
+    @property
+    def log_path(self) -> Path:
+        return self.data_dir.with_name(self.data_dir.name + ".broker.log")
+
+    @property
+    def log_text(self) -> str:
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None, "the broker was never started"
+        return self.process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def rss_bytes(self) -> int:
+        """Memory that the process holds now."""
+        answer = subprocess.run(["ps", "-o", "rss=", "-p", str(self.pid)], check=True, capture_output=True)
+        return int(answer.stdout) * 1024
+
+    def command(self) -> list[str]:
+        listen, http = f"127.0.0.1:{self.port}", f"127.0.0.1:{self.http_port}"
+        program = str(Path(sys.executable).with_name("strandline"))
+        command = [program, "broker", "--data-dir", str(self.data_dir), "--listen", listen, "--http", http]
+        for name, value in {**TEST_SETTINGS, **self.settings}.items():
+            command += ["--set", f"{name}={value}"]
+        return command
+
+    def spawn(self) -> None:
+        """Start the process and return at once."""
+        assert not self.is_running, "the broker already runs"
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self._log = self.log_path.open("ab")
+        self.process = subprocess.Popen(
+            self.command(),
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **self.environment},
+        )
+        if self not in started_brokers:
+            started_brokers.append(self)
+
+    def start(self, *, within: float = 30.0) -> None:
+        """Start the process and wait until it accepts connections."""
+        self.spawn()
+        wait_until(self._accepts, within=within, what=f"the broker to accept connections on {self.bootstrap}")
+
+    def _accepts(self) -> bool:
+        if not self.is_running:
+            raise AssertionError(f"the broker ended with status {self.wait()}:\n{self.log_text[-8000:]}")
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def wait(self, *, within: float = 30.0) -> int:
+        """Wait until the process has ended by itself; its exit status."""
+        assert self.process is not None, "the broker was never started"
+        status = self.process.wait(timeout=within)
+        self._close_log()
+        return status
+
+    def stop(self, *, within: float = 30.0) -> int:
+        """SIGTERM, then wait for the end; its exit status."""
+        assert self.process is not None, "the broker was never started"
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait(within=within)
+
+    def kill(self) -> None:
+        """SIGKILL: the process gets no chance to write anything more."""
+        if self.process is not None:
+            self.process.kill()
+            self.wait()
+
+    def restart(self) -> None:
+        """Stop it cleanly and start it again."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """End the process, whatever state it is in."""
+        if self.is_running:
+            try:
+                self.stop(within=10.0)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._close_log()
+
+    def _close_log(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+
+@contextmanager
+def running_broker(
+    data_dir: Path, settings: Mapping[str, str] | None = None, *, environment: Mapping[str, str] | None = None
+) -> Iterator[BrokerProcess]:
+    """A broker of the caller's own. Skips the test when an external broker is under test."""
+    if EXTERNAL_BOOTSTRAP:
+        pytest.skip("needs a broker process of its own")
+    broker = BrokerProcess(data_dir, settings=settings or {}, environment=environment or {})
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+@contextmanager
+def broker_for_clients(data_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
+    """The broker under test: a process of ours, or the external one."""
+    if EXTERNAL_BOOTSTRAP:
+        yield ExternalBroker(EXTERNAL_BOOTSTRAP)
+        return
+    with running_broker(data_dir, settings) as broker:
+        yield broker
