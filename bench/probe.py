@@ -1,0 +1,95 @@
+"""Ask a broker, with two hand-made requests, whether a client would be served. Standard library only."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+_API_VERSIONS: Final = 18
+_METADATA: Final = 3
+_METADATA_VERSION: Final = 1
+_CLIENT_ID: Final = b"probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a Metadata answer says: how many brokers are alive, and how many partitions have a leader."""
+
+    brokers: int
+    led_partitions: int
+
+
+def is_answering(host: str, port: int, *, led_partitions: int = 0) -> bool:
+    """True when the broker answers ApiVersions and Metadata, knows itself, and leads at least so many partitions."""
+    try:
+        with socket.create_connection((host, port), timeout=5.0) as connection:
+            _ask(connection, _API_VERSIONS, 0, b"")
+            seen = parse_metadata(_ask(connection, _METADATA, _METADATA_VERSION, struct.pack(">i", -1)))
+    except (OSError, EOFError):
+        return False
+    return seen.brokers > 0 and seen.led_partitions >= led_partitions
+
+
+def parse_metadata(body: bytes) -> Seen:
+    """Walk a Metadata v1 answer without its correlation id."""
+    reader = _Reader(body)
+    brokers = reader.number(">i")
+    for _ in range(brokers):
+        reader.skip(4)
+        reader.string()
+        reader.skip(4)
+        reader.string()
+    reader.skip(4)
+    led = sum(_led_partitions_of_topic(reader) for _ in range(reader.number(">i")))
+    return Seen(brokers=brokers, led_partitions=led)
+
+
+def _led_partitions_of_topic(reader: _Reader) -> int:
+    reader.skip(2)
+    reader.string()
+    reader.skip(1)
+    led = 0
+    for _ in range(reader.number(">i")):
+        error = reader.number(">h")
+        reader.skip(4)
+        led += reader.number(">i") >= 0 and error == 0
+        for _ in range(2):
+            reader.skip(4 * reader.number(">i"))
+    return led
+
+
+def _ask(connection: socket.socket, api_key: int, version: int, body: bytes) -> bytes:
+    header = struct.pack(">hhih", api_key, version, 1, len(_CLIENT_ID)) + _CLIENT_ID
+    connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
+    (size,) = struct.unpack(">i", _receive(connection, 4))
+    return _receive(connection, size)[4:]
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    chunks = bytearray()
+    while len(chunks) < size:
+        chunk = connection.recv(size - len(chunks))
+        if not chunk:
+            raise EOFError("the broker closed the connection")
+        chunks += chunk
+    return bytes(chunks)
+
+
+class _Reader:
+    """A position in a buffer."""
+
+    def __init__(self, buffer: bytes) -> None:
+        self._buffer, self._position = buffer, 0
+
+    def number(self, format_: str) -> int:
+        (value,) = struct.unpack_from(format_, self._buffer, self._position)
+        self._position += struct.calcsize(format_)
+        return int(value)
+
+    def string(self) -> None:
+        self.skip(max(self.number(">h"), 0))
+
+    def skip(self, size: int) -> None:
+        self._position += size
