@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.broker import Broker, broker_for_clients
 from tests.waiting import wait_until
