@@ -11,7 +11,6 @@ import hashlib
 import json
 import shutil
 import tarfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,17 @@ import pytest
 DATA = Path(__file__).parent / "data"
 
 
-@cache
+_unpacked_archives: dict[str, Path] = {}
+
+
 def _unpacked(archive: str, factory: pytest.TempPathFactory) -> Path:
-    directory = factory.mktemp("golden")
-    with tarfile.open(DATA / archive) as tar:
-        tar.extractall(directory, filter="data")
-    return directory
+    """Several conftests may import the fixtures: each archive is still unpacked once."""
+    if archive not in _unpacked_archives:
+        directory = factory.mktemp("golden")
+        with tarfile.open(DATA / archive) as tar:
+            tar.extractall(directory, filter="data")
+        _unpacked_archives[archive] = directory
+    return _unpacked_archives[archive]
 
 
 @pytest.fixture(scope="session")
@@ -59,4 +63,4 @@ def matches(actual: bytes | None, expected: dict[str, Any] | None) -> bool:
         return actual == str(expected["s"]).encode("utf-8")
     if "b64" in expected:
         return actual == base64.b64decode(expected["b64"])
-    return len(actual) == expected["len"] and hashlib.sha256(actual).hexdigest() == expected["sha256"]
+    return (len(actual), hashlib.sha256(actual).hexdigest()) == (expected["len"], expected["sha256"])

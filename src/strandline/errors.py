@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+
+class RecordError(NamedTuple):
+    """Why one record of a refused batch is at fault."""
+
+    batch_index: int
+    message: str
 
 
 class StrandlineError(Exception):
@@ -147,6 +154,8 @@ class ClusterAuthorizationFailed(StrandlineError):
 
 class InvalidTimestamp(StrandlineError):
     """A record's timestamp is outside the limits of the topic."""
+
+    record_errors: tuple[RecordError, ...] = ()
 
 
 class UnsupportedVersion(StrandlineError):
@@ -343,6 +352,8 @@ class GroupSubscribedToTopic(StrandlineError):
 
 class InvalidRecord(StrandlineError):
     """A record breaks the rules of its topic."""
+
+    record_errors: tuple[RecordError, ...] = ()
 
 
 class UnstableOffsetCommit(StrandlineError):

@@ -1,0 +1,73 @@
+"""Record batches of Kafka's format 2: the bytes every other layer carries.
+
+Here: headers, checksums, stamping offsets, reading and building records, codecs, control records, the rules for
+produced batches. Not here: files, offsets of a log, what a producer sent before.
+"""
+
+from strandline.records.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    BatchHeader,
+    Buffer,
+    TimestampType,
+    crc_matches,
+    iter_headers,
+    read_header,
+    stamp,
+    stamp_log_append_time,
+)
+from strandline.records.builder import build_batch
+from strandline.records.codecs import Codec, compress, decompress
+from strandline.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    build_marker,
+    control_key,
+    control_type_of,
+    marker_of,
+    read_marker,
+)
+from strandline.records.record import Header, Record, iter_records, read_records
+from strandline.records.sequence import decrement_sequence, increment_sequence
+from strandline.records.validation import (
+    BatchLimits,
+    Produced,
+    check_codec_of_version,
+    validate_internal,
+    validate_produced,
+)
+
+__all__ = [
+    "HEADER_SIZE",
+    "LOG_OVERHEAD",
+    "BatchHeader",
+    "BatchLimits",
+    "Buffer",
+    "Codec",
+    "ControlType",
+    "EndTransactionMarker",
+    "Header",
+    "Produced",
+    "Record",
+    "TimestampType",
+    "build_batch",
+    "build_marker",
+    "check_codec_of_version",
+    "compress",
+    "control_key",
+    "control_type_of",
+    "crc_matches",
+    "decompress",
+    "decrement_sequence",
+    "increment_sequence",
+    "iter_headers",
+    "iter_records",
+    "marker_of",
+    "read_header",
+    "read_marker",
+    "read_records",
+    "stamp",
+    "stamp_log_append_time",
+    "validate_internal",
+    "validate_produced",
+]
