@@ -1,0 +1,88 @@
+"""What Strandline offers of Kafka's APIs, and how their headers look.
+
+`KNOWN_APIS` is every API whose messages we can read and write, in every version; `API_VERSIONS` is what the broker
+tells its clients. An API that is not in the latter is answered by closing the connection, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from strandline.wire.messages.index import KNOWN_APIS, NEVER_FLEXIBLE, ApiKey, VersionRange
+
+__all__ = [
+    "API_VERSIONS",
+    "KNOWN_APIS",
+    "NEVER_FLEXIBLE",
+    "OLDEST_PRODUCE",
+    "ApiKey",
+    "VersionRange",
+    "is_flexible",
+    "request_header_version",
+    "response_header_version",
+]
+
+# Old librdkafka enables lz4 and zstd only if Produce version 0 is in the range (KAFKA-18659). So it is advertised
+# from 0, and the connection is closed when a version below this one really arrives.
+OLDEST_PRODUCE: Final = 3
+
+_OFFERED: Final = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.JOIN_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.LIST_GROUPS,
+    ApiKey.API_VERSIONS,
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.DELETE_RECORDS,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.DESCRIBE_LOG_DIRS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.DELETE_GROUPS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.LIST_CONFIG_RESOURCES,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+)
+
+# Where the offer differs from the versions of the messages: InitProducerId 6 (two-phase commit) is not stable in Kafka.
+_NARROWED: Final = {
+    ApiKey.PRODUCE: VersionRange(0, KNOWN_APIS[ApiKey.PRODUCE].max, KNOWN_APIS[ApiKey.PRODUCE].first_flexible),
+    ApiKey.INIT_PRODUCER_ID: VersionRange(0, 5, KNOWN_APIS[ApiKey.INIT_PRODUCER_ID].first_flexible),
+}
+
+API_VERSIONS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
+    {key: _NARROWED.get(key, KNOWN_APIS[key]) for key in sorted(_OFFERED)}
+)
+
+
+def is_flexible(api_key: ApiKey, version: int) -> bool:
+    """Whether this version has compact types and tagged fields."""
+    return version >= KNOWN_APIS[api_key].first_flexible
+
+
+def request_header_version(api_key: ApiKey, version: int) -> int:
+    """2 if the header ends in tagged fields, else 1."""
+    return 2 if is_flexible(api_key, version) else 1
+
+
+def response_header_version(api_key: ApiKey, version: int) -> int:
+    """1 if the header ends in tagged fields, else 0. ApiVersions has none: a client reads it before it knows us."""
+    return 1 if api_key is not ApiKey.API_VERSIONS and is_flexible(api_key, version) else 0

@@ -1,0 +1,210 @@
+"""Messages of share group heartbeat. Written by tools/generate_messages.py: do not edit."""
+
+# ruff: noqa: C901, RUF100
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from struct import Struct
+from uuid import UUID
+
+from strandline.model import ZERO_UUID
+from strandline.wire.primitives import (
+    DECODING_FAILURES,
+    read_compact_array_length,
+    read_compact_nullable_array_length,
+    read_compact_nullable_string,
+    read_compact_string,
+    read_numbers,
+    read_uuid,
+    skip_tags,
+    truncated,
+    write_compact_array_length,
+    write_compact_nullable_string,
+    write_compact_string,
+    write_numbers,
+)
+
+_INT8 = Struct(">b")
+_INT32 = Struct(">i")
+_INT32_INT16 = Struct(">ih")
+_INT32_INT32 = Struct(">ii")
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareGroupHeartbeatRequest:
+    """Versions 1 to 1."""
+
+    group_id: str = ""
+    member_id: str = ""
+    member_epoch: int = 0
+    rack_id: str | None = None
+    subscribed_topic_names: list[str] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicPartitions:
+    """Versions 1 to 1."""
+
+    topic_id: UUID = ZERO_UUID
+    partitions: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class Assignment:
+    """Versions 1 to 1."""
+
+    topic_partitions: list[TopicPartitions] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareGroupHeartbeatResponse:
+    """Versions 1 to 1."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Assignment | None = None
+
+
+def _read_share_group_heartbeat_request(
+    buffer: memoryview, position: int, version: int
+) -> tuple[ShareGroupHeartbeatRequest, int]:
+    group_id, position = read_compact_string(buffer, position)
+    member_id, position = read_compact_string(buffer, position)
+    (member_epoch,) = _INT32.unpack_from(buffer, position)
+    position += 4
+    rack_id, position = read_compact_nullable_string(buffer, position)
+    count, position = read_compact_nullable_array_length(buffer, position, 1)
+    subscribed_topic_names: list[str] | None = None
+    if count >= 0:
+        subscribed_topic_names = []
+        for _ in range(count):
+            text, position = read_compact_string(buffer, position)
+            subscribed_topic_names.append(text)
+    position = skip_tags(buffer, position)
+    return ShareGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=member_epoch,
+        rack_id=rack_id,
+        subscribed_topic_names=subscribed_topic_names,
+    ), position
+
+
+def _write_share_group_heartbeat_request(out: bytearray, message: ShareGroupHeartbeatRequest, version: int) -> None:
+    write_compact_string(out, message.group_id)
+    write_compact_string(out, message.member_id)
+    out += _INT32.pack(message.member_epoch)
+    write_compact_nullable_string(out, message.rack_id)
+    if message.subscribed_topic_names is None:
+        write_compact_array_length(out, -1)
+    else:
+        write_compact_array_length(out, len(message.subscribed_topic_names))
+        for text in message.subscribed_topic_names:
+            write_compact_string(out, text)
+    out += b"\x00"
+
+
+def read_share_group_heartbeat_request(
+    buffer: memoryview, position: int, version: int
+) -> tuple[ShareGroupHeartbeatRequest, int]:
+    """Read a ShareGroupHeartbeatRequest. Raises MalformedRequest."""
+    try:
+        return _read_share_group_heartbeat_request(buffer, position, version)
+    except DECODING_FAILURES as error:
+        raise truncated("ShareGroupHeartbeatRequest") from error
+
+
+def write_share_group_heartbeat_request(out: bytearray, message: ShareGroupHeartbeatRequest, version: int) -> None:
+    """Append a ShareGroupHeartbeatRequest to `out`."""
+    _write_share_group_heartbeat_request(out, message, version)
+
+
+def _read_topic_partitions(buffer: memoryview, position: int, version: int) -> tuple[TopicPartitions, int]:
+    topic_id, position = read_uuid(buffer, position)
+    count, position = read_compact_array_length(buffer, position, 4)
+    partitions, position = read_numbers(buffer, position, count, "i")
+    position = skip_tags(buffer, position)
+    return TopicPartitions(topic_id=topic_id, partitions=partitions), position
+
+
+def _write_topic_partitions(out: bytearray, message: TopicPartitions, version: int) -> None:
+    out += message.topic_id.bytes
+    write_compact_array_length(out, len(message.partitions))
+    write_numbers(out, message.partitions, "i")
+    out += b"\x00"
+
+
+def _read_assignment(buffer: memoryview, position: int, version: int) -> tuple[Assignment, int]:
+    count, position = read_compact_array_length(buffer, position, 17)
+    topic_partitions: list[TopicPartitions] = []
+    for _ in range(count):
+        topic_partitions_, position = _read_topic_partitions(buffer, position, version)
+        topic_partitions.append(topic_partitions_)
+    position = skip_tags(buffer, position)
+    return Assignment(topic_partitions=topic_partitions), position
+
+
+def _write_assignment(out: bytearray, message: Assignment, version: int) -> None:
+    write_compact_array_length(out, len(message.topic_partitions))
+    for topic_partitions_ in message.topic_partitions:
+        _write_topic_partitions(out, topic_partitions_, version)
+    out += b"\x00"
+
+
+def _read_share_group_heartbeat_response(
+    buffer: memoryview, position: int, version: int
+) -> tuple[ShareGroupHeartbeatResponse, int]:
+    throttle_time_ms, error_code = _INT32_INT16.unpack_from(buffer, position)
+    position += 6
+    error_message, position = read_compact_nullable_string(buffer, position)
+    member_id, position = read_compact_nullable_string(buffer, position)
+    member_epoch, heartbeat_interval_ms = _INT32_INT32.unpack_from(buffer, position)
+    position += 8
+    assignment: Assignment | None = None
+    (marker,) = _INT8.unpack_from(buffer, position)
+    position += 1
+    if marker >= 0:
+        assignment, position = _read_assignment(buffer, position, version)
+    position = skip_tags(buffer, position)
+    return ShareGroupHeartbeatResponse(
+        throttle_time_ms=throttle_time_ms,
+        error_code=error_code,
+        error_message=error_message,
+        member_id=member_id,
+        member_epoch=member_epoch,
+        heartbeat_interval_ms=heartbeat_interval_ms,
+        assignment=assignment,
+    ), position
+
+
+def _write_share_group_heartbeat_response(out: bytearray, message: ShareGroupHeartbeatResponse, version: int) -> None:
+    out += _INT32_INT16.pack(message.throttle_time_ms, message.error_code)
+    write_compact_nullable_string(out, message.error_message)
+    write_compact_nullable_string(out, message.member_id)
+    out += _INT32_INT32.pack(message.member_epoch, message.heartbeat_interval_ms)
+    if message.assignment is None:
+        out += b"\xff"
+    else:
+        out += b"\x01"
+        _write_assignment(out, message.assignment, version)
+    out += b"\x00"
+
+
+def read_share_group_heartbeat_response(
+    buffer: memoryview, position: int, version: int
+) -> tuple[ShareGroupHeartbeatResponse, int]:
+    """Read a ShareGroupHeartbeatResponse. Raises MalformedRequest."""
+    try:
+        return _read_share_group_heartbeat_response(buffer, position, version)
+    except DECODING_FAILURES as error:
+        raise truncated("ShareGroupHeartbeatResponse") from error
+
+
+def write_share_group_heartbeat_response(out: bytearray, message: ShareGroupHeartbeatResponse, version: int) -> None:
+    """Append a ShareGroupHeartbeatResponse to `out`."""
+    _write_share_group_heartbeat_response(out, message, version)
