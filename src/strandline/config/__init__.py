@@ -1,0 +1,37 @@
+"""Every setting of a broker and of a topic, declared once.
+
+Why it exists: the loader, the range checks, `DescribeConfigs`, dynamic changes and the reference page must
+never disagree, so all of them read one declaration. What goes here: names, types, defaults, ranges, help and
+the rules between settings. What does not: components. They take the value of their own area
+(`LogSettings`, `GroupSettings`, ...), never the whole of `Settings`.
+"""
+
+from strandline.config.admin import AdminSettings
+from strandline.config.cluster import ClusterSettings
+from strandline.config.groups import GroupSettings
+from strandline.config.listeners import Endpoint
+from strandline.config.log import LogSettings
+from strandline.config.network import NetworkSettings
+from strandline.config.properties import load_properties, parse_properties
+from strandline.config.replication import ReplicationSettings
+from strandline.config.settings import Settings
+from strandline.config.tiers import TierSettings
+from strandline.config.topic import TopicConfig, validate_topic_overrides
+from strandline.config.transactions import TransactionSettings
+
+__all__ = [
+    "AdminSettings",
+    "ClusterSettings",
+    "Endpoint",
+    "GroupSettings",
+    "LogSettings",
+    "NetworkSettings",
+    "ReplicationSettings",
+    "Settings",
+    "TierSettings",
+    "TopicConfig",
+    "TransactionSettings",
+    "load_properties",
+    "parse_properties",
+    "validate_topic_overrides",
+]

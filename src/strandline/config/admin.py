@@ -1,0 +1,31 @@
+"""Settings of the HTTP listener with health, metrics and status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strandline.config.declare import STRING, setting
+from strandline.config.listeners import parse_address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminSettings:
+    """Everything the HTTP side of the broker is told."""
+
+    strandline_http_listen: str = setting(
+        "strandline.http.listen",
+        STRING,
+        "127.0.0.1:9644",
+        "The address of the HTTP listener (/healthz, /readyz, /metrics, status page), as host:port. It asks for no "
+        "password, so it is local unless told otherwise. Empty: no HTTP.",
+    )
+
+    @property
+    def http_address(self) -> tuple[str, int] | None:
+        """Host and port of the HTTP listener, or None if there is none. Raises InvalidConfig."""
+        text = self.strandline_http_listen
+        return parse_address(text, name="strandline.http.listen") if text else None
+
+    def check(self) -> None:
+        """Raise InvalidConfig if the address is not one."""
+        _ = self.http_address

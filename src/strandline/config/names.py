@@ -1,0 +1,93 @@
+"""What to say about a setting that Strandline does not have, and which of Kafka's it takes and ignores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from strandline.errors import InvalidConfig
+
+# Kafka settings about machinery that Strandline does not have. Real configuration files name them, and
+# leaving them without effect breaks no promise, so they are taken and listed at start.
+IGNORED: Final[Mapping[str, str]] = {
+    "alter.log.dirs.replication.quota.window.num": "quotas are not enforced yet",
+    "alter.log.dirs.replication.quota.window.size.seconds": "quotas are not enforced yet",
+    "auto.include.jmx.reporter": "metrics are served over HTTP",
+    "background.threads": "one event loop does the work",
+    "controller.quorum.append.linger.ms": "there is no Raft quorum",
+    "controller.quorum.bootstrap.servers": "there is no Raft quorum",
+    "controller.quorum.election.backoff.max.ms": "there is no Raft quorum",
+    "controller.quorum.election.timeout.ms": "there is no Raft quorum",
+    "controller.quorum.fetch.timeout.ms": "there is no Raft quorum",
+    "controller.quorum.request.timeout.ms": "there is no Raft quorum",
+    "controller.quorum.voters": "there is no Raft quorum",
+    "delete.records.purgatory.purge.interval.requests": "waiting requests are tasks, not purgatory entries",
+    "fetch.purgatory.purge.interval.requests": "waiting requests are tasks, not purgatory entries",
+    "metadata.log.dir": "the metadata log is in the metadata database",
+    "metadata.log.max.record.bytes.between.snapshots": "the metadata log is in the metadata database",
+    "metadata.log.max.snapshot.interval.ms": "the metadata log is in the metadata database",
+    "metadata.log.segment.bytes": "the metadata log is in the metadata database",
+    "metadata.log.segment.ms": "the metadata log is in the metadata database",
+    "metadata.max.idle.interval.ms": "the metadata log is in the metadata database",
+    "metadata.max.retention.bytes": "the metadata log is in the metadata database",
+    "metadata.max.retention.ms": "the metadata log is in the metadata database",
+    "metric.reporters": "metrics are served over HTTP",
+    "metrics.num.samples": "metrics are served over HTTP",
+    "metrics.recording.level": "metrics are served over HTTP",
+    "metrics.sample.window.ms": "metrics are served over HTTP",
+    "num.io.threads": "one event loop does the work",
+    "num.network.threads": "one event loop does the work",
+    "num.replica.alter.log.dirs.threads": "one event loop does the work",
+    "producer.purgatory.purge.interval.requests": "waiting requests are tasks, not purgatory entries",
+    "quota.window.num": "quotas are not enforced yet",
+    "quota.window.size.seconds": "quotas are not enforced yet",
+    "replication.quota.window.num": "quotas are not enforced yet",
+    "replication.quota.window.size.seconds": "quotas are not enforced yet",
+    "share.coordinator.state.topic.min.isr": "share groups are not available yet",
+    "share.coordinator.state.topic.num.partitions": "share groups are not available yet",
+    "share.coordinator.state.topic.replication.factor": "share groups are not available yet",
+}
+
+# Settings that promise something we would not keep by ignoring them: refused, with the reason.
+_REFUSED: Final[Mapping[str, str]] = {
+    "broker.id": "is called node.id",
+    "zookeeper.connect": "does not exist any more: metadata is kept at strandline.metadata.url",
+    "log.message.format.version": "does not exist any more: record format 2 is always used",
+    "inter.broker.protocol.version": "does not exist any more",
+}
+_REFUSED_FAMILIES: Final[Mapping[str, str]] = {
+    "ssl.": "TLS is not available in this version",
+    "sasl.": "SASL is not available in this version",
+    "listener.name.": "settings for one listener are not available in this version",
+    "authorizer.": "authorization is not available in this version",
+    "super.users": "authorization is not available in this version",
+    "principal.builder.": "authentication is not available in this version",
+    "connections.max.reauth.": "authentication is not available in this version",
+    "delegation.token.": "authentication is not available in this version",
+    "client.quota.": "quotas are not available in this version",
+    "remote.": "tiered storage is not available in this version",
+    "rsm.config.": "tiered storage is not available in this version",
+    "rlmm.config.": "tiered storage is not available in this version",
+    "diskless.": "diskless topics are not available in this version",
+    "inkless.": "diskless topics are not available in this version",
+    "group.share.": "share groups are not available in this version",
+    "share.coordinator.": "share groups are not available in this version",
+    "group.streams.": "streams groups are not available in this version",
+    "replica.selector.": "reading from followers is not available in this version",
+    "create.topic.policy.": "policies are not available in this version",
+    "alter.config.policy.": "policies are not available in this version",
+    "config.providers": "configuration providers are not available in this version",
+}
+
+
+def unknown_name(name: str, known: Iterable[str], *, what: str) -> InvalidConfig:
+    """The refusal of a name that is not `what`, with the nearest name that is, or the reason."""
+    if name in _REFUSED:
+        return InvalidConfig(f"{name} {_REFUSED[name]}.")
+    for family, reason in _REFUSED_FAMILIES.items():
+        if name.startswith(family):
+            return InvalidConfig(f"{name} cannot be set: {reason}.")
+    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    return InvalidConfig(f"{name} is not {what}{hint}")

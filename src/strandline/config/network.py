@@ -1,0 +1,230 @@
+"""Settings of the network server: listeners, sockets, connections, request limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strandline.config.declare import CLUSTER_WIDE, INT, LIST, LONG, STRING, setting
+from strandline.config.listeners import Endpoint, check_distinct_ports, parse_listeners, parse_protocol_map
+from strandline.errors import InvalidConfig
+from strandline.model import INT32_MAX
+
+_DEFAULT_PROTOCOLS = (
+    "SASL_SSL:SASL_SSL",
+    "PLAINTEXT:PLAINTEXT",
+    "SSL:SSL",
+    "SASL_PLAINTEXT:SASL_PLAINTEXT",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSettings:
+    """Everything the network server is told."""
+
+    listeners: tuple[str, ...] = setting(
+        "listeners",
+        LIST,
+        ("PLAINTEXT://:9092",),
+        "The addresses on which Kafka clients are served, as NAME://host:port, separated by commas. "
+        "Without a host: all interfaces. Port 0: any free port.",
+        may_be_empty=False,
+    )
+    advertised_listeners: tuple[str, ...] | None = setting(
+        "advertised.listeners",
+        LIST,
+        None,
+        "The addresses that clients are told to connect to, where they differ from listeners. "
+        "Without it: listeners, with the machine's name where a listener names no host.",
+        may_be_empty=False,
+    )
+    listener_security_protocol_map: tuple[str, ...] = setting(
+        "listener.security.protocol.map",
+        LIST,
+        _DEFAULT_PROTOCOLS,
+        "The security protocol of each listener name. Only PLAINTEXT is available in this version.",
+    )
+    controller_listener_names: tuple[str, ...] = setting(
+        "controller.listener.names",
+        LIST,
+        (),
+        "Listener names that Kafka would use for its controller quorum. Taken for the sake of Kafka's files: "
+        "these listeners are not opened, as controllers meet in the metadata database.",
+    )
+    inter_broker_listener_name: str | None = setting(
+        "inter.broker.listener.name",
+        STRING,
+        None,
+        "The listener that brokers use among themselves. Without it: the first whose protocol is "
+        "security.inter.broker.protocol.",
+        may_be_empty=False,
+    )
+    security_inter_broker_protocol: str = setting(
+        "security.inter.broker.protocol",
+        STRING,
+        "PLAINTEXT",
+        "The security protocol between brokers, where inter.broker.listener.name is not set.",
+        allowed=("PLAINTEXT",),
+    )
+    socket_send_buffer_bytes: int = setting(
+        "socket.send.buffer.bytes",
+        INT,
+        102_400,
+        "SO_SNDBUF of client connections. -1 leaves it to the operating system.",
+        least=1,
+        also=(-1,),
+    )
+    socket_receive_buffer_bytes: int = setting(
+        "socket.receive.buffer.bytes",
+        INT,
+        102_400,
+        "SO_RCVBUF of client connections. -1 leaves it to the operating system.",
+        least=1,
+        also=(-1,),
+    )
+    socket_request_max_bytes: int = setting(
+        "socket.request.max.bytes",
+        INT,
+        104_857_600,
+        "Largest request; a connection that announces more is closed.",
+        least=1,
+    )
+    socket_listen_backlog_size: int = setting(
+        "socket.listen.backlog.size",
+        INT,
+        50,
+        "Connections that may wait to be accepted on a listener.",
+        least=1,
+    )
+    connections_max_idle_ms: int = setting(
+        "connections.max.idle.ms",
+        LONG,
+        600_000,
+        "A connection without a request for this long is closed.",
+    )
+    max_connections: int = setting(
+        "max.connections",
+        INT,
+        INT32_MAX,
+        "Open connections on the whole broker; a new one beyond it closes the one idle for longest.",
+        least=0,
+        dynamic=CLUSTER_WIDE,
+    )
+    max_connections_per_ip: int = setting(
+        "max.connections.per.ip",
+        INT,
+        INT32_MAX,
+        "Open connections from one address; further ones are closed at once.",
+        least=0,
+        dynamic=CLUSTER_WIDE,
+    )
+    max_connections_per_ip_overrides: tuple[str, ...] = setting(
+        "max.connections.per.ip.overrides",
+        LIST,
+        (),
+        "Exceptions from max.connections.per.ip, as address:count.",
+        dynamic=CLUSTER_WIDE,
+    )
+    max_connection_creation_rate: int = setting(
+        "max.connection.creation.rate",
+        INT,
+        INT32_MAX,
+        "New connections a second on the whole broker; more have to wait.",
+        least=0,
+        dynamic=CLUSTER_WIDE,
+    )
+    queued_max_requests: int = setting(
+        "queued.max.requests",
+        INT,
+        500,
+        "Requests that may be in work on the broker before it stops reading from connections.",
+        least=1,
+    )
+    queued_max_request_bytes: int = setting(
+        "queued.max.request.bytes",
+        LONG,
+        -1,
+        "Bytes of requests in work before the broker stops reading from connections. -1 is no limit.",
+    )
+    request_timeout_ms: int = setting(
+        "request.timeout.ms", INT, 30_000, "How long a broker waits for the answer of another one.", least=1
+    )
+    fetch_max_bytes: int = setting(
+        "fetch.max.bytes",
+        INT,
+        57_671_680,
+        "Largest answer to a Fetch request, whatever the client asks for.",
+        least=1024,
+    )
+    max_incremental_fetch_session_cache_slots: int = setting(
+        "max.incremental.fetch.session.cache.slots",
+        INT,
+        1000,
+        "Fetch sessions kept; a client without one sends all its partitions each time.",
+        least=0,
+    )
+    max_request_partition_size_limit: int = setting(
+        "max.request.partition.size.limit",
+        INT,
+        2000,
+        "Partitions in one answer to DescribeTopicPartitions.",
+        least=1,
+    )
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The listeners to open. Raises InvalidConfig."""
+        protocols = parse_protocol_map(self.listener_security_protocol_map)
+        entries = [entry for entry in self.listeners if entry.partition("://")[0] not in self.controller_listener_names]
+        endpoints = parse_listeners(entries, protocols, name="listeners")
+        if not endpoints:
+            raise InvalidConfig("listeners must have a listener for clients besides those of the controller.")
+        check_distinct_ports(endpoints)
+        return endpoints
+
+    def advertised_endpoints(self, hostname: str) -> tuple[Endpoint, ...]:
+        """What clients are told, with `hostname` where no host is named. Raises InvalidConfig.
+
+        A port of 0 is left as it is: the server puts in the port it got.
+        """
+        if self.advertised_listeners is None:
+            return tuple(e._replace(host=hostname) if e.is_everywhere else e for e in self.endpoints)
+        protocols = parse_protocol_map(self.listener_security_protocol_map)
+        advertised = parse_listeners(self.advertised_listeners, protocols, name="advertised.listeners")
+        opened = {endpoint.name for endpoint in self.endpoints}
+        for endpoint in advertised:
+            if endpoint.name not in opened:
+                raise InvalidConfig(
+                    f"advertised.listeners names {endpoint.name}, which listeners does not have: "
+                    f"{', '.join(sorted(opened))}."
+                )
+            if endpoint.host in ("0.0.0.0", "::"):
+                raise InvalidConfig(f"advertised.listeners must name hosts that clients can reach, not {endpoint}.")
+        return tuple(e._replace(host=hostname) if not e.host else e for e in advertised)
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that brokers use among themselves. Raises InvalidConfig."""
+        names = [endpoint.name for endpoint in self.endpoints]
+        wanted = self.inter_broker_listener_name
+        if wanted is None:
+            return names[0]
+        if wanted.upper() not in names:
+            raise InvalidConfig(f"inter.broker.listener.name must be one of {', '.join(names)}, but is {wanted!r}.")
+        return wanted.upper()
+
+    @property
+    def connections_per_ip_overrides(self) -> dict[str, int]:
+        """max.connections.per.ip.overrides, by address. Raises InvalidConfig."""
+        overrides: dict[str, int] = {}
+        for entry in self.max_connections_per_ip_overrides:
+            address, _, count = entry.rpartition(":")
+            if not address or not count.isascii() or not count.isdigit():
+                raise InvalidConfig(f"max.connections.per.ip.overrides must be address:count pairs, but has {entry!r}.")
+            overrides[address.strip("[]")] = int(count)
+        return overrides
+
+    def check(self) -> None:
+        """Raise InvalidConfig if settings of this area contradict each other."""
+        self.advertised_endpoints("localhost")
+        _ = self.inter_broker_listener
+        _ = self.connections_per_ip_overrides

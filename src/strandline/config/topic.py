@@ -1,0 +1,390 @@
+"""Settings of a topic: Kafka's names, the broker settings they fall back to, and their rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from strandline.config.declare import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    STRING,
+    Declaration,
+    Value,
+    declarations_of,
+    setting,
+)
+from strandline.config.log import (
+    CLEANUP_POLICIES,
+    COMPRESSION_TYPES,
+    HOUR_MS,
+    SMALLEST_SEGMENT,
+    TIMESTAMP_TYPES,
+    LogSettings,
+)
+from strandline.config.names import unknown_name
+from strandline.errors import InvalidConfig
+from strandline.model import INT64_MAX
+
+if TYPE_CHECKING:
+    from strandline.config.settings import Settings
+
+_THROTTLED_REPLICAS: Final = re.compile(r"\*|[0-9]+:[0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """What holds for one topic: its overrides, and the broker's settings for everything else."""
+
+    cleanup_policy: tuple[str, ...] = setting(
+        "cleanup.policy",
+        LIST,
+        ("delete",),
+        "delete drops old segments, compact keeps the newest record of each key; both may be given.",
+        allowed=CLEANUP_POLICIES,
+        broker_name="log.cleanup.policy",
+    )
+    compression_type: str = setting(
+        "compression.type",
+        STRING,
+        "producer",
+        "The codec in which batches are stored; producer keeps the producer's.",
+        allowed=COMPRESSION_TYPES,
+        broker_name="compression.type",
+    )
+    compression_gzip_level: int = setting(
+        "compression.gzip.level",
+        INT,
+        -1,
+        "The level of gzip when the broker compresses; -1 is the codec's own choice.",
+        least=1,
+        most=9,
+        also=(-1,),
+        broker_name="compression.gzip.level",
+    )
+    compression_lz4_level: int = setting(
+        "compression.lz4.level", INT, 9, "The level of lz4.", least=1, most=17, broker_name="compression.lz4.level"
+    )
+    compression_zstd_level: int = setting(
+        "compression.zstd.level",
+        INT,
+        3,
+        "The level of zstd.",
+        least=-131_072,
+        most=22,
+        broker_name="compression.zstd.level",
+    )
+    delete_retention_ms: int = setting(
+        "delete.retention.ms",
+        LONG,
+        86_400_000,
+        "How long a tombstone stays after compaction has seen it.",
+        least=0,
+        broker_name="log.cleaner.delete.retention.ms",
+    )
+    file_delete_delay_ms: int = setting(
+        "file.delete.delay.ms",
+        LONG,
+        60_000,
+        "How long the files of a deleted segment stay on disk, renamed.",
+        least=0,
+        broker_name="log.segment.delete.delay.ms",
+    )
+    flush_messages: int = setting(
+        "flush.messages",
+        LONG,
+        INT64_MAX,
+        "fsync after this many records; 1 makes an acknowledged record survive a power failure.",
+        least=1,
+        broker_name="log.flush.interval.messages",
+    )
+    flush_ms: int = setting(
+        "flush.ms",
+        LONG,
+        INT64_MAX,
+        "fsync when the oldest unflushed record is this old.",
+        least=0,
+        broker_name="log.flush.interval.ms",
+    )
+    follower_replication_throttled_replicas: tuple[str, ...] = setting(
+        "follower.replication.throttled.replicas",
+        LIST,
+        (),
+        "Replicas throttled as followers: partition:broker pairs, or * for all.",
+    )
+    index_interval_bytes: int = setting(
+        "index.interval.bytes",
+        INT,
+        4096,
+        "An index entry is added after at least this many bytes of records.",
+        least=0,
+        broker_name="log.index.interval.bytes",
+    )
+    leader_replication_throttled_replicas: tuple[str, ...] = setting(
+        "leader.replication.throttled.replicas",
+        LIST,
+        (),
+        "Replicas throttled as leaders: partition:broker pairs, or * for all.",
+    )
+    local_retention_bytes: int = setting(
+        "local.retention.bytes",
+        LONG,
+        -2,
+        "Tiered topics: how much stays on the broker's disks. -2 means as much as retention.bytes.",
+        least=-2,
+        broker_name="log.local.retention.bytes",
+    )
+    local_retention_ms: int = setting(
+        "local.retention.ms",
+        LONG,
+        -2,
+        "Tiered topics: how long records stay on the broker's disks. -2 means as long as retention.ms.",
+        least=-2,
+        broker_name="log.local.retention.ms",
+    )
+    max_compaction_lag_ms: int = setting(
+        "max.compaction.lag.ms",
+        LONG,
+        INT64_MAX,
+        "Records older than this are compacted whatever the ratio.",
+        least=1,
+        broker_name="log.cleaner.max.compaction.lag.ms",
+    )
+    max_message_bytes: int = setting(
+        "max.message.bytes",
+        INT,
+        1_048_588,
+        "Largest record batch, compressed, that a producer may send.",
+        least=0,
+        broker_name="message.max.bytes",
+    )
+    message_timestamp_after_max_ms: int = setting(
+        "message.timestamp.after.max.ms",
+        LONG,
+        HOUR_MS,
+        "A record whose create time lies further ahead than this is refused.",
+        least=0,
+        broker_name="log.message.timestamp.after.max.ms",
+    )
+    message_timestamp_before_max_ms: int = setting(
+        "message.timestamp.before.max.ms",
+        LONG,
+        INT64_MAX,
+        "A record whose create time lies further back than this is refused.",
+        least=0,
+        broker_name="log.message.timestamp.before.max.ms",
+    )
+    message_timestamp_type: str = setting(
+        "message.timestamp.type",
+        STRING,
+        "CreateTime",
+        "The timestamp of a record: CreateTime is the producer's, LogAppendTime the broker's.",
+        allowed=TIMESTAMP_TYPES,
+        broker_name="log.message.timestamp.type",
+    )
+    min_cleanable_dirty_ratio: float = setting(
+        "min.cleanable.dirty.ratio",
+        DOUBLE,
+        0.5,
+        "A partition is compacted when at least this part of it is not compacted yet.",
+        least=0.0,
+        most=1.0,
+        broker_name="log.cleaner.min.cleanable.ratio",
+    )
+    min_compaction_lag_ms: int = setting(
+        "min.compaction.lag.ms",
+        LONG,
+        0,
+        "Records younger than this are not compacted.",
+        least=0,
+        broker_name="log.cleaner.min.compaction.lag.ms",
+    )
+    min_insync_replicas: int = setting(
+        "min.insync.replicas",
+        INT,
+        1,
+        "With acks=all a write is refused while fewer replicas than this are in sync.",
+        least=1,
+        broker_name="min.insync.replicas",
+    )
+    preallocate: bool = setting(
+        "preallocate",
+        BOOLEAN,
+        False,
+        "New segment files are made at full size and cut when they are closed.",
+        broker_name="log.preallocate",
+    )
+    remote_log_copy_disable: bool = setting(
+        "remote.log.copy.disable", BOOLEAN, False, "Tiered topics: no further segments are copied."
+    )
+    remote_log_delete_on_disable: bool = setting(
+        "remote.log.delete.on.disable",
+        BOOLEAN,
+        False,
+        "Switching remote.storage.enable off deletes what is in remote storage.",
+    )
+    remote_storage_enable: bool = setting(
+        "remote.storage.enable", BOOLEAN, False, "Finished segments are copied to remote storage."
+    )
+    retention_bytes: int = setting(
+        "retention.bytes",
+        LONG,
+        -1,
+        "Oldest segments are deleted while a partition is larger than this. -1 keeps any size.",
+        broker_name="log.retention.bytes",
+    )
+    retention_ms: int = setting(
+        "retention.ms",
+        LONG,
+        168 * HOUR_MS,
+        "A segment is deleted when its newest record is older than this. -1 keeps records for ever.",
+        least=-1,
+        broker_name="log.retention.ms",
+    )
+    segment_bytes: int = setting(
+        "segment.bytes",
+        INT,
+        1024**3,
+        "A segment file is closed before it would grow past this size.",
+        least=SMALLEST_SEGMENT,
+        broker_name="log.segment.bytes",
+    )
+    segment_index_bytes: int = setting(
+        "segment.index.bytes",
+        INT,
+        10 * 1024 * 1024,
+        "Largest size of an offset or time index; a full index closes its segment.",
+        least=4,
+        broker_name="log.index.size.max.bytes",
+    )
+    segment_jitter_ms: int = setting(
+        "segment.jitter.ms",
+        LONG,
+        0,
+        "Rolling by time happens up to this much earlier, by chance.",
+        least=0,
+        broker_name="log.roll.jitter.ms",
+    )
+    segment_ms: int = setting(
+        "segment.ms",
+        LONG,
+        168 * HOUR_MS,
+        "A segment is closed when its records span this time, even if it is small.",
+        least=1,
+        broker_name="log.roll.ms",
+    )
+    unclean_leader_election_enable: bool = setting(
+        "unclean.leader.election.enable",
+        BOOLEAN,
+        False,
+        "A replica that is not in sync may become leader when no other is left, losing records.",
+        broker_name="unclean.leader.election.enable",
+    )
+    internal_segment_bytes: int | None = setting(
+        "internal.segment.bytes",
+        INT,
+        None,
+        "As segment.bytes without its lower limit, for tests that want small segments.",
+        least=1,
+        is_internal=True,
+    )
+
+    @property
+    def effective_segment_bytes(self) -> int:
+        """The size at which a segment is closed."""
+        return self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes
+
+    @property
+    def is_compacted(self) -> bool:
+        """True if compaction works on the topic."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_deleted_by_retention(self) -> bool:
+        """True if retention.ms and retention.bytes delete segments of the topic."""
+        return "delete" in self.cleanup_policy
+
+
+TOPIC_DECLARATIONS: Final[Mapping[str, Declaration]] = declarations_of(TopicConfig)
+
+
+def broker_value(declaration: Declaration, log: LogSettings) -> Value:
+    """What a topic setting is when the topic does not override it."""
+    match declaration.broker_name:
+        case None:
+            return declaration.default
+        case "log.retention.ms":
+            return log.retention_ms
+        case "log.roll.ms":
+            return log.roll_ms
+        case "log.roll.jitter.ms":
+            return log.roll_jitter_ms
+        case "log.flush.interval.ms":
+            return log.flush_interval_ms
+        case name:
+            value: Value = getattr(log, name.replace(".", "_"))
+            return value
+
+
+def topic_values(overrides: Mapping[str, str], log: LogSettings) -> dict[str, Value]:
+    """Constructor arguments of TopicConfig. Raises InvalidConfig for an illegal value; other names are left out.
+
+    Names this version does not know are not an error here: they may come from a newer controller.
+    """
+    values: dict[str, Value] = {}
+    for name, declaration in TOPIC_DECLARATIONS.items():
+        given = overrides.get(name)
+        values[declaration.attribute] = broker_value(declaration, log) if given is None else declaration.parse(given)
+    return values
+
+
+def validate_topic_overrides(overrides: Mapping[str, str], settings: Settings) -> None:
+    """Raise InvalidConfig if a topic may not have these overrides on a broker with these settings."""
+    for name in overrides:
+        if name not in TOPIC_DECLARATIONS:
+            raise unknown_name(name, TOPIC_DECLARATIONS, what="a topic setting")
+    config = settings.topic_config(overrides)
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise InvalidConfig(
+            f"min.compaction.lag.ms ({config.min_compaction_lag_ms}) must not be greater than "
+            f"max.compaction.lag.ms ({config.max_compaction_lag_ms})."
+        )
+    _check_throttled_replicas("leader.replication.throttled.replicas", config.leader_replication_throttled_replicas)
+    _check_throttled_replicas("follower.replication.throttled.replicas", config.follower_replication_throttled_replicas)
+    if config.remote_storage_enable:
+        _check_remote(config, settings)
+
+
+def _check_throttled_replicas(name: str, value: tuple[str, ...]) -> None:
+    if not all(_THROTTLED_REPLICAS.fullmatch(entry) for entry in value) or ("*" in value and len(value) > 1):
+        raise InvalidConfig(f"{name} must be *, or pairs of partition:broker separated by commas.")
+
+
+def _check_remote(config: TopicConfig, settings: Settings) -> None:
+    if not settings.tiers.remote_log_storage_system_enable:
+        raise InvalidConfig(
+            "remote.storage.enable cannot be true while remote.log.storage.system.enable is false on the broker; "
+            "tiered storage is not available in this version."
+        )
+    if config.cleanup_policy not in ((), ("delete",)):
+        raise InvalidConfig("remote.storage.enable can only be true for a topic whose cleanup.policy is delete.")
+    _check_local_retention("ms", config.local_retention_ms, config.retention_ms, config)
+    _check_local_retention("bytes", config.local_retention_bytes, config.retention_bytes, config)
+
+
+def _check_local_retention(unit: str, local: int, total: int, config: TopicConfig) -> None:
+    if local == -2:
+        return
+    if config.remote_log_copy_disable and local != total:
+        raise InvalidConfig(
+            f"With remote.log.copy.disable, local.retention.{unit} must be -2 or equal to retention.{unit} ({total})."
+        )
+    if total != -1 and (local == -1 or local > total):
+        raise InvalidConfig(
+            f"local.retention.{unit} must be from 0 to retention.{unit} ({total}), or -2, but is '{local}'."
+        )
