@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strandline.config.declare import CLUSTER_WIDE, INT, LIST, LONG, STRING, setting
+from strandline.config.declare import CLUSTER_WIDE, INT, LIST, LONG, PER_BROKER, STRING, setting
 from strandline.config.listeners import Endpoint, check_distinct_ports, parse_listeners, parse_protocol_map
 from strandline.errors import InvalidConfig
 from strandline.model import INT32_MAX
@@ -168,6 +168,38 @@ class NetworkSettings:
         2000,
         "Partitions in one answer to DescribeTopicPartitions.",
         least=1,
+    )
+
+    num_network_threads: int = setting(
+        "num.network.threads",
+        INT,
+        3,
+        "Without effect, for the sake of Kafka's files: one event loop does the work.",
+        least=1,
+        dynamic=CLUSTER_WIDE,
+    )
+    num_io_threads: int = setting(
+        "num.io.threads",
+        INT,
+        8,
+        "Without effect, for the sake of Kafka's files: one event loop does the work.",
+        least=1,
+        dynamic=CLUSTER_WIDE,
+    )
+    background_threads: int = setting(
+        "background.threads",
+        INT,
+        10,
+        "Without effect, for the sake of Kafka's files: one event loop does the work.",
+        least=1,
+        dynamic=CLUSTER_WIDE,
+    )
+    sasl_kerberos_min_time_before_relogin: int = setting(
+        "sasl.kerberos.min.time.before.relogin",
+        LONG,
+        60_000,
+        "Without effect: client test suites change it to see that dynamic settings work.",
+        dynamic=PER_BROKER,
     )
 
     @property
