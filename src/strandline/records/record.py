@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strandline.errors import InvalidRecord, UnsupportedForMessageFormat
 from strandline.records.batch import (
@@ -46,6 +46,12 @@ class RawRecord(NamedTuple):
     end: int
 
 
+_END: Final = 5
+# Making a tuple this way skips a Python call for each record.
+_new_raw = tuple.__new__
+_new_record = tuple.__new__
+
+
 def records_data(batch: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRESSED_BYTES) -> bytes:
     """The uncompressed bytes of the records of one whole batch. Raises CorruptMessage."""
     if header.is_legacy:
@@ -72,10 +78,13 @@ def iter_records(batch: Buffer) -> Iterator[Record]:
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
-    for raw in iter_raw_records(data, header.record_count):
-        timestamp = base_timestamp + raw.timestamp_delta if append_time is None else append_time
-        value, headers = read_value_and_headers(data, raw)
-        yield Record(base_offset + raw.offset_delta, timestamp, raw.key, value, headers)
+    try:
+        for time, offset, key, _, rest, end in iter_raw_records(data, header.record_count):
+            value, headers = _read_rest(data, rest, end, key)
+            timestamp = base_timestamp + time if append_time is None else append_time
+            yield _new_record(Record, (base_offset + offset, timestamp, key, value, headers))
+    except IndexError:
+        raise InvalidRecord("A record of the batch is cut inside its value or headers.") from None
 
 
 def iter_raw_records(data: bytes, count: int) -> Iterator[RawRecord]:
@@ -86,56 +95,69 @@ def iter_raw_records(data: bytes, count: int) -> Iterator[RawRecord]:
     if count < 0:
         raise InvalidRecord(f"The batch claims to hold {count} records.")
     position = 0
-    for index in range(count):
-        raw = _read_raw(data, position, index)
-        yield raw
-        position = raw.end
+    try:
+        for _ in range(count):
+            raw = _read_raw(data, position)
+            yield raw
+            position = raw[_END]
+    except IndexError:
+        raise InvalidRecord("A record of the batch is cut.") from None
     if position != len(data):
         raise InvalidRecord(f"After its {count} records the batch has {len(data) - position} bytes too many.")
 
 
-def _read_raw(data: bytes, position: int, index: int) -> RawRecord:
-    try:
-        length, start = read_varint(data, position)
-        end = start + length
-        if length < 0 or end > len(data):
-            raise InvalidRecord(f"Record {index} of the batch claims {length} bytes; {len(data) - start} are left.")
-        timestamp_delta, position = read_varint(data, start + 1)
-        offset_delta, position = read_varint(data, position)
-        rest = position
-        size = data[position]
-        position += 1
-        if size >= 0x80:
-            size, position = read_more(data, position, size)
-        key = None
-        if not size & 1:
-            size >>= 1
-            key = data[position : position + size]
-            position += size
-        value_size = data[position]
-    except IndexError:
-        raise InvalidRecord(f"Record {index} of the batch is cut.") from None
+def _read_raw(data: bytes, position: int) -> RawRecord:
+    """The record at `position`. Numbers of one byte, by far the most, are read without a call."""
+    length = data[position]
+    position += 1
+    if length >= 0x80:
+        length, position = read_more(data, position, length)
+    end = position + (length >> 1)
+    if length & 1 or end > len(data):
+        raise InvalidRecord(f"A record of the batch claims {length >> 1} bytes; {len(data) - position} are left.")
+    time = data[position + 1]
+    position += 2
+    if time >= 0x80:
+        time, position = read_more(data, position, time)
+    offset = data[position]
+    position += 1
+    if offset >= 0x80:
+        offset, position = read_more(data, position, offset)
+    rest = position
+    size = data[position]
+    position += 1
+    if size >= 0x80:
+        size, position = read_more(data, position, size)
+    key = None
+    if not size & 1:
+        key = data[position : position + (size >> 1)]
+        position += size >> 1
+    has_value = not data[position] & 1
     if position >= end:
-        raise InvalidRecord(f"Record {index} of the batch is longer than its length says.")
-    # Tuples are made by position here: this runs for every record of a topic that is cleaned.
-    return RawRecord(timestamp_delta, offset_delta, key, not value_size & 1, rest, end)
+        raise InvalidRecord("A record of the batch is longer than its length says.")
+    return _new_raw(RawRecord, ((time >> 1) ^ -(time & 1), (offset >> 1) ^ -(offset & 1), key, has_value, rest, end))
 
 
-def read_value_and_headers(data: bytes, raw: RawRecord) -> tuple[bytes | None, tuple[Header, ...]]:
-    """The part of a record that `iter_raw_records` skipped. Raises InvalidRecord."""
-    try:
-        position = read_varint(data, raw.rest)[1] + len(raw.key or b"")
-        value, position = _read_bytes(data, position)
-        count = data[position]
-        if not count:
-            headers: tuple[Header, ...] = ()
-            position += 1
-        else:
-            headers, position = _read_headers(data, position, raw.end)
-    except IndexError:
-        raise InvalidRecord("A record of the batch is cut inside its value or headers.") from None
-    if position != raw.end:
-        raise InvalidRecord(f"A record of the batch ends {position - raw.end} bytes off the end its length gives.")
+def _read_rest(data: bytes, rest: int, end: int, key: bytes | None) -> tuple[bytes | None, tuple[Header, ...]]:
+    """Value and headers of a record whose key has been read already."""
+    position = rest + 1 if data[rest] < 0x80 else read_varint(data, rest)[1]
+    if key:
+        position += len(key)
+    size = data[position]
+    position += 1
+    if size >= 0x80:
+        size, position = read_more(data, position, size)
+    value = None
+    if not size & 1:
+        value = data[position : position + (size >> 1)]
+        position += size >> 1
+    if not data[position]:
+        headers: tuple[Header, ...] = ()
+        position += 1
+    else:
+        headers, position = _read_headers(data, position, end)
+    if position != end:
+        raise InvalidRecord(f"A record of the batch ends {position - end} bytes off the end its length gives.")
     return value, headers
 
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from strandline.config.topic import TopicConfig
 from strandline.errors import (
     CorruptMessage,
     InvalidRecord,
@@ -46,6 +47,18 @@ HOUR_MS: Final = 3_600_000
 # Attributes that need no second look: any codec but those without a name, transactional or not.
 _PLAIN_ATTRIBUTES: Final = frozenset({codec | bit for codec in Codec for bit in (0, 0x10)})
 _SHOWN_ERRORS: Final = 3
+_CODECS: Final = {
+    "producer": None,
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+_TIMESTAMP_TYPES: Final = {
+    "CreateTime": TimestampType.CREATE_TIME,
+    "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +82,25 @@ class BatchLimits:
             and not self.is_compacted
         )
         object.__setattr__(self, "header_is_enough", enough)
+
+    @classmethod
+    def of(cls, config: TopicConfig) -> BatchLimits:
+        """The limits that a topic's settings ask for."""
+        codec = _CODECS[config.compression_type]
+        levels = {
+            Codec.GZIP: config.compression_gzip_level,
+            Codec.LZ4: config.compression_lz4_level,
+            Codec.ZSTD: config.compression_zstd_level,
+        }
+        return cls(
+            max_message_bytes=config.max_message_bytes,
+            codec=codec,
+            level=None if codec is None else levels.get(codec),
+            timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
+            before_max_ms=config.message_timestamp_before_max_ms,
+            after_max_ms=config.message_timestamp_after_max_ms,
+            is_compacted="compact" in config.cleanup_policy,
+        )
 
 
 class Produced(NamedTuple):
