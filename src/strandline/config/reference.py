@@ -1,0 +1,134 @@
+"""Writes the reference page of all settings: `python -m strandline.config.reference [FILE]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from strandline.config.declare import Declaration, Kind, declarations_of
+from strandline.config.names import IGNORED
+from strandline.config.settings import AREAS
+from strandline.config.topic import TOPIC_DECLARATIONS
+from strandline.model import INT32_MAX, INT64_MAX
+
+_TITLES: Final[Mapping[str, str]] = {
+    "cluster": "The broker and its cluster",
+    "network": "Network",
+    "log": "Log and compaction",
+    "replication": "Replication",
+    "groups": "Consumer groups",
+    "transactions": "Producers and transactions",
+    "tiers": "Storage tiers",
+    "admin": "HTTP",
+}
+_LARGE: Final[Mapping[object, str]] = {
+    INT32_MAX: "2147483647",
+    INT64_MAX: "9223372036854775807",
+    1.7976931348623157e308: "no limit",
+}
+_INTRODUCTION: Final = """\
+# Settings
+
+This page is generated from the declarations in `src/strandline/config` (`make docs`); do not edit it.
+
+Settings have Kafka's names. Those that Kafka does not have begin with `strandline.`. They are given
+
+- in a `.properties` file: `strandline broker --config FILE`,
+- one by one: `strandline broker --set name=value`, which wins over the file,
+- by a short option: `--data-dir` (`strandline.data.dir`), `--listen` (`listeners`), `--http`
+  (`strandline.http.listen`), `--node-id` (`node.id`), which win over both.
+
+An unknown name, or a value outside its range, stops the start with a sentence that names the setting and what it may
+be. Broker settings marked *cluster-wide* or *per-broker* can be changed while the broker runs, with any Kafka tool or
+`strandline configs alter`; those marked *read-only* need a restart. A topic follows the broker setting named beside
+its own until it is given a value: topic, then dynamic setting of the broker, then of all brokers, then the file, then
+the default.
+"""
+
+
+def render() -> str:
+    """The whole page, in Markdown."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield _INTRODUCTION
+    yield "## Topics"
+    yield ""
+    yield "| setting | type | default | may be | follows | meaning |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for declaration in _by_name(TOPIC_DECLARATIONS):
+        follows = f"`{declaration.broker_name}`" if declaration.broker_name else ""
+        yield _row(declaration, follows)
+    for key, area in AREAS.items():
+        yield ""
+        yield f"## {_TITLES[key]}"
+        yield ""
+        yield "| setting | type | default | may be | change | meaning |"
+        yield "| --- | --- | --- | --- | --- | --- |"
+        for declaration in _by_name(declarations_of(area)):
+            yield _row(declaration, declaration.dynamic.value)
+    yield ""
+    yield "## Taken and ignored"
+    yield ""
+    yield "Kafka's files may name these. They have no effect here, and the broker says so when it starts."
+    yield ""
+    yield "| setting | because |"
+    yield "| --- | --- |"
+    for name, reason in sorted(IGNORED.items()):
+        yield f"| `{name}` | {reason} |"
+
+
+def _by_name(declared: Mapping[str, Declaration]) -> Sequence[Declaration]:
+    return [declared[name] for name in sorted(declared)]
+
+
+def _row(declaration: Declaration, extra: str) -> str:
+    cells = (
+        f"`{declaration.name}`",
+        declaration.kind.name.lower(),
+        _default(declaration),
+        _legal(declaration),
+        extra,
+        declaration.help.replace("|", "\\|"),
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _default(declaration: Declaration) -> str:
+    if declaration.default is None:
+        return "not set"
+    text = _LARGE.get(declaration.default) or declaration.text_of(declaration.default)
+    return f"`{text}`" if text else "empty"
+
+
+def _legal(declaration: Declaration) -> str:
+    if declaration.kind in (Kind.INT, Kind.SHORT, Kind.LONG, Kind.DOUBLE):
+        return _legal_number(declaration)
+    if declaration.allowed:
+        return ", ".join(f"`{value}`" for value in declaration.allowed)
+    return "true, false" if declaration.kind is Kind.BOOLEAN else ""
+
+
+def _legal_number(declaration: Declaration) -> str:
+    also = "".join(f", or {value}" for value in declaration.also)
+    least, most = declaration.least, declaration.most
+    if least is None and most is None:
+        return "any"
+    if most is None:
+        return f"≥ {least}{also}"
+    return f"{least} to {most}{also}"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write the page to the file named, or to standard output."""
+    if arguments:
+        Path(arguments[0]).write_text(render(), encoding="utf-8")
+    else:
+        sys.stdout.write(render())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
