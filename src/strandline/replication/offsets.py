@@ -1,0 +1,62 @@
+"""ListOffsets over a local log: what each special timestamp means."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from strandline.errors import UnsupportedVersion
+from strandline.log import FetchIsolation, UnifiedLog
+from strandline.model import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset, TimestampMs
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+
+class FoundOffset(NamedTuple):
+    """An answer of ListOffsets; `NOTHING` where no record fits."""
+
+    timestamp: TimestampMs
+    offset: Offset
+    leader_epoch: LeaderEpoch
+
+
+NOTHING: Final = FoundOffset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
+
+
+def list_offset(
+    log: UnifiedLog, timestamp: TimestampMs, *, isolation: FetchIsolation, leader_epoch: LeaderEpoch
+) -> FoundOffset:
+    """Find the offset that `timestamp` asks for, as far as a reader of this isolation may see it."""
+    end = _last_fetchable(log, isolation)
+    if timestamp == LATEST:
+        return FoundOffset(NO_TIMESTAMP, end, leader_epoch)
+    if timestamp == EARLIEST:
+        return _start(log, log.log_start_offset)
+    if timestamp == EARLIEST_LOCAL:
+        return _start(log, log.local_log_start_offset)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING  # nothing of this log is in remote storage
+    if timestamp == MAX_TIMESTAMP:
+        found = log.offset_of_max_timestamp()
+    elif timestamp >= 0:
+        found = log.offset_by_timestamp(timestamp)
+    else:
+        raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}")
+    if found is None or found.offset >= end:
+        return NOTHING
+    return FoundOffset(found.timestamp, found.offset, found.leader_epoch)
+
+
+def _start(log: UnifiedLog, offset: Offset) -> FoundOffset:
+    epoch = log.epoch_for_offset(offset)
+    return FoundOffset(NO_TIMESTAMP, offset, epoch if epoch is not None else NO_EPOCH)
+
+
+def _last_fetchable(log: UnifiedLog, isolation: FetchIsolation) -> Offset:
+    if isolation is FetchIsolation.TXN_COMMITTED:
+        return log.last_stable_offset
+    return log.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else log.log_end_offset

@@ -1,0 +1,294 @@
+"""One replica of one partition on this broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol, TypeAlias
+from uuid import UUID
+
+from strandline.errors import (
+    FencedLeaderEpoch,
+    KafkaStorageError,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
+    PolicyViolation,
+    RequestTimedOut,
+    StrandlineError,
+    UnknownLeaderEpoch,
+)
+from strandline.log import AppendOrigin, FetchIsolation, LogAppendInfo, LogReadResult, PendingAppend, UnifiedLog
+from strandline.metadata.image import PartitionImage
+from strandline.model import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.replication.offsets import FoundOffset, list_offset
+from strandline.replication.writer import LogWriter
+
+LARGE_APPEND: Final = 256 * 1024
+ACKS_ALL: Final = -1
+DELETE_TO_HIGH_WATERMARK: Final = -1
+
+# Called on the event loop when an append is as durable as its acks ask for, or with what prevented it.
+Done: TypeAlias = Callable[[StrandlineError | None], None]
+
+
+class Watcher(Protocol):
+    """Somebody who waits for a partition to move: a long poll."""
+
+    def notify(self) -> None:
+        """The partition has new data, another leader, or is gone."""
+
+
+class Appended(NamedTuple):
+    """Where an append went. If not `is_done`, the caller's `done` will be called."""
+
+    info: LogAppendInfo
+    is_done: bool
+
+
+class Partition:
+    """The leader (or a follower) of a partition, and everybody who waits for it. Lives on the event loop."""
+
+    __slots__ = (
+        "_waiting",
+        "_watchers",
+        "_writer",
+        "is_leader",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "log",
+        "node_id",
+        "partition_epoch",
+        "replicas",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self, topic_partition: TopicPartition, topic_id: UUID, log: UnifiedLog, *, node_id: BrokerId, writer: LogWriter
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self.node_id = node_id
+        self.leader: BrokerId = NO_LEADER
+        self.is_leader = False
+        self.leader_epoch: LeaderEpoch = NO_EPOCH
+        self.partition_epoch = -1
+        self.replicas: tuple[BrokerId, ...] = ()
+        self.isr: tuple[BrokerId, ...] = ()
+        self._writer = writer
+        self._waiting: deque[tuple[Offset, Done]] = deque()
+        self._watchers: set[Watcher] = set()
+
+    # Leadership
+
+    def follow(self, image: PartitionImage) -> bool:
+        """Take the state that the metadata gives. True if this broker became or ceased to be the leader."""
+        if image.partition_epoch < self.partition_epoch:
+            return False
+        was_leader, old_epoch = self.is_leader, self.leader_epoch
+        self.partition_epoch = image.partition_epoch
+        self.replicas, self.isr = image.replicas, image.isr
+        self.leader, self.leader_epoch = image.leader, image.leader_epoch
+        self.is_leader = image.leader == self.node_id
+        if self.is_leader:
+            if old_epoch != image.leader_epoch:
+                self.log.assign_epoch(image.leader_epoch, self.log.end_of_reserved)
+            self._advance_high_watermark()
+        elif was_leader:
+            self._fail_waiting(NotLeaderOrFollower(f"broker {self.node_id} no longer leads {self.topic_partition}"))
+        return was_leader != self.is_leader or (self.is_leader and old_epoch != image.leader_epoch)
+
+    def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
+        """Raise unless this broker leads the partition in the epoch the client knows."""
+        if not self.is_leader:
+            raise NotLeaderOrFollower(f"broker {self.node_id} does not lead {self.topic_partition}")
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
+            error = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
+            raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}")
+
+    def close(self, error: StrandlineError) -> None:
+        """The replica goes away: everybody who waits is told why."""
+        self.is_leader = False
+        self._fail_waiting(error)
+
+    def _fail_waiting(self, error: StrandlineError) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for _, done in waiting:
+            done(error)
+        self._notify_watchers()
+
+    # Appending
+
+    def append(
+        self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done, is_borrowed: bool = False
+    ) -> Appended:
+        """Append batches as the leader; offsets are final when this returns.
+
+        `done` is called later unless the answer says `is_done`. A borrowed buffer is copied if it has to
+        outlive the call. Raises the refusals of the log and of the replication rules; then nothing was written.
+        """
+        self.check_leader()
+        if acks == ACKS_ALL:
+            self._check_enough_replicas(NotEnoughReplicas)
+        log = self.log
+        must_queue = log.has_pending_appends
+        pending = log.begin_append(records, leader_epoch=self.leader_epoch, origin=origin)
+        info = pending.info
+        if info.is_duplicate:
+            return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
+        if must_queue or info.size >= LARGE_APPEND or pending.must_leave_loop:
+            if is_borrowed:
+                pending.own_records()
+            self._writer.submit(pending, lambda error: self._written(pending, acks, done, error))
+            return Appended(info, False)
+        try:
+            pending.write()
+        except OSError as error:
+            log.fail_append(pending, error)
+            raise self._storage_error(error) from error
+        log.finish_append(pending)
+        self._published()
+        return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
+
+    def _written(self, pending: PendingAppend, acks: int, done: Done, error: OSError | None) -> None:
+        if error is not None:
+            self.log.fail_append(pending, error)
+            done(self._storage_error(error))
+            return
+        if self.log.is_offline:
+            done(KafkaStorageError(f"the log directory of {self.topic_partition} is offline"))
+            return
+        self.log.finish_append(pending)
+        self._published()
+        try:
+            is_done = self._wait_for(pending.info.last_offset + 1, acks, done)
+        except NotEnoughReplicasAfterAppend as too_few:
+            done(too_few)
+        else:
+            if is_done:
+                done(None)
+
+    def _storage_error(self, error: OSError) -> KafkaStorageError:
+        return KafkaStorageError(f"{self.topic_partition} cannot be written in {self.log.directory}: {error}")
+
+    async def append_and_wait(
+        self, records: memoryview, *, origin: AppendOrigin = AppendOrigin.COORDINATOR, timeout_ms: int
+    ) -> LogAppendInfo:
+        """Append with acks=all and wait until it is replicated. Raises RequestTimedOut; the records stay."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def done(error: StrandlineError | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        appended = self.append(records, acks=ACKS_ALL, origin=origin, done=done)
+        if not appended.is_done:
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await future
+            except TimeoutError as error:
+                raise RequestTimedOut(
+                    f"{self.topic_partition}: offset {appended.info.last_offset} was not replicated in {timeout_ms} ms"
+                ) from error
+        return appended.info
+
+    def _check_enough_replicas(self, error: type[StrandlineError]) -> None:
+        needed = min(self.log.config.min_insync_replicas, len(self.replicas))
+        if len(self.isr) < needed:
+            raise error(f"{self.topic_partition} has {len(self.isr)} in-sync replicas, min.insync.replicas is {needed}")
+
+    def _wait_for(self, offset: Offset, acks: int, done: Done) -> bool:
+        """True if everything below `offset` is durable enough already; otherwise `done` is called when it is."""
+        if acks != ACKS_ALL:
+            if self.log.log_end_offset >= offset:
+                return True
+        elif self.log.high_watermark >= offset:
+            self._check_enough_replicas(NotEnoughReplicasAfterAppend)
+            return True
+        self._waiting.append((offset, done))
+        return False
+
+    # The high watermark
+
+    def _published(self) -> None:
+        self._advance_high_watermark()
+        self._notify_watchers()
+
+    def _advance_high_watermark(self) -> None:
+        """With every in-sync replica on this broker, the high watermark is the end of the log.
+
+        Below min.insync.replicas it stands still, as in Kafka 4: what too few replicas hold stays invisible.
+        """
+        log = self.log
+        if len(self.isr) < min(log.config.min_insync_replicas, len(self.replicas)):
+            return
+        if self.isr == (self.node_id,):
+            log.update_high_watermark(log.log_end_offset)
+        waiting = self._waiting
+        high_watermark = log.high_watermark
+        while waiting and waiting[0][0] <= high_watermark:
+            waiting.popleft()[1](None)
+
+    # Waiting for data
+
+    def watch(self, watcher: Watcher) -> None:
+        """Notify `watcher` of every change until `unwatch`."""
+        self._watchers.add(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Stop notifying."""
+        self._watchers.discard(watcher)
+
+    def _notify_watchers(self) -> None:
+        if self._watchers:
+            for watcher in tuple(self._watchers):
+                watcher.notify()
+
+    # Reading
+
+    def list_offset(
+        self, timestamp: TimestampMs, *, isolation: FetchIsolation, current_leader_epoch: LeaderEpoch = NO_EPOCH
+    ) -> FoundOffset:
+        """ListOffsets: a special timestamp or the first record at or after a time. Leader only."""
+        self.check_leader(current_leader_epoch)
+        return list_offset(self.log, timestamp, isolation=isolation, leader_epoch=self.leader_epoch)
+
+    def end_offset_for_epoch(
+        self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch = NO_EPOCH
+    ) -> tuple[LeaderEpoch, Offset]:
+        """OffsetForLeaderEpoch: the largest epoch at or below `epoch`, and where it ended. Leader only."""
+        self.check_leader(current_leader_epoch)
+        return self.log.end_offset_for_epoch(epoch)
+
+    def delete_records(self, before: Offset) -> Offset:
+        """DeleteRecords: move the log start to `before` (-1: the high watermark). Returns the low watermark."""
+        self.check_leader()
+        if "delete" not in self.log.config.cleanup_policy:
+            raise PolicyViolation(
+                f"records of {self.topic_partition.topic} cannot be deleted: its cleanup.policy has no `delete`"
+            )
+        high_watermark = self.log.high_watermark
+        target = high_watermark if before == DELETE_TO_HIGH_WATERMARK else before
+        if not 0 <= target <= high_watermark:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition}: records can be deleted up to {high_watermark}, not up to {target}"
+            )
+        self.log.delete_records(target)
+        self._notify_watchers()
+        return self.log.log_start_offset
+
+    def read(
+        self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+    ) -> LogReadResult:
+        """Records from `offset` on, at most `max_bytes` unless the first batch is larger and must be given."""
+        return self.log.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)

@@ -1,0 +1,209 @@
+"""The registry of this broker's replicas. It finds partitions and makes them follow the metadata."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from strandline.config.topic import TopicConfig
+from strandline.errors import (
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    StrandlineError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from strandline.log import LogManager, UnifiedLog
+from strandline.metadata.delta import MetadataDelta
+from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
+from strandline.model import BrokerId, LeaderEpoch, TopicPartition
+from strandline.replication.partition import Partition
+from strandline.replication.writer import LogWriter
+
+logger = logging.getLogger(__name__)
+
+
+class LeadershipListener(Protocol):
+    """Somebody whose state lives in partitions that this broker leads: a coordinator."""
+
+    def leadership_gained(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
+        """This broker leads the partition from now on."""
+
+    def leadership_lost(self, partition: TopicPartition, leader_epoch: LeaderEpoch) -> None:
+        """This broker does not lead the partition any more."""
+
+
+class ReplicaManager:
+    """Holds a `Partition` for each replica on this broker."""
+
+    def __init__(
+        self,
+        node_id: BrokerId,
+        logs: LogManager,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        topic_config: Callable[[str], TopicConfig],
+    ) -> None:
+        self.node_id = node_id
+        self._logs = logs
+        self._loop = loop
+        self._topic_config = topic_config
+        self._image: MetadataImage | None = None
+        # Keys are TopicPartition; plain (topic, partition) tuples find them too.
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._names_by_id: dict[bytes, str] = {}
+        self._offline: dict[tuple[str, int], str] = {}
+        self._writers: dict[Path, LogWriter] = {}
+        self._listeners: dict[str, LeadershipListener] = {}
+
+    # Finding
+
+    def find(self, topic: str, partition: int) -> Partition:
+        """The replica on this broker. Raises the error that tells a client what to do instead."""
+        found = self._partitions.get((topic, partition))
+        if found is None:
+            raise self._why_missing(topic, partition)
+        return found
+
+    def get_leader(self, topic_partition: TopicPartition) -> Partition:
+        """The replica, if it leads. Raises UnknownTopicOrPartition, NotLeaderOrFollower or KafkaStorageError."""
+        partition = self.find(*topic_partition)
+        partition.check_leader()
+        return partition
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """The name of the topic with these 16 bytes of id. Raises UnknownTopicId."""
+        name = self._names_by_id.get(topic_id)
+        if name is None:
+            raise UnknownTopicId(f"no topic has the id {topic_id.hex()}")
+        return name
+
+    def partitions(self) -> Iterator[Partition]:
+        """Every replica on this broker."""
+        return iter(tuple(self._partitions.values()))
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def _why_missing(self, topic: str, partition: int) -> StrandlineError:
+        directory = self._offline.get((topic, partition))
+        if directory is not None:
+            return KafkaStorageError(f"the log directory {directory} of {topic}-{partition} is offline")
+        known = self._image.topics.get(topic) if self._image is not None else None
+        if known is not None and 0 <= partition < len(known.partitions):
+            return NotLeaderOrFollower(f"broker {self.node_id} holds no replica of {topic}-{partition}")
+        return UnknownTopicOrPartition(f"this cluster has no partition {topic}-{partition}")
+
+    # Following the metadata
+
+    def add_listener(self, topic: str, listener: LeadershipListener) -> None:
+        """Tell `listener` of leadership changes of this topic, first of those that hold already."""
+        self._listeners[topic] = listener
+        for partition in self.partitions():
+            if partition.topic_partition.topic == topic and partition.is_leader:
+                listener.leadership_gained(partition, partition.leader_epoch)
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Make local replicas what the image says they are. Called on the event loop, in order."""
+        self._image = image
+        for topic in delta.deleted_topics.values():
+            self._delete_topic(topic)
+        for topic in delta.changed_topics.values():
+            self._names_by_id[topic.topic_id.bytes] = topic.name
+            self._follow(topic, topic.partitions)
+        if delta.changed_configs:
+            self.refresh_configs()
+
+    def _follow(self, topic: TopicImage, partitions: Iterable[PartitionImage]) -> None:
+        config: TopicConfig | None = None
+        for image in partitions:
+            if self.node_id not in image.replicas:
+                self._remove(TopicPartition(topic.name, image.partition), image.leader_epoch)
+                continue
+            partition = self._partitions.get((topic.name, image.partition))
+            if partition is None:
+                config = config or self._topic_config(topic.name)
+                partition = self._create(topic, image, config)
+                if partition is None:
+                    continue
+            elif partition.partition_epoch == image.partition_epoch:
+                continue
+            if partition.follow(image):
+                self._tell(partition)
+
+    def _create(self, topic: TopicImage, image: PartitionImage, config: TopicConfig) -> Partition | None:
+        key = TopicPartition(topic.name, image.partition)
+        try:
+            log = self._logs.get_or_create(key, topic.topic_id, config)
+        except KafkaStorageError as error:
+            logger.error("%s has no usable log directory: %s", key, error)
+            self._offline[key] = str(error)
+            return None
+        partition = Partition(key, topic.topic_id, log, node_id=self.node_id, writer=self._writer_of(log))
+        self._partitions[key] = partition
+        return partition
+
+    def _writer_of(self, log: UnifiedLog) -> LogWriter:
+        parent = log.directory.parent
+        writer = self._writers.get(parent)
+        if writer is None:
+            writer = self._writers[parent] = LogWriter(self._loop, parent.name)
+        return writer
+
+    def _tell(self, partition: Partition) -> None:
+        listener = self._listeners.get(partition.topic_partition.topic)
+        if listener is None:
+            return
+        if partition.is_leader:
+            listener.leadership_gained(partition, partition.leader_epoch)
+        else:
+            listener.leadership_lost(partition.topic_partition, partition.leader_epoch)
+
+    def _delete_topic(self, topic: TopicImage) -> None:
+        self._names_by_id.pop(topic.topic_id.bytes, None)
+        for image in topic.partitions:
+            self._remove(TopicPartition(topic.name, image.partition), image.leader_epoch)
+            self._offline.pop((topic.name, image.partition), None)
+
+    def _remove(self, key: TopicPartition, leader_epoch: LeaderEpoch) -> None:
+        partition = self._partitions.pop(key, None)
+        if partition is None:
+            return
+        was_leader = partition.is_leader
+        partition.close(UnknownTopicOrPartition(f"{key} was removed from broker {self.node_id}"))
+        if was_leader and (listener := self._listeners.get(key.topic)) is not None:
+            listener.leadership_lost(key, leader_epoch)
+        self._logs.delete(key)
+
+    def refresh_configs(self) -> None:
+        """Topic or broker settings changed: give every log the ones in force now."""
+        configs: dict[str, TopicConfig] = {}
+        for partition in self._partitions.values():
+            topic = partition.topic_partition.topic
+            config = configs.get(topic)
+            if config is None:
+                config = configs[topic] = self._topic_config(topic)
+            if config != partition.log.config:
+                partition.log.update_config(config)
+
+    def directory_failed(self, directory: Path) -> None:
+        """A log directory is gone: its partitions answer with KafkaStorageError, the others go on."""
+        for key, partition in list(self._partitions.items()):
+            if partition.log.directory.parent != directory:
+                continue
+            del self._partitions[key]
+            self._offline[key] = str(directory)
+            was_leader = partition.is_leader
+            partition.close(KafkaStorageError(f"the log directory {directory} of {key[0]}-{key[1]} failed"))
+            if was_leader and (listener := self._listeners.get(key[0])) is not None:
+                listener.leadership_lost(partition.topic_partition, partition.leader_epoch)
+
+    def close(self) -> None:
+        """Finish queued writes. Call it before the logs are closed."""
+        for writer in self._writers.values():
+            writer.close()
+        for partition in self.partitions():
+            partition.close(NotLeaderOrFollower(f"broker {self.node_id} is shutting down"))

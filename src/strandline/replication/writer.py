@@ -1,0 +1,74 @@
+"""A thread that writes large appends, so that the event loop never waits for the kernel to take them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from strandline.log import PendingAppend
+
+logger = logging.getLogger(__name__)
+
+# Called on the event loop, in the order of submission, with the error of the write if it failed.
+Written: TypeAlias = Callable[[OSError | None], None]
+
+
+class _Job(NamedTuple):
+    append: PendingAppend
+    written: Written
+
+
+class LogWriter:
+    """Carries out appends in the order they were submitted, and reports on the event loop in that order.
+
+    One for each log directory: a directory that hangs must not hold up the others.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self._loop = loop
+        self._name = name
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._done: deque[tuple[Written, OSError | None]] = deque()
+        self._thread: threading.Thread | None = None
+        self._wakeup_is_due = False
+
+    def submit(self, append: PendingAppend, written: Written) -> None:
+        """Queue one append. `written` is called on the event loop when it is in the file, or has failed."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=f"log-writer-{self._name}", daemon=True)
+            self._thread.start()
+        self._jobs.put(_Job(append, written))
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            error: OSError | None = None
+            try:
+                job.append.write()
+            except OSError as failure:
+                error = failure
+            self._done.append((job.written, error))
+            # Benign race: a second wake-up finds an empty queue. A missing one cannot happen, since the
+            # loop clears the flag before it looks at the queue.
+            if not self._wakeup_is_due:
+                self._wakeup_is_due = True
+                self._loop.call_soon_threadsafe(self._report)
+
+    def _report(self) -> None:
+        self._wakeup_is_due = False
+        while self._done:
+            written, error = self._done.popleft()
+            written(error)
+
+    def close(self) -> None:
+        """Finish what is queued, then stop."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+            self._thread = None
+        self._report()

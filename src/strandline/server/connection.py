@@ -1,0 +1,340 @@
+"""One client connection: frames in, responses out in the order of the requests.
+
+The socket is ours (no transport in between): bytes are received straight into the buffer a frame is parsed
+in, and record sets go from file to socket by sendfile. The rules that keep a broker with many clients fair
+and small:
+
+- one receive and one flush per readable event;
+- at most SEND_BUDGET bytes per socket and turn of the event loop;
+- a request other than Produce is answered before the next one starts, as in Kafka; Produce requests are
+  pipelined, since each reserves its place in the log when it arrives;
+- nothing is read while responses wait for a slow reader.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections import deque
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from strandline.log import FileSlice
+from strandline.server.exchange import Exchange
+from strandline.wire.primitives import MalformedRequest
+
+if TYPE_CHECKING:
+    from strandline.server.buffers import FrameBuffer
+    from strandline.server.network import NetworkServer
+    from strandline.wire.fetch_codec import Part
+
+logger = logging.getLogger(__name__)
+
+SEND_BUDGET: Final = 256 * 1024
+MAX_INLINE_SLICE: Final = 64 * 1024
+MAX_IN_FLIGHT: Final = 64
+LARGE_FRAME: Final = 32 * 1024
+PRODUCE: Final = 0
+
+_I32 = Struct(">i")
+_REQUEST_HEAD = Struct(">hhi")
+
+
+class Connection:
+    """State of one connection. Everything runs on the event loop."""
+
+    __slots__ = (
+        "_buffer",
+        "_carry",
+        "_exchanges",
+        "_expects_large",
+        "_filled",
+        "_frame_size",
+        "_in_turn",
+        "_is_reading",
+        "_is_resuming",
+        "_is_writing",
+        "_loop",
+        "_out",
+        "_waiting_for",
+        "client_host",
+        "connection_id",
+        "fd",
+        "is_closed",
+        "last_active",
+        "listener",
+        "server",
+        "sock",
+    )
+
+    def __init__(self, server: NetworkServer, sock: socket.socket, *, listener: str, host: str, number: int) -> None:
+        self.server = server
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.listener = listener
+        self.client_host = host
+        self.connection_id = number
+        self.is_closed = False
+        self._loop = server.loop
+        self.last_active = self._loop.time()
+        self._exchanges: deque[Exchange] = deque()
+        self._out: deque[Part] = deque()
+        self._waiting_for: Exchange | None = None
+        self._carry: bytearray | None = None
+        self._buffer: FrameBuffer | None = None
+        self._filled = 0
+        self._frame_size = 0
+        self._expects_large = False
+        self._in_turn = False
+        self._is_resuming = False
+        self._is_writing = False
+        self._is_reading = True
+        self._loop.add_reader(self.fd, self._on_readable)
+
+    def __repr__(self) -> str:
+        return f"connection {self.connection_id} from {self.client_host} ({self.listener})"
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a request waits for its answer or an answer for its reader."""
+        return bool(self._exchanges or self._out)
+
+    # Receiving
+
+    def _on_readable(self) -> None:
+        if self._must_pause():
+            self._loop.remove_reader(self.fd)
+            self._is_reading = False
+            return
+        self._in_turn = True
+        try:
+            self._receive()
+        except MalformedRequest as error:
+            self.close(f"the request cannot be read: {error}")
+        finally:
+            self._in_turn = False
+        self._send_answers()
+
+    def _receive(self) -> None:
+        buffer = self._buffer
+        try:
+            if buffer is None:
+                count = self._receive_frames()
+            else:
+                count = self.sock.recv_into(buffer.view[self._filled : self._frame_size])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(None if isinstance(error, ConnectionError) else f"receiving failed: {error}")
+            return
+        if count == 0:
+            self.close(None)
+            return
+        self.last_active = self._loop.time()
+        self.server.bytes_in += count
+        if buffer is not None:
+            self._filled += count
+            if self._filled == self._frame_size:
+                self._buffer = None
+                self._dispatch(buffer.view[: self._frame_size], buffer)
+
+    def _receive_frames(self) -> int:
+        """Receive into the buffer that all connections share, and serve the frames in it."""
+        server = self.server
+        # Behind a large frame comes another: receive only its head, the rest goes where it is parsed.
+        room = server.peek_buffer if self._expects_large else server.shared_buffer
+        start = 0
+        if self._carry is not None:
+            start = len(self._carry)
+            room[:start] = self._carry
+            self._carry = None
+            count = self.sock.recv_into(room[start:])
+        else:
+            count = self.sock.recv_into(room)
+        if count:
+            self._consume(room, start + count)
+        return count
+
+    def _consume(self, view: memoryview, end: int) -> None:
+        """Serve every whole frame in view[:end]; keep what is left."""
+        position = 0
+        while end - position >= 4 and not self._must_pause():
+            (size,) = _I32.unpack_from(view, position)
+            if size <= 0 or size > self.server.max_request_bytes:
+                limit = self.server.max_request_bytes
+                raise MalformedRequest(f"a frame of {size} bytes is announced; socket.request.max.bytes is {limit}")
+            start = position + 4
+            if end - start < size:
+                self._start_frame(view[start:end], size)
+                return
+            self._expects_large = size >= LARGE_FRAME
+            self._dispatch(view[start : start + size], None)
+            position = start + size
+            if self.is_closed:
+                return
+        if position < end:
+            self._carry = bytearray(view[position:end])
+
+    def _start_frame(self, head: memoryview, size: int) -> None:
+        buffer = self.server.pool.take(size)
+        self._filled = len(head)
+        self._frame_size = size
+        self._expects_large = size >= LARGE_FRAME
+        buffer.view[: self._filled] = head
+        self._buffer = buffer
+
+    def _dispatch(self, frame: memoryview, buffer: FrameBuffer | None) -> None:
+        if len(frame) < _REQUEST_HEAD.size:
+            raise MalformedRequest(f"a frame of {len(frame)} bytes is too short for a request header")
+        exchange = Exchange(self, *_REQUEST_HEAD.unpack_from(frame))
+        if buffer is not None:
+            exchange.hold_frame(buffer)
+        self._exchanges.append(exchange)
+        self.server.dispatcher.dispatch(exchange, frame)
+        if exchange.parts is None and exchange.api_key != PRODUCE:
+            self._waiting_for = exchange
+
+    # Flow control
+
+    def _must_pause(self) -> bool:
+        return (
+            self._waiting_for is not None
+            or bool(self._out)
+            or len(self._exchanges) >= MAX_IN_FLIGHT
+            or self.server.is_saturated
+        )
+
+    def wake(self) -> None:
+        """Go on reading if nothing forbids it any more."""
+        if (self._carry is not None or not self._is_reading) and not self._is_resuming and not self.is_closed:
+            self._is_resuming = True
+            self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._is_resuming = False
+        if self.is_closed or self._must_pause():
+            return
+        if self._carry is not None and len(self._carry) >= 4:
+            carry, self._carry = self._carry, None
+            self._in_turn = True
+            try:
+                self._consume(memoryview(carry), len(carry))
+            except MalformedRequest as error:
+                self.close(f"the request cannot be read: {error}")
+            finally:
+                self._in_turn = False
+            self._send_answers()
+        if not self._is_reading and not self.is_closed and not self._must_pause():
+            self._is_reading = True
+            self._loop.add_reader(self.fd, self._on_readable)
+
+    # Sending
+
+    def answered(self, exchange: Exchange) -> None:
+        """The exchange has its response. It is sent when all earlier ones are."""
+        if exchange is self._waiting_for:
+            self._waiting_for = None
+        if not self._in_turn and not self.is_closed:
+            self._send_answers()
+
+    def _send_answers(self) -> None:
+        exchanges, out = self._exchanges, self._out
+        while exchanges and (parts := exchanges[0].parts) is not None:
+            exchanges.popleft()
+            out.extend(parts)
+        if out and not self._is_writing:
+            self._flush()
+        self.wake()
+
+    def _flush(self) -> None:
+        """Send up to SEND_BUDGET bytes; the rest waits for the next turn."""
+        if self.is_closed:
+            return
+        budget = SEND_BUDGET
+        try:
+            while self._out and budget > 0:
+                budget -= self._send_some(budget)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self.close(None if isinstance(error, ConnectionError) else f"sending failed: {error}")
+            return
+        if self._out and not self._is_writing:
+            self._is_writing = True
+            self._loop.add_writer(self.fd, self._on_writable)
+        elif not self._out and self._is_writing:
+            self._is_writing = False
+            self._loop.remove_writer(self.fd)
+
+    def _on_writable(self) -> None:
+        self._flush()
+        if not self._out and not self.is_closed:
+            self._send_answers()
+
+    def _send_some(self, budget: int) -> int:
+        """One system call's worth. Returns the bytes sent."""
+        part = self._out[0]
+        if isinstance(part, FileSlice) and part.length > MAX_INLINE_SLICE:
+            return self._send_file(part, budget)
+        chunks, size, flags = self._gather(budget)
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        sent = self.sock.send(data, flags)
+        self.server.bytes_out += sent
+        if sent < size:
+            self._out.appendleft(data[sent:])
+            raise BlockingIOError
+        return sent
+
+    def _gather(self, budget: int) -> tuple[list[bytes | bytearray], int, int]:
+        """Take parts that fit one send: bytes, and small slices of files read into memory."""
+        out = self._out
+        chunks: list[bytes | bytearray] = []
+        size = 0
+        while out and size < budget:
+            part = out[0]
+            if isinstance(part, FileSlice):
+                if part.length > MAX_INLINE_SLICE:
+                    return chunks, size, socket.MSG_MORE
+                data: bytes | bytearray = os.pread(part.file.fileno(), part.length, part.position)
+                if len(data) < part.length:
+                    raise OSError(f"a segment ended {part.length - len(data)} bytes before the records it promised")
+            elif isinstance(part, bytes | bytearray):
+                data = part
+            else:
+                raise TypeError(f"cannot send a {type(part).__name__}")
+            out.popleft()
+            chunks.append(data)
+            size += len(data)
+        return chunks, size, 0
+
+    def _send_file(self, part: FileSlice, budget: int) -> int:
+        sent = os.sendfile(self.fd, part.file.fileno(), part.position, min(part.length, budget))
+        if sent == 0:
+            raise OSError(f"a segment ended {part.length} bytes before the records it promised")
+        self.server.bytes_out += sent
+        part.position += sent
+        part.length -= sent
+        if part.length == 0:
+            self._out.popleft()
+        return sent
+
+    def close(self, reason: str | None) -> None:
+        """Close the socket. A reason is something the operator should read; None is a client that left."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if reason is not None:
+            logger.warning("closing %r: %s", self, reason)
+        self._loop.remove_reader(self.fd)
+        if self._is_writing:
+            self._loop.remove_writer(self.fd)
+        self.sock.close()
+        if self._buffer is not None:
+            self.server.pool.give_back(self._buffer)
+            self._buffer = None
+        self._out.clear()
+        self._exchanges.clear()
+        self._waiting_for = None
+        self._carry = None
+        self.server.forget(self)

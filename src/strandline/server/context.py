@@ -1,0 +1,27 @@
+"""What a handler knows about the request it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """Who asks, through which listener, in which version of which API."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    client_host: str
+    listener: str
+    principal: str
+    connection_id: int
+
+
+# Requests and responses are the generated classes of `wire.messages`; a table of handlers holds many of them.
+Handler: TypeAlias = Callable[[Any, RequestContext], Awaitable[Any]]

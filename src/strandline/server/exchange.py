@@ -1,0 +1,59 @@
+"""One request and the place of its response in the order of its connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strandline.server.buffers import FrameBuffer
+    from strandline.server.connection import Connection
+    from strandline.wire.fetch_codec import Part
+
+
+class Exchange:
+    """Answer it exactly once: `respond`, `respond_nothing` or `abort`, now or later, on the event loop."""
+
+    __slots__ = ("_frame", "api_key", "api_version", "connection", "correlation_id", "parts")
+
+    def __init__(self, connection: Connection, api_key: int, api_version: int, correlation_id: int) -> None:
+        self.connection = connection
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.parts: list[Part] | None = None
+        self._frame: FrameBuffer | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        return self.parts is not None
+
+    @property
+    def holds_frame(self) -> bool:
+        """True if the request's bytes stay valid until the answer; else only while it is dispatched."""
+        return self._frame is not None
+
+    def respond(self, parts: list[Part]) -> None:
+        """Send these parts once every earlier response of the connection has been sent."""
+        self.parts = parts
+        self.release_frame()
+        self.connection.answered(self)
+
+    def respond_nothing(self) -> None:
+        """The request wants no response (acks=0)."""
+        self.respond([])
+
+    def abort(self, reason: str) -> None:
+        """Close the connection; the log gets one line with the reason."""
+        self.release_frame()
+        self.connection.close(reason)
+
+    def hold_frame(self, buffer: FrameBuffer) -> None:
+        """The request's bytes lie in this buffer, which goes back to the pool with the answer."""
+        self._frame = buffer
+        self.connection.server.frame_held(buffer.capacity)
+
+    def release_frame(self) -> None:
+        """Nobody needs the request's bytes any more."""
+        if self._frame is not None:
+            buffer, self._frame = self._frame, None
+            self.connection.server.frame_released(buffer)

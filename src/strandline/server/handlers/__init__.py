@@ -1,0 +1,1 @@
+"""One module per family of APIs. A handler asks only for the ports it uses."""

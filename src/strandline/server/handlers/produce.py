@@ -1,0 +1,196 @@
+"""Produce, versions 3 to 13 (0 to 2 are advertised for old librdkafka, and refused by closing).
+
+Each partition gets its own answer: a refusal or a timeout never hides another's success. Records are checked
+by their batch header and checksum and are not decoded. Known gaps: no transactions (their batches are refused
+with INVALID_TXN_STATE), no record-level error list, no quotas.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from strandline.errors import (
+    InvalidRecord,
+    InvalidRequiredAcks,
+    InvalidTopic,
+    InvalidTxnState,
+    RequestTimedOut,
+    StrandlineError,
+    UnsupportedCompressionType,
+)
+from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.model import INTERNAL_TOPICS
+from strandline.replication import Partition, ReplicaManager
+from strandline.server.deadlines import Deadlines
+from strandline.server.exchange import Exchange
+from strandline.wire.errors import error_code_of
+from strandline.wire.produce_codec import (
+    ProduceAnswer,
+    ProduceEntry,
+    ProduceRequest,
+    read_produce_request,
+    write_produce_response,
+)
+
+logger = logging.getLogger(__name__)
+
+ADMIN_CLIENT_ID: Final = "__admin_client"
+FIRST_WITH_ZSTD: Final = 7
+_ATTRIBUTES_BYTE: Final = 22
+_HEADER_BYTES: Final = 61
+_CODEC_MASK: Final = 0x07
+_ZSTD: Final = 4
+_TRANSACTIONAL: Final = 0x10
+
+
+class ProduceHandler:
+    """Appends what producers send."""
+
+    def __init__(self, replicas: ReplicaManager, deadlines: Deadlines) -> None:
+        self._replicas = replicas
+        self._deadlines = deadlines
+
+    def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
+        """Append every partition's batch in the order of the request, then answer or wait for replication."""
+        request = read_produce_request(frame, position, exchange.api_version)
+        production = _Production(exchange, request)
+        for index, entry in enumerate(request.entries):
+            try:
+                production.started(index, self._append(request, entry, exchange, client_id, production, index))
+            except StrandlineError as error:
+                production.refused(index, error)
+        if production.is_waiting and request.acks == -1:
+            self._deadlines.call_within(request.timeout_ms / 1000, production.expired)
+        production.everything_started()
+
+    def _append(
+        self,
+        request: ProduceRequest,
+        entry: ProduceEntry,
+        exchange: Exchange,
+        client_id: str | None,
+        production: _Production,
+        index: int,
+    ) -> LogAppendInfo | None:
+        """Returns what is known at once, or None if `production` will be told later."""
+        if request.acks not in (-1, 0, 1):
+            raise InvalidRequiredAcks(f"acks is {request.acks}; it must be -1 (all), 0 or 1")
+        partition = self._find(entry, client_id)
+        records = _check_records(entry, exchange.api_version, request.transactional_id)
+        appended = partition.append(
+            records,
+            acks=request.acks,
+            origin=AppendOrigin.CLIENT,
+            done=lambda error: production.done(index, error),
+            is_borrowed=not exchange.holds_frame,
+        )
+        if appended.is_done:
+            return appended.info
+        production.waits(index, appended.info)
+        return None
+
+    def _find(self, entry: ProduceEntry, client_id: str | None) -> Partition:
+        topic = entry.topic
+        name = topic if isinstance(topic, str) else self._replicas.topic_name(topic)
+        if name in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
+            raise InvalidTopic(f"{name} is an internal topic; clients may not write to it")
+        return self._replicas.find(name, entry.partition)
+
+
+def _check_records(entry: ProduceEntry, version: int, transactional_id: str | None) -> memoryview:
+    """Refuse what the version or the missing transactions forbid; the log checks everything else."""
+    records = entry.records
+    if records is None or len(records) < _HEADER_BYTES:
+        raise InvalidRecord(f"the request holds no record batch for partition {entry.partition} of {entry.topic!r}")
+    attributes = records[_ATTRIBUTES_BYTE]
+    if version < FIRST_WITH_ZSTD and attributes & _CODEC_MASK == _ZSTD:
+        raise UnsupportedCompressionType(f"zstd needs Produce version {FIRST_WITH_ZSTD}, the request is of {version}")
+    if transactional_id is not None or attributes & _TRANSACTIONAL:
+        raise InvalidTxnState("this broker does not serve transactions yet; produce without transactional.id")
+    return records
+
+
+class _Production:
+    """One Produce request until its last partition is done."""
+
+    __slots__ = ("_answers", "_exchange", "_infos", "_is_answered", "_remaining", "_request", "_starting")
+
+    def __init__(self, exchange: Exchange, request: ProduceRequest) -> None:
+        self._exchange = exchange
+        self._request = request
+        self._answers: list[ProduceAnswer | None] = [None] * len(request.entries)
+        self._infos: dict[int, LogAppendInfo] = {}
+        self._remaining = 0
+        self._starting = True
+        self._is_answered = False
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._remaining > 0
+
+    def started(self, index: int, info: LogAppendInfo | None) -> None:
+        """The append of entry `index` is done (or waits, if there is no info)."""
+        if info is not None:
+            self._answers[index] = _success(info)
+
+    def waits(self, index: int, info: LogAppendInfo) -> None:
+        """The append of entry `index` has its offsets and waits to be durable."""
+        self._infos[index] = info
+        self._remaining += 1
+
+    def refused(self, index: int, error: StrandlineError) -> None:
+        """Entry `index` was not appended."""
+        self._answers[index] = _failure(error)
+
+    def done(self, index: int, error: StrandlineError | None) -> None:
+        """An append that waited is durable, or failed."""
+        if self._is_answered:
+            return
+        self._answers[index] = _success(self._infos[index]) if error is None else _failure(error)
+        self._remaining -= 1
+        if self._remaining == 0 and not self._starting:
+            self._answer()
+
+    def everything_started(self) -> None:
+        """Every entry was tried; answer unless some wait."""
+        self._starting = False
+        if self._remaining == 0:
+            self._answer()
+
+    def expired(self) -> None:
+        """The request's time is over. What was written stays written; it is only not known to be replicated."""
+        if self._is_answered:
+            return
+        for index, answer in enumerate(self._answers):
+            if answer is None:
+                self._answers[index] = _failure(
+                    RequestTimedOut(f"the records were not replicated within {self._request.timeout_ms} ms")
+                )
+        self._answer()
+
+    def _answer(self) -> None:
+        self._is_answered = True
+        exchange, request = self._exchange, self._request
+        answers = [answer if answer is not None else ProduceAnswer() for answer in self._answers]
+        if request.acks != 0:
+            exchange.respond(
+                [write_produce_response(exchange.correlation_id, exchange.api_version, request.entries, answers)]
+            )
+        elif any(answer.error_code for answer in answers):
+            # Without a response, closing is the only way to make the producer refresh its metadata.
+            exchange.abort(f"a Produce with acks=0 failed: {_first_message(answers)}")
+        else:
+            exchange.respond_nothing()
+
+
+def _first_message(answers: list[ProduceAnswer]) -> str:
+    return next((answer.error_message or f"error {answer.error_code}" for answer in answers if answer.error_code), "")
+
+
+def _success(info: LogAppendInfo) -> ProduceAnswer:
+    return ProduceAnswer(0, info.first_offset, info.log_append_time_ms, info.log_start_offset)
+
+
+def _failure(error: StrandlineError) -> ProduceAnswer:
+    return ProduceAnswer(error_code=int(error_code_of(error)), error_message=str(error))

@@ -1,0 +1,211 @@
+"""Listeners and the set of open connections."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from strandline.config.network import NetworkSettings
+from strandline.errors import StrandlineError
+from strandline.server.buffers import BufferPool, FrameBuffer
+from strandline.server.connection import Connection
+from strandline.server.dispatcher import Dispatcher
+
+logger = logging.getLogger(__name__)
+
+_SHARED_BUFFER_BYTES: Final = 256 * 1024
+_PEEK_BYTES: Final = 4 * 1024
+_MAX_HELD_BYTES: Final = 256 * 1024 * 1024
+_ACCEPTS_PER_TURN: Final = 64
+_MAX_SWEEP_SECONDS: Final = 10.0
+_KAFKA_BUFFER_DEFAULT: Final = 102_400
+
+
+class CannotListen(StrandlineError):
+    """A listener's address cannot be bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundListener:
+    """A listener that accepts connections. `port` is the real one, also when port 0 was asked for."""
+
+    name: str
+    host: str
+    port: int
+
+
+class NetworkServer:
+    """Accepts connections, lends them buffers, and closes them when they idle for too long."""
+
+    def __init__(self, settings: NetworkSettings, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._dispatcher: Dispatcher | None = None
+        self.pool = BufferPool()
+        self.max_request_bytes = settings.socket_request_max_bytes
+        self.shared_buffer = memoryview(bytearray(_SHARED_BUFFER_BYTES))
+        self.peek_buffer = self.shared_buffer[:_PEEK_BYTES]
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.connections: set[Connection] = set()
+        self.connections_accepted = 0
+        self._settings = settings
+        limit = settings.queued_max_request_bytes
+        self._max_held_bytes = limit if limit > 0 else _MAX_HELD_BYTES
+        self._held_bytes = 0
+        self._per_host: Counter[str] = Counter()
+        self._per_host_limits = settings.connections_per_ip_overrides
+        self._numbers = itertools.count(1)
+        self._sockets: list[tuple[socket.socket, str]] = []
+        self._sweep_handle: asyncio.TimerHandle | None = None
+        self._bytes_at_last_sweep = 0
+
+    # Listening
+
+    def bind(self, name: str, host: str, port: int) -> BoundListener:
+        """Take an address. Clients can connect and wait; they are served after `start`. Raises CannotListen."""
+        try:
+            family, _, _, _, address = socket.getaddrinfo(
+                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            sock.listen(max(self._settings.socket_listen_backlog_size, 1024))
+        except OSError as error:
+            where = f"{host or '*'}:{port}"
+            raise CannotListen(
+                f"listener {name} cannot use {where}: {error}. Choose another address in `listeners` (or --listen)."
+            ) from error
+        sock.setblocking(False)
+        self._sockets.append((sock, name))
+        return BoundListener(name=name, host=host, port=sock.getsockname()[1])
+
+    def start(self, dispatcher: Dispatcher) -> None:
+        """Serve the clients of every bound listener."""
+        self._dispatcher = dispatcher
+        for sock, name in self._sockets:
+            self.loop.add_reader(sock.fileno(), self._on_acceptable, sock, name)
+        self._schedule_sweep()
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Who serves requests. There is one as soon as connections are accepted."""
+        if self._dispatcher is None:
+            raise RuntimeError("the server has not been started")
+        return self._dispatcher
+
+    def _on_acceptable(self, listening: socket.socket, name: str) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                sock, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                logger.error("listener %s cannot accept a connection: %s", name, error)
+                return
+            self._open(sock, name, str(address[0]))
+
+    def _open(self, sock: socket.socket, listener: str, host: str) -> None:
+        limit = self._per_host_limits.get(host, self._settings.max_connections_per_ip)
+        if self._per_host[host] >= limit:
+            logger.warning("refusing a connection from %s: max.connections.per.ip is %d", host, limit)
+            sock.close()
+            return
+        if len(self.connections) >= self._settings.max_connections:
+            self._close_longest_idle()
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._size_buffers(sock)
+        self._per_host[host] += 1
+        self.connections_accepted += 1
+        self.connections.add(Connection(self, sock, listener=listener, host=host, number=next(self._numbers)))
+
+    def _size_buffers(self, sock: socket.socket) -> None:
+        """The kernel's own sizing, unless one is set: Kafka's default of 100 KB costs a fifth of the throughput."""
+        if self._settings.socket_send_buffer_bytes not in (-1, _KAFKA_BUFFER_DEFAULT):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._settings.socket_send_buffer_bytes)
+        if self._settings.socket_receive_buffer_bytes not in (-1, _KAFKA_BUFFER_DEFAULT):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._settings.socket_receive_buffer_bytes)
+
+    def _close_longest_idle(self) -> None:
+        """Make room for a connection beyond max.connections, as Kafka does."""
+        candidates = [connection for connection in self.connections if not connection.is_busy] or self.connections
+        if candidates:
+            limit = self._settings.max_connections
+            min(candidates, key=lambda c: c.last_active).close(f"max.connections is {limit}, and it idled for longest")
+
+    def reconfigure(self, settings: NetworkSettings) -> None:
+        """Dynamic settings changed."""
+        self._settings = settings
+        self._per_host_limits = settings.connections_per_ip_overrides
+
+    # Connections
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is closed."""
+        self.connections.discard(connection)
+        self._per_host[connection.client_host] -= 1
+        if self._per_host[connection.client_host] <= 0:
+            del self._per_host[connection.client_host]
+
+    @property
+    def is_saturated(self) -> bool:
+        """True while unanswered requests hold as much memory as they may."""
+        return self._held_bytes >= self._max_held_bytes
+
+    def frame_held(self, size: int) -> None:
+        """An unanswered request keeps a buffer of this size."""
+        self._held_bytes += size
+
+    def frame_released(self, buffer: FrameBuffer) -> None:
+        """The request in this buffer is answered."""
+        was_saturated = self.is_saturated
+        self._held_bytes -= buffer.capacity
+        self.pool.give_back(buffer)
+        if was_saturated and not self.is_saturated:
+            for connection in tuple(self.connections):
+                connection.wake()
+
+    def _schedule_sweep(self) -> None:
+        idle_seconds = self._settings.connections_max_idle_ms / 1000
+        period = min(max(idle_seconds / 2, 0.05), _MAX_SWEEP_SECONDS) if idle_seconds > 0 else _MAX_SWEEP_SECONDS
+        self._sweep_handle = self.loop.call_later(period, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close idle connections; give memory back when nothing has been received for a while."""
+        idle_ms = self._settings.connections_max_idle_ms
+        if idle_ms >= 0:
+            oldest = self.loop.time() - idle_ms / 1000
+            for connection in [c for c in self.connections if c.last_active < oldest and not c.is_busy]:
+                connection.close(None)
+        if self.bytes_in == self._bytes_at_last_sweep:
+            self.pool.trim()
+        self._bytes_at_last_sweep = self.bytes_in
+        self._schedule_sweep()
+
+    def stop_listening(self) -> None:
+        """Accept no further connection."""
+        for sock, _ in self._sockets:
+            self.loop.remove_reader(sock.fileno())
+            sock.close()
+        self._sockets.clear()
+
+    def close(self) -> None:
+        """Close every socket."""
+        self.stop_listening()
+        if self._sweep_handle is not None:
+            self._sweep_handle.cancel()
+        for connection in tuple(self.connections):
+            connection.close(None)
+
+
+def bound_addresses(listeners: Sequence[BoundListener]) -> str:
+    """For log lines: NAME://host:port of each listener."""
+    return ", ".join(f"{listener.name}://{listener.host or '*'}:{listener.port}" for listener in listeners)
