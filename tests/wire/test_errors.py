@@ -1,0 +1,43 @@
+"""Our errors and Kafka's codes stay together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kio.schema.errors import ErrorCode as KioErrorCode
+
+from strandline import errors
+from strandline.errors import StrandlineError
+from strandline.wire.errors import KAFKA_CODES, ErrorCode, error_code_of
+
+
+def subclasses(base: type[StrandlineError]) -> Iterator[type[StrandlineError]]:
+    for cls in base.__subclasses__():
+        if cls.__module__ == errors.__name__:
+            yield cls
+        yield from subclasses(cls)
+
+
+@pytest.mark.parametrize("error", list(subclasses(StrandlineError)), ids=lambda e: e.__name__)
+def test_every_error_has_a_code_that_agrees_on_retrying(error: type[StrandlineError]) -> None:
+    assert KAFKA_CODES[error].retriable == error.retriable
+
+
+def test_codes_have_the_names_and_numbers_another_library_knows() -> None:
+    assert {code.value: code.name for code in KioErrorCode} == {code.value: code.name.lower() for code in ErrorCode}
+
+
+def test_no_two_errors_share_a_code() -> None:
+    assert len(set(KAFKA_CODES.values())) == len(KAFKA_CODES)
+
+
+def test_an_unforeseen_exception_is_an_unknown_server_error() -> None:
+    assert error_code_of(ZeroDivisionError()) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_subclass_speaks_with_the_code_of_its_base() -> None:
+    class Narrower(errors.InvalidConfig):
+        pass
+
+    assert error_code_of(Narrower("x")) is ErrorCode.INVALID_CONFIG
