@@ -96,6 +96,7 @@ produce_answers = st.builds(
     log_append_time_ms=INT64,
     log_start_offset=INT64,
     error_message=st.none() | st.text(max_size=20),
+    record_errors=st.lists(st.tuples(INT32, st.text(max_size=20)), max_size=2),
 )
 
 
@@ -112,12 +113,26 @@ def test_produce_responses_are_written_alike(
     decoded_id, response = decode_response(ApiKey.PRODUCE, version, frame[4:])
     assert decoded_id == correlation_id
     got = [
-        (topic_key(topic.name, topic.topic_id, version), row.index, row.error_code, row.base_offset, row.error_message)
+        (
+            topic_key(topic.name, topic.topic_id, version),
+            row.index,
+            row.error_code,
+            row.base_offset,
+            row.error_message,
+            [(e.batch_index, e.batch_index_error_message) for e in row.record_errors],
+        )
         for topic in response.responses
         for row in topic.partition_responses
     ]
     assert got == [
-        (entry.topic, entry.partition, a.error_code, a.base_offset, a.error_message if version >= 8 else None)
+        (
+            entry.topic,
+            entry.partition,
+            a.error_code,
+            a.base_offset,
+            a.error_message if version >= 8 else None,
+            a.record_errors if version >= 8 else [],
+        )
         for entry, a in zip(entries, answers, strict=True)
     ]
 

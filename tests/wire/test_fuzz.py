@@ -39,7 +39,7 @@ def decodes(data: bytes) -> bool:
 
 def mutated(data: bytes, chance: SystemChance) -> bytes:
     """One of: cut, a byte changed, a length blown up, bytes inserted, bytes removed, bytes repeated."""
-    out = bytearray(data)
+    out = bytearray(data or b"\x00")
     # The first four bytes say which API it is: changing them is tested elsewhere.
     at = 4 + chance.below(len(out) - 4) if len(out) > 4 else 0
     match chance.below(6):
