@@ -1,0 +1,53 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+_UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB")
+
+
+def size(count: int) -> str:
+    """Bytes with a unit: 0 B, 999 B, 1.2 KB, 34 MB."""
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.0f} {_UNITS[unit]}" if unit == 0 or value >= 9.95 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def duration(seconds: float) -> str:
+    """The two largest units: 5 s, 2 min 5 s, 3 h 10 min, 4 d 2 h."""
+    whole = int(seconds)
+    for unit, length, smaller, smaller_length in (
+        ("d", 86_400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if whole >= length:
+            return f"{whole // length} {unit} {whole % length // smaller_length} {smaller}"
+    return f"{whole} s"
+
+
+def timestamp(milliseconds: int) -> str:
+    """A record's timestamp in UTC, or a dash for none."""
+    if milliseconds < 0:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}"
+
+
+def preview(data: bytes | None, limit: int = 60) -> str:
+    """Bytes as text where they are text, in hexadecimal where not, cut to `limit` characters."""
+    if data is None:
+        return "null"
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "0x" + data.hex()
+    else:
+        text = text if text.isprintable() else "0x" + data.hex()
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
