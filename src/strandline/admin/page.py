@@ -10,9 +10,11 @@ from strandline.admin.status import BrokerStatus
 from strandline.admin.text import duration, size
 
 _STYLE: Final = """
-:root { --ink: #1c2b33; --soft: #5b7280; --line: #d9e2e7; --sand: #f6f3ec; --sea: #0f6e84; --ok: #1d7a4c; --bad: #b3402e; }
+:root { --ink: #1c2b33; --soft: #5b7280; --line: #d9e2e7; --sand: #f6f3ec; --sea: #0f6e84; }
+:root { --ok: #1d7a4c; --bad: #b3402e; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4edf1; --soft: #93a8b3; --line: #2c3d46; --sand: #131c21; --sea: #58b8cf; --ok: #5ec48f; --bad: #ee8673; }
+  :root { --ink: #e4edf1; --soft: #93a8b3; --line: #2c3d46; --sand: #131c21; --sea: #58b8cf; }
+  :root { --ok: #5ec48f; --bad: #ee8673; }
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--sand); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
@@ -20,9 +22,11 @@ main { max-width: 60rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1rem; margin: 2.2rem 0 .6rem; color: var(--soft); }
 h1 small { font-weight: 400; color: var(--soft); }
 .state { font-weight: 600; } .ok { color: var(--ok); } .bad { color: var(--bad); }
-.numbers { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .75rem; margin-top: 1.5rem; }
+.numbers { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .75rem; }
+.numbers { margin-top: 1.5rem; }
 .numbers div { border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem; }
-.numbers b { display: block; font-size: 1.4rem; font-variant-numeric: tabular-nums; } .numbers span { color: var(--soft); }
+.numbers b { display: block; font-size: 1.4rem; font-variant-numeric: tabular-nums; }
+.numbers span { color: var(--soft); }
 table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 500; color: var(--soft); }
 td, th { padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 a { color: var(--sea); }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final
 
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB")
@@ -19,13 +20,9 @@ def size(count: int) -> str:
 def duration(seconds: float) -> str:
     """The two largest units: 5 s, 2 min 5 s, 3 h 10 min, 4 d 2 h."""
     whole = int(seconds)
-    for unit, length, smaller, smaller_length in (
-        ("d", 86_400, "h", 3600),
-        ("h", 3600, "min", 60),
-        ("min", 60, "s", 1),
-    ):
+    for (unit, length), (smaller, part) in pairwise((("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))):
         if whole >= length:
-            return f"{whole // length} {unit} {whole % length // smaller_length} {smaller}"
+            return f"{whole // length} {unit} {whole % length // part} {smaller}"
     return f"{whole} s"
 
 
@@ -34,7 +31,7 @@ def timestamp(milliseconds: int) -> str:
     if milliseconds < 0:
         return "-"
     try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+        moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
     except (OverflowError, ValueError, OSError):
         return str(milliseconds)
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}"
