@@ -1,0 +1,39 @@
+"""A broker for tests that talk to it in bytes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.broker import EXTERNAL_BOOTSTRAP, Broker, BrokerProcess, broker_for_clients
+from tests.wirelevel.raw import RawConnection, connected
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def own_broker(broker: Broker) -> BrokerProcess:
+    """The broker, for tests that look into its process or log."""
+    if not isinstance(broker, BrokerProcess):
+        pytest.skip(f"looks into the broker's process, and {EXTERNAL_BOOTSTRAP} is not ours")
+    return broker
+
+
+@pytest.fixture
+def connection(broker: Broker) -> Iterator[RawConnection]:
+    with connected(broker.bootstrap) as opened:
+        yield opened
+
+
+@pytest.fixture
+def unique_name() -> Callable[[], str]:
+    return lambda: f"wire-{os.getpid()}-{next(_numbers)}"
