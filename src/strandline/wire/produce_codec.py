@@ -6,6 +6,7 @@ describes the same bytes; tests hold the two against each other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -20,11 +21,14 @@ from strandline.wire.primitives import (
     read_string,
     read_uvarint,
     skip_tags,
+    write_compact_nullable_string,
+    write_nullable_string,
     write_uvarint,
 )
 
 MIN_VERSION: Final = 3
 MAX_VERSION: Final = 13
+FIRST_WITH_RECORD_ERRORS: Final = 8
 FIRST_FLEXIBLE: Final = 9
 FIRST_WITH_TOPIC_IDS: Final = 13
 
@@ -61,6 +65,7 @@ class ProduceAnswer(NamedTuple):
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     error_message: str | None = None
+    record_errors: Sequence[tuple[int, str]] = ()
 
 
 def read_produce_request(frame: memoryview, position: int, version: int) -> ProduceRequest:
@@ -178,21 +183,21 @@ def _write_answer(out: bytearray, partition: int, answer: ProduceAnswer, version
     out += _ANSWER.pack(partition, answer.error_code, answer.base_offset, answer.log_append_time_ms)
     if version >= 5:
         out += _I64.pack(answer.log_start_offset)
-    message = answer.error_message
-    if version >= FIRST_FLEXIBLE:
-        out.append(1)  # no record errors
-        if message is None:
-            out += b"\x00\x00"
-        else:
-            data = message.encode()
-            write_uvarint(out, len(data) + 1)
-            out += data
+    if version >= FIRST_WITH_RECORD_ERRORS:
+        flexible = version >= FIRST_FLEXIBLE
+        _write_count(out, len(answer.record_errors), flexible=flexible)
+        for index, message in answer.record_errors:
+            out += _I32.pack(index)
+            _write_message(out, message, flexible=flexible)
+            if flexible:
+                out.append(0)
+        _write_message(out, answer.error_message, flexible=flexible)
+        if flexible:
             out.append(0)
-    elif version == 8:
-        out += b"\x00\x00\x00\x00"
-        if message is None:
-            out += b"\xff\xff"
-        else:
-            data = message.encode()[:32767]
-            out += _I16.pack(len(data))
-            out += data
+
+
+def _write_message(out: bytearray, message: str | None, *, flexible: bool) -> None:
+    if flexible:
+        write_compact_nullable_string(out, message)
+    else:
+        write_nullable_string(out, message)

@@ -2,7 +2,7 @@
 
 Each partition gets its own answer: a refusal or a timeout never hides another's success. Records are checked
 by their batch header and checksum and are not decoded. Known gaps: no transactions (their batches are refused
-with INVALID_TXN_STATE), no record-level error list, no quotas.
+with INVALID_TXN_STATE), no quotas.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 from strandline.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
+    InvalidTimestamp,
     InvalidTopic,
     InvalidTxnState,
     RequestTimedOut,
@@ -193,4 +194,8 @@ def _success(info: LogAppendInfo) -> ProduceAnswer:
 
 
 def _failure(error: StrandlineError) -> ProduceAnswer:
-    return ProduceAnswer(error_code=int(error_code_of(error)), error_message=str(error))
+    return ProduceAnswer(
+        error_code=int(error_code_of(error)),
+        error_message=str(error),
+        record_errors=error.record_errors if isinstance(error, InvalidRecord | InvalidTimestamp) else (),
+    )
