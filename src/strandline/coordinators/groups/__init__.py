@@ -1,0 +1,54 @@
+"""Consumer groups: members, generations, assignments, committed offsets.
+
+Why it exists: one broker, the leader of a group's partition of `__consumer_offsets`, decides for the group. A
+`GroupCoordinator` owns a shard for each such partition. What goes here: the rules of the group protocols (classic now;
+a `Group` of another kind takes the same place later), the records of that topic, expiration. What does not: wire
+formats and versions (`server.handlers`), files (`log`).
+
+Everything is decided synchronously on the event loop. Answers that have to wait go through callbacks, writes through
+a `RecordSink`, time through `Timers`; so the rules are tested without a broker and on a clock that tests move.
+"""
+
+from strandline.coordinators.groups.coordinator import GroupCoordinator
+from strandline.coordinators.groups.log import GroupLog, LogRecord, ReadBatch, ReadRecord
+from strandline.coordinators.groups.states import GroupState, GroupType
+from strandline.coordinators.groups.topic import offsets_topic
+from strandline.coordinators.groups.values import (
+    CommitRequest,
+    CommittedOffset,
+    DescribedGroup,
+    DescribedMember,
+    JoinedMember,
+    JoinRequest,
+    JoinResponse,
+    LeavingMember,
+    ListedGroup,
+    PartitionCommit,
+    Protocol,
+    SyncRequest,
+    SyncResponse,
+)
+
+__all__ = [
+    "CommitRequest",
+    "CommittedOffset",
+    "DescribedGroup",
+    "DescribedMember",
+    "GroupCoordinator",
+    "GroupLog",
+    "GroupState",
+    "GroupType",
+    "JoinRequest",
+    "JoinResponse",
+    "JoinedMember",
+    "LeavingMember",
+    "ListedGroup",
+    "LogRecord",
+    "PartitionCommit",
+    "Protocol",
+    "ReadBatch",
+    "ReadRecord",
+    "SyncRequest",
+    "SyncResponse",
+    "offsets_topic",
+]

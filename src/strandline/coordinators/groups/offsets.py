@@ -1,0 +1,113 @@
+"""Committed offsets of the groups of one shard, those of open transactions included.
+
+The store holds what is committed in the log. Writes on their way are known by key only, so that whoever deletes
+offsets deletes those too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
+from strandline.model import TopicPartition
+
+
+class StoredOffset(NamedTuple):
+    """A value and where in the log it stands: of two commits the later record wins."""
+
+    value: OffsetValue
+    record_offset: int
+
+
+class OffsetStore:
+    """Offsets by group and partition."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[TopicPartition, StoredOffset]] = {}
+        self._under_way: dict[str, Counter[TopicPartition]] = {}
+        self._transactions: dict[int, dict[OffsetKey, StoredOffset]] = {}
+
+    # Committed --------------------------------------------------------------------------------------------------
+
+    def get(self, group_id: str, partition: TopicPartition) -> OffsetValue | None:
+        stored = self._groups.get(group_id, {}).get(partition)
+        return None if stored is None else stored.value
+
+    def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetValue]]:
+        for partition, stored in self._groups.get(group_id, {}).items():
+            yield partition, stored.value
+
+    def group_ids(self) -> list[str]:
+        return list(self._groups)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._groups.values()))
+
+    def put(self, key: OffsetKey, value: OffsetValue, record_offset: int) -> None:
+        partition = TopicPartition(key.topic, key.partition)
+        self._groups.setdefault(key.group_id, {})[partition] = StoredOffset(value, record_offset)
+
+    def remove(self, key: OffsetKey) -> None:
+        """Forget a position, and what open transactions mean to make of it."""
+        offsets = self._groups.get(key.group_id)
+        if offsets is not None:
+            offsets.pop(TopicPartition(key.topic, key.partition), None)
+            if not offsets:
+                del self._groups[key.group_id]
+        for pending in self._transactions.values():
+            pending.pop(key, None)
+
+    # On their way -----------------------------------------------------------------------------------------------
+
+    def begin(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Commits of these partitions have been handed to the log."""
+        self._under_way.setdefault(group_id, Counter()).update(partitions)
+
+    def end(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """They are committed or have failed."""
+        counts = self._under_way[group_id]
+        counts.subtract(partitions)
+        counts += Counter()  # drops the zeros
+        if counts:
+            self._under_way[group_id] = counts
+        else:
+            del self._under_way[group_id]
+
+    def is_idle(self, group_id: str) -> bool:
+        """Whether the group has no commit on its way and no open transaction."""
+        return group_id not in self._under_way and not self.has_open_transaction(group_id)
+
+    def keys_of(self, group_id: str) -> list[OffsetKey]:
+        """Every position of the group that is in the log or on its way there."""
+        partitions = dict.fromkeys(self._groups.get(group_id, ()))
+        partitions.update(dict.fromkeys(self._under_way.get(group_id, ())))
+        keys = [OffsetKey(group_id, topic, partition) for topic, partition in partitions]
+        pending = (key for pending in self._transactions.values() for key in pending if key.group_id == group_id)
+        return list(dict.fromkeys([*keys, *pending]))
+
+    def keys_of_topics(self, topics: frozenset[str]) -> list[OffsetKey]:
+        """Every position in these topics, whichever group it belongs to."""
+        group_ids = {*self._groups, *self._under_way, *(k.group_id for p in self._transactions.values() for k in p)}
+        return [key for group_id in sorted(group_ids) for key in self.keys_of(group_id) if key.topic in topics]
+
+    # Transactions -----------------------------------------------------------------------------------------------
+
+    def put_pending(self, producer_id: int, key: OffsetKey, value: OffsetValue, record_offset: int) -> None:
+        """A commit inside a transaction: it counts when the transaction is committed."""
+        self._transactions.setdefault(producer_id, {})[key] = StoredOffset(value, record_offset)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Take over the transaction's offsets, or drop them. A later ordinary commit is not overwritten."""
+        for key, pending in self._transactions.pop(producer_id, {}).items():
+            current = self._groups.get(key.group_id, {}).get(TopicPartition(key.topic, key.partition))
+            if committed and (current is None or pending.record_offset > current.record_offset):
+                self.put(key, pending.value, pending.record_offset)
+
+    def has_open_transaction(self, group_id: str) -> bool:
+        return any(key.group_id == group_id for pending in self._transactions.values() for key in pending)
+
+    def is_unstable(self, key: OffsetKey) -> bool:
+        """Whether an open transaction may still change this position."""
+        return any(key in pending for pending in self._transactions.values())

@@ -1,0 +1,199 @@
+"""Keys and values of `__consumer_offsets`, byte for byte as Apache Kafka writes them.
+
+A key starts with its record type, a value with its version; no value is a tombstone. Every version is read. Written
+are offset commits as v4 (v1 when the client asked for its own retention) and classic groups as v3. Record types this
+broker does not keep (KIP-848 and share groups, or newer ones) are read as `UnknownKey`, which callers pass over.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from strandline.coordinators.groups.fields import FieldReader, FieldWriter
+from strandline.errors import CorruptMessage
+from strandline.model import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
+
+LEGACY_OFFSET_COMMIT: Final = 0
+OFFSET_COMMIT: Final = 1
+GROUP_METADATA: Final = 2
+
+_TOPIC_ID_TAG: Final = 0
+_FIRST_FLEXIBLE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetKey:
+    """Whose position, in which partition."""
+
+    group_id: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """A classic group."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """A record type that this broker does not keep."""
+
+    record_type: int
+
+
+RecordKey: TypeAlias = OffsetKey | GroupKey | UnknownKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetValue:
+    """A committed position. `expire_timestamp` is set only when the client chose its own retention."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    commit_timestamp: int
+    expire_timestamp: int = NO_TIMESTAMP
+    topic_id: uuid.UUID = ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberValue:
+    """A member of a stable classic group."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupValue:
+    """A classic group as of one generation."""
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    state_timestamp: int = NO_TIMESTAMP
+    members: tuple[MemberValue, ...] = ()
+
+
+def write_offset_key(key: OffsetKey) -> bytes:
+    return FieldWriter(OFFSET_COMMIT).string(key.group_id).string(key.topic).i32(key.partition).done()
+
+
+def write_group_key(group_id: str) -> bytes:
+    return FieldWriter(GROUP_METADATA).string(group_id).done()
+
+
+def read_key(data: bytes | memoryview) -> RecordKey:
+    """Raises CorruptMessage if a known record type is cut short."""
+    reader = FieldReader(data)
+    record_type = reader.i16()
+    if record_type in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
+        return OffsetKey(reader.string(), reader.string(), reader.i32())
+    if record_type == GROUP_METADATA:
+        return GroupKey(reader.string())
+    return UnknownKey(record_type)
+
+
+def write_offset_value(value: OffsetValue) -> bytes:
+    if value.expire_timestamp != NO_TIMESTAMP:
+        writer = FieldWriter(1).i64(value.offset).string(value.metadata)
+        return writer.i64(value.commit_timestamp).i64(value.expire_timestamp).done()
+    writer = FieldWriter(4).i64(value.offset).i32(value.leader_epoch).compact_string(value.metadata)
+    writer.i64(value.commit_timestamp)
+    if value.topic_id == ZERO_UUID:
+        return writer.varint(0).done()
+    return writer.uuid_tag(_TOPIC_ID_TAG, value.topic_id).done()
+
+
+def read_offset_value(data: bytes | memoryview) -> OffsetValue:
+    reader = FieldReader(data)
+    version = _known_version(reader, "offset commit")
+    compact = version >= _FIRST_FLEXIBLE
+    offset = reader.i64()
+    leader_epoch = reader.i32() if version >= 3 else NO_EPOCH
+    metadata = reader.string(compact=compact)
+    commit_timestamp = reader.i64()
+    expire_timestamp = reader.i64() if version == 1 else NO_TIMESTAMP
+    topic_id = reader.tags().get(_TOPIC_ID_TAG) if compact else None
+    return OffsetValue(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp=commit_timestamp,
+        expire_timestamp=expire_timestamp,
+        topic_id=ZERO_UUID if topic_id is None else uuid.UUID(bytes=topic_id),
+    )
+
+
+def write_group_value(value: GroupValue) -> bytes:
+    writer = FieldWriter(3).string(value.protocol_type).i32(value.generation).string(value.protocol)
+    writer.string(value.leader).i64(value.state_timestamp).i32(len(value.members))
+    for member in value.members:
+        writer.string(member.member_id).string(member.group_instance_id)
+        writer.string(member.client_id).string(member.client_host)
+        writer.i32(member.rebalance_timeout_ms).i32(member.session_timeout_ms)
+        writer.blob(member.subscription).blob(member.assignment)
+    return writer.done()
+
+
+def read_group_value(data: bytes | memoryview) -> GroupValue:
+    reader = FieldReader(data)
+    version = _known_version(reader, "group metadata")
+    compact = version >= _FIRST_FLEXIBLE
+    protocol_type = reader.string(compact=compact)
+    generation = reader.i32()
+    protocol = reader.nullable_string(compact=compact)
+    leader = reader.nullable_string(compact=compact)
+    state_timestamp = reader.i64() if version >= 2 else NO_TIMESTAMP
+    members = tuple(_read_member(reader, version) for _ in range(reader.array_length(compact=compact)))
+    return GroupValue(
+        protocol_type=protocol_type,
+        generation=generation,
+        protocol=protocol,
+        leader=leader,
+        state_timestamp=state_timestamp,
+        members=members,
+    )
+
+
+def _read_member(reader: FieldReader, version: int) -> MemberValue:
+    compact = version >= _FIRST_FLEXIBLE
+    member_id = reader.string(compact=compact)
+    instance_id = reader.nullable_string(compact=compact) if version >= 3 else None
+    client_id = reader.string(compact=compact)
+    client_host = reader.string(compact=compact)
+    rebalance_timeout = reader.i32() if version >= 1 else -1
+    session_timeout = reader.i32()
+    subscription = reader.blob(compact=compact)
+    assignment = reader.blob(compact=compact)
+    if compact:
+        reader.tags()
+    return MemberValue(
+        member_id=member_id,
+        group_instance_id=instance_id,
+        client_id=client_id,
+        client_host=client_host,
+        rebalance_timeout_ms=session_timeout if rebalance_timeout == -1 else rebalance_timeout,
+        session_timeout_ms=session_timeout,
+        subscription=subscription,
+        assignment=assignment,
+    )
+
+
+def _known_version(reader: FieldReader, what: str) -> int:
+    version = reader.i16()
+    if not 0 <= version <= 4:
+        raise CorruptMessage(f"{what} values have versions 0 to 4; this record has version {version}")
+    return version

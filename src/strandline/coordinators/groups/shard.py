@@ -1,0 +1,304 @@
+"""The groups of one partition of `__consumer_offsets`: their state in memory and what is written about them.
+
+Memory follows the log: a committed offset is visible when its record is committed, and loading the partition again
+gives the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from strandline.clock import Clock, Ids
+from strandline.config.groups import GroupSettings
+from strandline.coordinators.groups.classic import ClassicProtocol
+from strandline.coordinators.groups.classic_group import ClassicGroup
+from strandline.coordinators.groups.group import Group
+from strandline.coordinators.groups.log import ReadBatch
+from strandline.coordinators.groups.offsets import OffsetStore
+from strandline.coordinators.groups.schemas import (
+    GroupKey,
+    OffsetKey,
+    OffsetValue,
+    read_group_value,
+    read_key,
+    read_offset_value,
+    write_group_key,
+    write_offset_key,
+    write_offset_value,
+)
+from strandline.coordinators.groups.values import CommitRequest, CommittedOffset, PartitionCommit
+from strandline.coordinators.groups.writes import Done, KeyValue, RecordSink, Written
+from strandline.coordinators.timers import Timers
+from strandline.errors import (
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    IllegalGeneration,
+    OffsetMetadataTooLarge,
+    StrandlineError,
+    UnstableOffsetCommit,
+)
+from strandline.model import NO_TIMESTAMP, TopicPartition
+
+# Tombstones of one sweep are independent of each other; a batch of them has to stay below max.message.bytes.
+_TOMBSTONES_PER_WRITE = 1000
+
+
+class GroupShard:
+    """One partition's groups and offsets. Synchronous: results of writes come through callbacks."""
+
+    def __init__(self, sink: RecordSink, timers: Timers, clock: Clock, ids: Ids, settings: GroupSettings) -> None:
+        self.groups: dict[str, Group] = {}
+        self.offsets = OffsetStore()
+        self._being_deleted: set[str] = set()
+        self._sink, self._clock, self._settings = sink, clock, settings
+        self.classic = ClassicProtocol(self.groups, timers, sink, clock, ids, settings)
+
+    # Loading and leaving ----------------------------------------------------------------------------------------
+
+    def replay(self, batch: ReadBatch) -> None:
+        """Take over a batch read from the log. Raises CorruptMessage."""
+        if batch.committed is not None:
+            self.offsets.end_transaction(batch.producer_id, committed=batch.committed)
+            return
+        for offset, key, value in batch.records:
+            if key is not None:
+                self._replay_record(batch, offset, key, value)
+
+    def _replay_record(self, batch: ReadBatch, offset: int, raw_key: bytes, value: bytes | None) -> None:
+        key = read_key(raw_key)
+        if isinstance(key, GroupKey):
+            if value is None:
+                self.groups.pop(key.group_id, None)
+            else:
+                self.groups[key.group_id] = ClassicGroup.loaded(key.group_id, read_group_value(value))
+        elif isinstance(key, OffsetKey):
+            if value is None:
+                self.offsets.remove(key)
+            elif batch.is_transactional:
+                self._ensure_group(key.group_id)
+                self.offsets.put_pending(batch.producer_id, key, read_offset_value(value), offset)
+            else:
+                self._ensure_group(key.group_id)
+                self.offsets.put(key, read_offset_value(value), offset)
+
+    def start(self) -> None:
+        """Everything is loaded: the sessions of the members begin."""
+        for group in list(self.groups.values()):
+            if isinstance(group, ClassicGroup):
+                self.classic.start(group)
+
+    def stop(self, error: StrandlineError) -> None:
+        """Another broker has these groups now: whoever waits gets `error`."""
+        for group in list(self.groups.values()):
+            if isinstance(group, ClassicGroup):
+                self.classic.stop(group, error)
+        self.groups.clear()
+
+    def _ensure_group(self, group_id: str) -> None:
+        """Offsets without a group make a "simple" one: empty, classic, without a protocol type."""
+        if group_id not in self.groups and group_id not in self._being_deleted:
+            self.groups[group_id] = ClassicGroup(group_id, self._clock.now_ms())
+
+    # Offsets ----------------------------------------------------------------------------------------------------
+
+    def commit(
+        self, request: CommitRequest, done: Callable[[list[StrandlineError | None] | StrandlineError], None]
+    ) -> None:
+        """Store offsets. `done` gets one answer per partition, or the error of them all. Raises a refusal."""
+        group = self.groups.get(request.group_id)
+        if group is not None:
+            group.check_commit(request)
+            self.classic.touch(group, request.member_id)
+        elif request.generation_id >= 0:
+            text = f"there is no group {request.group_id}"
+            raise GroupIdNotFound(text) if request.reports_unknown_group else IllegalGeneration(text)
+        now = self._clock.now_ms()
+        expires = now + request.retention_time_ms if request.retention_time_ms >= 0 else NO_TIMESTAMP
+        results = [self._check_metadata(commit) for commit in request.offsets]
+        accepted = [
+            (OffsetKey(request.group_id, c.topic, c.partition), _value_of(c, now, expires))
+            for c, error in zip(request.offsets, results, strict=True)
+            if error is None
+        ]
+        partitions = [TopicPartition(key.topic, key.partition) for key, _ in accepted]
+        self.offsets.begin(request.group_id, partitions)
+
+        def written(outcome: Written) -> None:
+            self.offsets.end(request.group_id, partitions)
+            if outcome.error is not None:
+                done(outcome.error)
+                return
+            for position, (key, value) in enumerate(accepted):
+                self._ensure_group(key.group_id)
+                self.offsets.put(key, value, outcome.base_offset + position)
+            done(results)
+
+        self._sink.write([(write_offset_key(key), write_offset_value(value)) for key, value in accepted], written)
+
+    def _check_metadata(self, commit: PartitionCommit) -> StrandlineError | None:
+        limit = self._settings.offset_metadata_max_bytes
+        if len(commit.metadata) * 2 > limit and len(commit.metadata.encode("utf-16-le")) // 2 > limit:
+            return OffsetMetadataTooLarge(f"offset.metadata.max.bytes is {limit}")
+        return None
+
+    def fetch(self, group_id: str, partitions: Iterable[TopicPartition] | None) -> list[CommittedOffset]:
+        """Stored offsets: of the partitions asked for, in their order, or all there are."""
+        if group_id not in self.groups:
+            return [CommittedOffset(topic=topic, partition=index) for topic, index in partitions or ()]
+        if partitions is None:
+            return [_answer(partition, value) for partition, value in self.offsets.of_group(group_id)]
+        return [_answer(partition, self.offsets.get(group_id, partition)) for partition in partitions]
+
+    def mark_unstable(self, group_id: str, answers: Iterable[CommittedOffset]) -> list[CommittedOffset]:
+        """Replace answers that an open transaction may change by an error: the client asked for stable ones."""
+        return [
+            CommittedOffset(
+                topic=answer.topic,
+                partition=answer.partition,
+                error=UnstableOffsetCommit("a transaction that commits this offset is still open"),
+            )
+            if self.offsets.is_unstable(OffsetKey(group_id, answer.topic, answer.partition))
+            else answer
+            for answer in answers
+        ]
+
+    def delete_offsets(
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition],
+        done: Callable[[list[StrandlineError | None] | StrandlineError], None],
+    ) -> None:
+        """Delete offsets of topics the group does not subscribe to. Raises a refusal."""
+        group = self._existing(group_id)
+        group.check_offset_delete()
+        results: list[StrandlineError | None] = [
+            GroupSubscribedToTopic(f"group {group_id} is subscribed to {partition.topic}")
+            if group.is_subscribed_to(partition.topic)
+            else None
+            for partition in partitions
+        ]
+        known = set(self.offsets.keys_of(group_id))
+        keys = [
+            OffsetKey(group_id, *partition) for partition in partitions if not group.is_subscribed_to(partition.topic)
+        ]
+        self.delete_keys(
+            [key for key in dict.fromkeys(keys) if key in known],
+            lambda error: done(results if error is None else error),
+        )
+
+    def delete_keys(self, keys: Sequence[OffsetKey], done: Callable[[StrandlineError | None], None]) -> None:
+        """Write tombstones for positions; `done` gets the first error."""
+        chunks = [keys[at : at + _TOMBSTONES_PER_WRITE] for at in range(0, len(keys), _TOMBSTONES_PER_WRITE)] or [[]]
+        errors: list[StrandlineError] = []
+
+        def written(chunk: Sequence[OffsetKey], is_last: bool, outcome: Written) -> None:
+            if outcome.error is None:
+                for key in chunk:
+                    self.offsets.remove(key)
+            else:
+                errors.append(outcome.error)
+            if is_last:
+                done(errors[0] if errors else None)
+
+        for chunk in chunks:
+            records: list[KeyValue] = [(write_offset_key(key), None) for key in chunk]
+            self._sink.write(records, _bind(written, chunk, chunk is chunks[-1]))
+
+    # Groups -----------------------------------------------------------------------------------------------------
+
+    def _existing(self, group_id: str) -> Group:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        return group
+
+    def delete_group(self, group_id: str, done: Callable[[StrandlineError | None], None]) -> None:
+        """Delete an empty group and all its offsets. Raises a refusal.
+
+        The group is gone for everyone from now on; members that join meanwhile find a new one. If the log does not
+        take the deletion and no new one exists, it comes back.
+        """
+        group = self._existing(group_id)
+        group.check_delete()
+        del self.groups[group_id]
+        self._being_deleted.add(group_id)
+        self.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
+
+        def written(outcome: Written) -> None:
+            self._being_deleted.discard(group_id)
+            if outcome.error is not None:
+                self.groups.setdefault(group_id, group)
+            elif isinstance(group, ClassicGroup):
+                self.classic.stop(group, GroupIdNotFound(f"Group {group_id} not found."))
+            done(outcome.error)
+
+        self._sink.write([(write_group_key(group_id), None)], written)
+
+    def expire(self) -> None:
+        """Drop offsets that nobody has used for offsets.retention.minutes, and empty groups that have none left."""
+        for group in list(self.groups.values()):
+            keys = self._expired_keys(group)
+            if keys is None:
+                continue
+            remaining = len(self.offsets.keys_of(group.group_id)) - len(keys)
+            if remaining == 0 and group.may_be_deleted and self.offsets.is_idle(group.group_id):
+                self.delete_group(group.group_id, _ignore)
+            elif keys:
+                self.delete_keys(keys, _ignore)
+
+    def _expired_keys(self, group: Group) -> list[OffsetKey] | None:
+        """None if offsets of the group do not expire in its state."""
+        now, retention = self._clock.now_ms(), self._settings.offsets_retention_minutes * 60_000
+        keys = []
+        for partition, value in self.offsets.of_group(group.group_id):
+            expires_at = group.expires_at(value, retention)
+            if expires_at is None:
+                return None
+            key = OffsetKey(group.group_id, *partition)
+            if now >= expires_at and not group.is_subscribed_to(partition.topic) and not self.offsets.is_unstable(key):
+                keys.append(key)
+        return keys
+
+    def drop_topics(self, topics: frozenset[str]) -> None:
+        """Topics were deleted: their offsets mean nothing any more."""
+        keys = self.offsets.keys_of_topics(topics)
+        if keys:
+            self.delete_keys(keys, _ignore)
+
+    def fence(self, done: Done) -> None:
+        """Call back when everything written so far is committed."""
+        self._sink.write([], done)
+
+
+def _ignore(_: StrandlineError | None) -> None:
+    """The writer has logged it, and the next sweep tries again."""
+
+
+def _bind(
+    written: Callable[[Sequence[OffsetKey], bool, Written], None], chunk: Sequence[OffsetKey], is_last: bool
+) -> Done:
+    return lambda outcome: written(chunk, is_last, outcome)
+
+
+def _value_of(commit: PartitionCommit, now: int, expires: int) -> OffsetValue:
+    return OffsetValue(
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch,
+        metadata=commit.metadata,
+        commit_timestamp=now,
+        expire_timestamp=expires,
+        topic_id=commit.topic_id,
+    )
+
+
+def _answer(partition: TopicPartition, value: OffsetValue | None) -> CommittedOffset:
+    if value is None:
+        return CommittedOffset(topic=partition.topic, partition=partition.partition)
+    return CommittedOffset(
+        topic=partition.topic,
+        partition=partition.partition,
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        topic_id=value.topic_id,
+    )
