@@ -1,0 +1,179 @@
+"""A broker's life as the cluster sees it: it registers, is unfenced, sends heartbeats, and leaves in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from strandline.clock import Clock
+from strandline.config import ClusterSettings
+from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, StaleBrokerEpoch, StrandlineError
+from strandline.metadata.loader import MetadataLoader
+from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply
+
+_log = logging.getLogger(__name__)
+
+_RETRY_SECONDS: Final = 0.5
+_SHUTDOWN_RETRY_SECONDS: Final = 0.05
+
+
+class ControllerChannel(Protocol):
+    """How a broker reaches the active controller, in its own process or over the network.
+
+    Calls raise StrandlineErrors; retriable ones (NotController, RequestTimedOut) may be repeated.
+    """
+
+    async def register_broker(self, broker: BrokerRegistration) -> int:
+        """Register; the broker's epoch."""
+
+    async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
+        """A sign of life."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleStatus:
+    """What an operator sees of this broker's membership."""
+
+    node_id: int
+    broker_epoch: int
+    is_registered: bool
+    is_fenced: bool
+    is_shutting_down: bool
+
+
+class BrokerLifecycle:
+    """Keeps one broker a member of its cluster.
+
+    `start()` registers (fenced) and begins heartbeats; `unfence()` returns when the controller lets the broker lead;
+    `shut_down()` returns when its partitions have other leaders, or none are left to lead them. Heartbeats go on for
+    as long as `running()` lasts. A broker whose epoch is stale registers again as a new incarnation only if it was
+    unregistered; if another process took its id, `running()` ends with StaleBrokerEpoch.
+    """
+
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        loader: MetadataLoader,
+        registration: BrokerRegistration,
+        settings: ClusterSettings,
+        clock: Clock,
+    ) -> None:
+        self._channel, self._loader, self._registration = channel, loader, registration
+        self._settings, self._clock = settings, clock
+        self._epoch = -1
+        self._is_fenced = True
+        self._want_fence = True
+        self._want_shut_down = False
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._turn = asyncio.Lock()
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of the registration; -1 before it."""
+        return self._epoch
+
+    @property
+    def is_fenced(self) -> bool:
+        """True until the controller lets the broker lead, and again when it stops hearing it."""
+        return self._is_fenced
+
+    def status(self) -> LifecycleStatus:
+        """Where this broker stands."""
+        return LifecycleStatus(
+            node_id=self._registration.node_id,
+            broker_epoch=self._epoch,
+            is_registered=self._epoch >= 0,
+            is_fenced=self._is_fenced,
+            is_shutting_down=self._want_shut_down,
+        )
+
+    async def register(self) -> int:
+        """Register with the controller, waiting for one if there is none. Raises the last error when time is up."""
+        deadline = self._clock.monotonic() + self._settings.initial_broker_registration_timeout_ms / 1000
+        while True:
+            try:
+                self._epoch = await self._channel.register_broker(self._registration)
+            except StrandlineError as error:
+                # An earlier incarnation may still have its session; it ends by itself.
+                is_passing = error.retriable or isinstance(error, DuplicateBrokerRegistration)
+                if not is_passing or self._clock.monotonic() >= deadline:
+                    raise
+                _log.info("cannot register yet: %s", error)
+                await self._clock.sleep(_RETRY_SECONDS)
+            else:
+                _log.info("registered broker %d with epoch %d", self._registration.node_id, self._epoch)
+                return self._epoch
+
+    async def unfence(self) -> None:
+        """Ask to lead partitions, and return when it is granted."""
+        self._want_fence = False
+        while self._is_fenced:
+            if self._loader.image.offset < self._epoch:
+                await self._loader.catch_up()
+            if not await self._try_heartbeat():
+                await self._clock.sleep(_RETRY_SECONDS)
+
+    async def shut_down(self, within: float) -> bool:
+        """Hand leadership over. True if the controller agreed within the time; the caller stops either way."""
+        if self._epoch < 0:
+            return True
+        self._want_shut_down = True
+        deadline = self._clock.monotonic() + within
+        while True:
+            reply = await self._try_heartbeat()
+            if reply is not None and reply.should_shut_down:
+                return True
+            if self._clock.monotonic() >= deadline:
+                _log.warning("the controller did not finish the controlled shutdown in time")
+                return False
+            await self._clock.sleep(_SHUTDOWN_RETRY_SECONDS)
+
+    async def heartbeat(self) -> HeartbeatReply:
+        """One heartbeat with what the broker wants now."""
+        async with self._turn:
+            reply = await self._channel.broker_heartbeat(
+                BrokerHeartbeat(
+                    node_id=self._registration.node_id,
+                    broker_epoch=self._epoch,
+                    current_metadata_offset=self._loader.image.offset,
+                    want_fence=self._want_fence,
+                    want_shut_down=self._want_shut_down,
+                )
+            )
+        if reply.is_fenced and not self._is_fenced and not self._want_shut_down:
+            _log.warning("broker %d was fenced", self._registration.node_id)
+        self._is_fenced = reply.is_fenced
+        return reply
+
+    async def _try_heartbeat(self) -> HeartbeatReply | None:
+        try:
+            return await self.heartbeat()
+        except StrandlineError as error:
+            if isinstance(error, StaleBrokerEpoch | BrokerIdNotRegistered) or not error.retriable:
+                raise
+            _log.info("the heartbeat was not heard, trying again: %s", error)
+            return None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[BrokerLifecycle]:
+        """Register, and send heartbeats while the block lasts."""
+        await self.register()
+        self._stopping = False
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._beat(), name="broker-heartbeats")
+            yield self
+            self._stopping = True
+            self._wake.set()
+
+    async def _beat(self) -> None:
+        interval = self._settings.broker_heartbeat_interval_ms / 1000
+        while not self._stopping:
+            await self._clock.wait_set(self._wake, within=interval)
+            self._wake.clear()
+            if not self._stopping and not self._want_shut_down:
+                await self._try_heartbeat()

@@ -1,0 +1,268 @@
+"""The controller: decides every change of metadata, writes it to the log, and publishes it.
+
+Every broker has one; the one whose broker holds the lease is active, the others refuse with NotController. A change
+is decided by pure code on the newest image (`topics`, `configs`, `membership`, `isr`, `election_requests`), appended in
+one transaction that checks the controller epoch, and visible in the local image when the call returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from strandline.clock import Chance, Clock, Ids
+from strandline.config import Settings
+from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, RequestTimedOut, StrandlineError
+from strandline.metadata.configs import ConfigPlanner
+from strandline.metadata.election_requests import plan_elections
+from strandline.metadata.elections import ElectionType
+from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
+from strandline.metadata.isr import plan_isr_changes
+from strandline.metadata.leadership import Leadership, LeaseTiming, as_kafka_error
+from strandline.metadata.loader import MetadataLoader
+from strandline.metadata.membership import BrokerState, MembershipPlanner, checked_broker, next_state
+from strandline.metadata.records import ClusterRecord, ProducerIdsRecord
+from strandline.metadata.requests import (
+    BrokerHeartbeat,
+    BrokerRegistration,
+    ConfigAlteration,
+    ConfigReplacement,
+    HeartbeatReply,
+    IsrChange,
+    NewPartitions,
+    NewTopic,
+    Plan,
+)
+from strandline.metadata.rules import ConfigRules
+from strandline.metadata.sessions import Sessions
+from strandline.metadata.store import ImageIsBehind, MetadataStore
+from strandline.metadata.topics import TopicPlanner
+from strandline.metadata.upkeep import Upkeep
+from strandline.model import TopicPartition, uuid_to_text
+from strandline.sql import SqlError
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PRODUCER_ID_BLOCK: Final = 1000
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerStatus:
+    """What an operator sees of a controller."""
+
+    node_id: int
+    is_active: bool
+    epoch: int
+    metadata_offset: int
+
+
+class Controller:
+    """See the module. Per-item answers are a value or a StrandlineError; other failures are raised.
+
+    Any call raises NotController when this broker is not the active controller, and RequestTimedOut when the
+    database does not answer: the change may then have happened, and repeating the call is safe.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        loader: MetadataLoader,
+        settings: Settings,
+        *,
+        clock: Clock,
+        ids: Ids,
+        chance: Chance,
+        timing: LeaseTiming | None = None,
+    ) -> None:
+        self._store, self._loader, self._ids = store, loader, ids
+        self.node_id = settings.cluster.node_id
+        rules = ConfigRules(settings)
+        self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance)
+        self._configs = ConfigPlanner(rules=rules)
+        self._membership = MembershipPlanner(rules)
+        self._sessions = Sessions(clock, settings.cluster.broker_session_timeout_ms / 1000)
+        self._leadership = Leadership(store, loader, self.node_id, clock, timing or LeaseTiming())
+        self._upkeep = Upkeep(self, store, loader, self._sessions, self._membership, settings.cluster, clock)
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_active(self) -> bool:
+        """True if this broker holds the lease, as far as it knows."""
+        return self._leadership.term is not None
+
+    @property
+    def leadership(self) -> Leadership:
+        """The lease."""
+        return self._leadership
+
+    def status(self) -> ControllerStatus:
+        """Where the controller stands."""
+        term = self._leadership.term
+        image = self._loader.image
+        epoch = image.controller_epoch if term is None else term.epoch
+        return ControllerStatus(
+            node_id=self.node_id, is_active=term is not None, epoch=epoch, metadata_offset=image.offset
+        )
+
+    # Being the active one
+
+    async def activate(self) -> bool:
+        """Become the active controller if nobody is. True if this one is active now."""
+        if self.is_active:
+            return True
+        try:
+            if not await self._leadership.take():
+                return False
+        except SqlError as error:
+            raise as_kafka_error(error) from error
+        self._sessions.begin(self._loader.image)
+        if not self._loader.image.cluster_id:
+            await self.write(lambda _: Plan((ClusterRecord(cluster_id=uuid_to_text(self._ids.uuid())),), None))
+        return True
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Controller]:
+        """Race for the lease and, while it is ours, look after the cluster. Gives the lease back at the end."""
+        await self.activate()
+        async with self._upkeep.running():
+            yield self
+        async with self._turn:
+            await self._leadership.resign()
+
+    async def write(self, decide: Callable[[MetadataImage], Plan[T]], *, validate_only: bool = False) -> T:
+        """Decide on the newest image, write what was decided, publish it, and give the answer."""
+        async with self._turn:
+            for _ in range(_ATTEMPTS):
+                term = self._leadership.require()
+                plan = decide(self._loader.image)
+                if validate_only or not plan.records:
+                    return plan.answer
+                try:
+                    await self._leadership.append(term, plan.records)
+                except ImageIsBehind:
+                    await self._loader.catch_up()
+                else:
+                    return plan.answer
+        raise RequestTimedOut("The metadata log moved on while the change was decided, again and again.")
+
+    # Topics
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], validate_only: bool = False
+    ) -> list[TopicImage | StrandlineError]:
+        """Create topics. The answers are in the order of the request."""
+        return await self.write(lambda image: self._topics.create(image, topics), validate_only=validate_only)
+
+    async def delete_topics(self, topics: Sequence[str | uuid.UUID]) -> list[TopicImage | StrandlineError]:
+        """Delete topics by name or id. The answers are the topics as they were."""
+        return await self.write(lambda image: self._topics.delete(image, topics))
+
+    async def create_partitions(
+        self, wishes: Sequence[NewPartitions], validate_only: bool = False
+    ) -> list[TopicImage | StrandlineError]:
+        """Add partitions. The answers are the topics as they are afterwards."""
+        return await self.write(lambda image: self._topics.add_partitions(image, wishes), validate_only=validate_only)
+
+    # Settings
+
+    async def alter_configs(
+        self, wishes: Sequence[ConfigAlteration], validate_only: bool = False
+    ) -> list[StrandlineError | None]:
+        """Set, delete, append to or subtract from settings. None: done."""
+        return await self.write(lambda image: self._configs.alter(image, wishes), validate_only=validate_only)
+
+    async def replace_configs(
+        self, wishes: Sequence[ConfigReplacement], validate_only: bool = False
+    ) -> list[StrandlineError | None]:
+        """Give resources exactly these settings. None: done."""
+        return await self.write(lambda image: self._configs.replace(image, wishes), validate_only=validate_only)
+
+    # Partitions
+
+    async def elect_leaders(
+        self, election: ElectionType, partitions: Sequence[TopicPartition] | None
+    ) -> Mapping[TopicPartition, StrandlineError | None]:
+        """Elect leaders for these partitions; None: for all that need it, and only those are answered."""
+        return await self.write(lambda image: plan_elections(image, election, partitions))
+
+    async def alter_partition(
+        self, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
+    ) -> list[PartitionImage | StrandlineError]:
+        """Change in-sync sets for their leader. Raises StaleBrokerEpoch."""
+        return await self.write(lambda image: plan_isr_changes(image, node_id, broker_epoch, changes))
+
+    # Brokers
+
+    async def register_broker(self, broker: BrokerRegistration) -> int:
+        """Register a starting broker, fenced; its epoch. Raises DuplicateBrokerRegistration, InconsistentClusterId."""
+
+        def decide(image: MetadataImage) -> Plan[int]:
+            known = image.brokers.get(broker.node_id)
+            if (
+                known is not None
+                and known.incarnation_id != broker.incarnation_id
+                and not known.in_controlled_shutdown
+                and self._sessions.is_valid(known.node_id, known.epoch)
+            ):
+                raise DuplicateBrokerRegistration(
+                    f"Another broker is registered with the id {broker.node_id} and was heard of just now."
+                )
+            return self._membership.register(image, broker)
+
+        epoch = await self.write(decide)
+        self._sessions.touch(broker.node_id, epoch)
+        return epoch
+
+    async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
+        """Note that the broker lives and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""
+
+        def decide(image: MetadataImage) -> Plan[BrokerState]:
+            broker = checked_broker(image, heartbeat.node_id, heartbeat.broker_epoch)
+            is_seen = self._sessions.is_shutdown_seen(heartbeat.node_id, image)
+            state = next_state(image, broker, heartbeat, is_shutdown_seen=is_seen)
+            return Plan(self._membership.change_state(image, broker, state), state)
+
+        self._leadership.require()
+        checked_broker(self._loader.image, heartbeat.node_id, heartbeat.broker_epoch)
+        self._sessions.touch(heartbeat.node_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset)
+        state = await self.write(decide)
+        if state is BrokerState.CONTROLLED_SHUTDOWN:
+            self._sessions.begin_shutdown(heartbeat.node_id, self._loader.image.offset)
+        elif state is BrokerState.SHUTDOWN_NOW:
+            self._sessions.forget(heartbeat.node_id)
+        return HeartbeatReply(
+            is_caught_up=heartbeat.current_metadata_offset >= heartbeat.broker_epoch,
+            is_fenced=state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
+            should_shut_down=state is BrokerState.SHUTDOWN_NOW,
+        )
+
+    async def unregister_broker(self, node_id: int) -> None:
+        """Forget a broker. Raises BrokerIdNotRegistered."""
+
+        def decide(image: MetadataImage) -> Plan[None]:
+            broker = image.brokers.get(node_id)
+            if broker is None:
+                raise BrokerIdNotRegistered(f"Broker ID {node_id} is not currently registered")
+            return Plan(self._membership.unregister(image, broker), None)
+
+        await self.write(decide)
+        self._sessions.forget(node_id)
+
+    async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
+        """A block of producer ids that nobody else will get. Raises StaleBrokerEpoch."""
+
+        def decide(image: MetadataImage) -> Plan[range]:
+            checked_broker(image, node_id, broker_epoch)
+            block = range(image.next_producer_id, image.next_producer_id + PRODUCER_ID_BLOCK)
+            record = ProducerIdsRecord(node_id=node_id, broker_epoch=broker_epoch, next_producer_id=block.stop)
+            return Plan((record,), block)
+
+        return await self.write(decide)

@@ -1,0 +1,324 @@
+"""From one image to the next. Pure: records in, a new image and what changed out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from strandline.metadata.image import (
+    BrokerImage,
+    ConfigResource,
+    ConfigResourceType,
+    MetadataImage,
+    Overrides,
+    PartitionImage,
+    TopicImage,
+)
+from strandline.metadata.records import (
+    BrokerChangeRecord,
+    ClusterRecord,
+    ConfigRecord,
+    ControllerChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from strandline.model import TopicPartition
+
+
+class InconsistentLog(Exception):
+    """A record speaks of something that the records before it do not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataDelta:
+    """What is different between two images.
+
+    A topic that was deleted and made again under the same name is in both `deleted_topics` (the old one) and
+    `changed_topics`. `changed_partitions` holds the new and the changed partitions of `changed_topics`.
+    """
+
+    old: MetadataImage
+    new: MetadataImage
+    changed_topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    deleted_topics: Mapping[uuid.UUID, TopicImage] = field(default_factory=dict)
+    changed_partitions: Mapping[TopicPartition, PartitionImage] = field(default_factory=dict)
+    changed_brokers: Mapping[int, BrokerImage | None] = field(default_factory=dict)
+    changed_configs: Mapping[ConfigResource, Overrides] = field(default_factory=dict)
+
+    @property
+    def is_new_controller(self) -> bool:
+        """True if another controller, or a new term of the same one, is in charge."""
+        return self.old.controller_epoch != self.new.controller_epoch
+
+
+class ImageBuilder:
+    """Applies records on top of an image. Copies only what the records touch."""
+
+    __slots__ = (
+        "_brokers",
+        "_changed_brokers",
+        "_changed_configs",
+        "_cluster_id",
+        "_configs",
+        "_controller_epoch",
+        "_controller_id",
+        "_deleted",
+        "_names",
+        "_next_producer_id",
+        "_offset",
+        "_old",
+        "_partitions",
+    )
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._old = image
+        self._offset = image.offset
+        self._cluster_id = image.cluster_id
+        self._controller_id, self._controller_epoch = image.controller_id, image.controller_epoch
+        self._next_producer_id = image.next_producer_id
+        self._brokers: dict[int, BrokerImage] = dict(image.brokers)
+        self._changed_brokers: set[int] = set()
+        self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._changed_configs: set[ConfigResource] = set()
+        self._names: dict[uuid.UUID, str] = {}  # topics made or touched here
+        self._partitions: dict[uuid.UUID, dict[int, PartitionImage]] = {}  # what changed in them
+        self._deleted: dict[uuid.UUID, TopicImage] = {}
+
+    def apply(self, offset: int, record: MetadataRecord) -> None:
+        """The next record of the log."""
+        self._offset = offset
+        match record:
+            case PartitionChangeRecord():
+                self._change_partition(record)
+            case PartitionRecord():
+                self._add_partition(record)
+            case TopicRecord():
+                self._names[record.topic_id] = record.name
+                self._partitions[record.topic_id] = {}
+            case RemoveTopicRecord():
+                self._remove_topic(record)
+            case ConfigRecord():
+                self._change_config(record)
+            case _:
+                self._apply_to_cluster(offset, record)
+
+    def _apply_to_cluster(self, offset: int, record: MetadataRecord) -> None:
+        match record:
+            case RegisterBrokerRecord():
+                self._set_broker(_registered(record, offset))
+            case BrokerChangeRecord():
+                self._change_broker(record)
+            case UnregisterBrokerRecord():
+                self._brokers.pop(record.node_id, None)
+                self._changed_brokers.add(record.node_id)
+            case ControllerChangeRecord():
+                self._controller_id, self._controller_epoch = record.controller_id, record.epoch
+            case ProducerIdsRecord():
+                self._next_producer_id = record.next_producer_id
+            case ClusterRecord():
+                self._cluster_id = record.cluster_id
+
+    def _set_broker(self, broker: BrokerImage) -> None:
+        self._brokers[broker.node_id] = broker
+        self._changed_brokers.add(broker.node_id)
+
+    def _change_broker(self, record: BrokerChangeRecord) -> None:
+        broker = self._brokers.get(record.node_id)
+        if broker is None or broker.epoch != record.broker_epoch:
+            raise InconsistentLog(f"{record} does not fit {broker}")
+        fenced = broker.fenced if record.fenced is None else record.fenced
+        shutdown = record.in_controlled_shutdown
+        self._set_broker(
+            replace(
+                broker,
+                fenced=fenced,
+                in_controlled_shutdown=broker.in_controlled_shutdown if shutdown is None else shutdown,
+            )
+        )
+
+    def _touch(self, topic_id: uuid.UUID) -> dict[int, PartitionImage]:
+        changes = self._partitions.get(topic_id)
+        if changes is None:
+            topic = self._old.topics_by_id.get(topic_id)
+            if topic is None or topic_id in self._deleted:
+                raise InconsistentLog(f"no topic has the id {topic_id}")
+            self._names[topic_id] = topic.name
+            changes = self._partitions[topic_id] = {}
+        return changes
+
+    def _add_partition(self, record: PartitionRecord) -> None:
+        self._touch(record.topic_id)[record.partition] = PartitionImage(
+            record.partition,
+            record.replicas,
+            record.isr,
+            record.leader,
+            record.leader_epoch,
+            record.partition_epoch,
+            record.leader_recovery_state,
+        )
+
+    def _change_partition(self, record: PartitionChangeRecord) -> None:
+        changes = self._touch(record.topic_id)
+        current = changes.get(record.partition)
+        if current is None:
+            topic = self._old.topics_by_id.get(record.topic_id)
+            current = None if topic is None else topic.partition(record.partition)
+            if current is None:
+                raise InconsistentLog(f"topic {record.topic_id} has no partition {record.partition}")
+        changes[record.partition] = changed_partition(current, record)
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        self._touch(record.topic_id)
+        del self._partitions[record.topic_id]
+        name = self._names.pop(record.topic_id)
+        old = self._old.topics_by_id.get(record.topic_id)
+        if old is not None:
+            self._deleted[record.topic_id] = old
+        resource = ConfigResource(ConfigResourceType.TOPIC, name)
+        if resource in self._configs or resource in self._old.configs:
+            self._configs[resource] = {}
+            self._changed_configs.add(resource)
+
+    def _change_config(self, record: ConfigRecord) -> None:
+        overrides = self._configs.get(record.resource)
+        if overrides is None:
+            overrides = self._configs[record.resource] = dict(self._old.overrides(record.resource))
+        self._changed_configs.add(record.resource)
+        if record.value is None:
+            overrides.pop(record.key, None)
+        else:
+            overrides[record.key] = record.value
+
+    def build(self) -> MetadataDelta:
+        """The image after all records so far, and the difference to the one at the start."""
+        topics, topics_by_id, changed_topics = self._build_topics()
+        new = replace(
+            self._old,
+            offset=self._offset,
+            cluster_id=self._cluster_id,
+            controller_id=self._controller_id,
+            controller_epoch=self._controller_epoch,
+            brokers=self._brokers if self._changed_brokers else self._old.brokers,
+            topics=topics,
+            topics_by_id=topics_by_id,
+            configs=self._build_configs(),
+            next_producer_id=self._next_producer_id,
+        )
+        return MetadataDelta(
+            old=self._old,
+            new=new,
+            changed_topics=changed_topics,
+            deleted_topics=self._deleted,
+            changed_partitions={
+                TopicPartition(self._names[topic_id], number): partition
+                for topic_id, changes in self._partitions.items()
+                for number, partition in sorted(changes.items())
+            },
+            changed_brokers={node_id: self._brokers.get(node_id) for node_id in sorted(self._changed_brokers)},
+            changed_configs={resource: new.overrides(resource) for resource in self._changed_configs},
+        )
+
+    def _build_topics(self) -> tuple[Mapping[str, TopicImage], Mapping[uuid.UUID, TopicImage], dict[str, TopicImage]]:
+        if not self._partitions and not self._deleted:
+            return self._old.topics, self._old.topics_by_id, {}
+        topics, topics_by_id = dict(self._old.topics), dict(self._old.topics_by_id)
+        for topic_id, topic in self._deleted.items():
+            del topics[topic.name], topics_by_id[topic_id]
+        changed = {}
+        for topic_id, changes in self._partitions.items():
+            topic = _merged(self._names[topic_id], topic_id, topics_by_id.get(topic_id), changes)
+            topics[topic.name] = topics_by_id[topic_id] = changed[topic.name] = topic
+        return topics, topics_by_id, changed
+
+    def _build_configs(self) -> Mapping[ConfigResource, Overrides]:
+        if not self._changed_configs:
+            return self._old.configs
+        configs: dict[ConfigResource, Overrides] = {**self._old.configs, **self._configs}
+        return {resource: overrides for resource, overrides in configs.items() if overrides}
+
+
+def _registered(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
+    return BrokerImage(
+        node_id=record.node_id,
+        epoch=offset,
+        incarnation_id=record.incarnation_id,
+        listeners=record.listeners,
+        rack=record.rack,
+        fenced=record.fenced,
+        in_controlled_shutdown=record.in_controlled_shutdown,
+    )
+
+
+def changed_partition(current: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
+    """The partition after the change."""
+    is_led_anew = record.leader is not None
+    return PartitionImage(
+        current.partition,
+        current.replicas,
+        current.isr if record.isr is None else record.isr,
+        current.leader if record.leader is None else record.leader,
+        current.leader_epoch + 1 if is_led_anew else current.leader_epoch,
+        current.partition_epoch + 1,
+        current.leader_recovery_state if record.leader_recovery_state is None else record.leader_recovery_state,
+    )
+
+
+def _merged(
+    name: str, topic_id: uuid.UUID, old: TopicImage | None, changes: Mapping[int, PartitionImage]
+) -> TopicImage:
+    partitions = {} if old is None else dict(enumerate(old.partitions))
+    partitions.update(changes)
+    if sorted(partitions) != list(range(len(partitions))):
+        raise InconsistentLog(f"the partitions of {name} are not numbered from 0 without a gap: {sorted(partitions)}")
+    return TopicImage(name, topic_id, tuple(partitions[number] for number in range(len(partitions))))
+
+
+def apply_records(image: MetadataImage, records: Iterable[tuple[int, MetadataRecord]]) -> MetadataDelta:
+    """The image after these (offset, record) pairs, as the difference to `image`."""
+    builder = ImageBuilder(image)
+    for offset, record in records:
+        builder.apply(offset, record)
+    return builder.build()
+
+
+def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
+    """The difference of two images whose records are not at hand (a snapshot was loaded)."""
+    changed_topics = {
+        topic.name: topic for topic_id, topic in new.topics_by_id.items() if old.topics_by_id.get(topic_id) != topic
+    }
+    return MetadataDelta(
+        old=old,
+        new=new,
+        changed_topics=changed_topics,
+        deleted_topics={
+            topic_id: topic for topic_id, topic in old.topics_by_id.items() if topic_id not in new.topics_by_id
+        },
+        changed_partitions={
+            TopicPartition(topic.name, partition.partition): partition
+            for topic in changed_topics.values()
+            for partition in topic.partitions
+            if _partition_before(old, topic, partition.partition) != partition
+        },
+        changed_brokers={
+            node_id: new.brokers.get(node_id)
+            for node_id in sorted(old.brokers.keys() | new.brokers.keys())
+            if old.brokers.get(node_id) != new.brokers.get(node_id)
+        },
+        changed_configs={
+            resource: new.overrides(resource)
+            for resource in old.configs.keys() | new.configs.keys()
+            if old.overrides(resource) != new.overrides(resource)
+        },
+    )
+
+
+def _partition_before(old: MetadataImage, topic: TopicImage, number: int) -> PartitionImage | None:
+    before = old.topics_by_id.get(topic.topic_id)
+    return None if before is None else before.partition(number)

@@ -1,0 +1,98 @@
+"""ElectLeaders, and the controller's own care for preferred leaders. Pure decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from strandline.errors import (
+    ElectionNotNeeded,
+    EligibleLeadersNotAvailable,
+    InvalidRequest,
+    PreferredLeaderNotAvailable,
+    StrandlineError,
+    UnknownTopicOrPartition,
+)
+from strandline.metadata.elections import ElectionType, partition_change
+from strandline.metadata.image import MetadataImage, PartitionImage
+from strandline.metadata.records import MetadataRecord, PartitionChangeRecord
+from strandline.metadata.requests import Plan
+from strandline.model import TopicPartition
+
+
+def plan_elections(
+    image: MetadataImage, election: ElectionType, partitions: Sequence[TopicPartition] | None
+) -> Plan[Mapping[TopicPartition, StrandlineError | None]]:
+    """Elect leaders for these partitions, or for all that need it. None as answer: it has the leader asked for."""
+    is_for_all = partitions is None
+    if partitions is None:
+        partitions = [TopicPartition(topic.name, found.partition) for topic, found in image.all_partitions()]
+    records: list[MetadataRecord] = []
+    answers: dict[TopicPartition, StrandlineError | None] = {}
+    for partition in partitions:
+        if partition in answers:
+            continue
+        try:
+            records.append(_elected(image, election, partition))
+        except ElectionNotNeeded as error:
+            if not is_for_all:
+                answers[partition] = error
+        except StrandlineError as error:
+            answers[partition] = error
+        else:
+            answers[partition] = None
+    return Plan(records, answers)
+
+
+def _elected(image: MetadataImage, election: ElectionType, wanted: TopicPartition) -> PartitionChangeRecord:
+    topic = image.topics.get(wanted.topic)
+    partition = None if topic is None else topic.partition(wanted.partition)
+    if topic is None or partition is None:
+        raise UnknownTopicOrPartition(f"No such partition as {wanted}.")
+    _check_needed(election, partition)
+    record = partition_change(
+        topic.topic_id, partition, isr=partition.isr, is_active=image.is_active, election=election
+    )
+    if record is None or record.leader is None:
+        if election is ElectionType.PREFERRED:
+            raise PreferredLeaderNotAvailable(
+                f"The preferred leader {partition.preferred_leader} of {wanted} is not in sync or not alive."
+            )
+        raise EligibleLeadersNotAvailable(f"No replica of {wanted} is alive.")
+    if election is ElectionType.PREFERRED and record.leader != partition.preferred_leader:
+        raise PreferredLeaderNotAvailable(
+            f"The preferred leader {partition.preferred_leader} of {wanted} is not in sync or not alive."
+        )
+    return record
+
+
+def _check_needed(election: ElectionType, partition: PartitionImage) -> None:
+    match election:
+        case ElectionType.PREFERRED:
+            if partition.leader == partition.preferred_leader:
+                raise ElectionNotNeeded("The partition is led by its preferred replica.")
+        case ElectionType.UNCLEAN:
+            if partition.has_leader:
+                raise ElectionNotNeeded("The partition has a leader.")
+        case _:
+            raise InvalidRequest(f"Elections of type {election.name} cannot be asked for.")
+
+
+def plan_balance(image: MetadataImage, limit: int) -> list[MetadataRecord]:
+    """Give leadership back to preferred replicas that can lead again, at most `limit` at a time."""
+    records: list[MetadataRecord] = []
+    for topic, partition in image.all_partitions():
+        preferred = partition.preferred_leader
+        if partition.leader == preferred or preferred not in partition.isr or not image.is_active(preferred):
+            continue
+        record = partition_change(
+            topic.topic_id,
+            partition,
+            isr=partition.isr,
+            is_active=image.is_active,
+            election=ElectionType.PREFERRED,
+        )
+        if record is not None:
+            records.append(record)
+        if len(records) >= limit:
+            break
+    return records

@@ -1,0 +1,71 @@
+"""Who leads a partition after a change. Pure; the order of preference is Kafka's (ELR is not used)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from enum import IntEnum
+
+from strandline.metadata.image import LeaderRecoveryState, PartitionImage
+from strandline.metadata.records import PartitionChangeRecord
+from strandline.model import NO_LEADER
+
+
+class ElectionType(IntEnum):
+    """What an election may do. PREFERRED and UNCLEAN have Kafka's numbers."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+    ONLINE = 2
+
+
+def elect(
+    partition: PartitionImage,
+    *,
+    isr: tuple[int, ...],
+    is_active: Callable[[int], bool],
+    election: ElectionType = ElectionType.ONLINE,
+) -> tuple[int, bool]:
+    """The leader if the in-sync set becomes `isr`, and whether it comes from outside that set."""
+    valid = {node for node in isr if is_active(node)}
+    if election is ElectionType.PREFERRED and partition.preferred_leader in valid:
+        return partition.preferred_leader, False
+    if partition.leader in valid:
+        return partition.leader, False
+    for node in partition.replicas:
+        if node in valid:
+            return node, False
+    if election is ElectionType.UNCLEAN:
+        for node in partition.replicas:
+            if is_active(node):
+                return node, True
+    return NO_LEADER, False
+
+
+def partition_change(
+    topic_id: uuid.UUID,
+    partition: PartitionImage,
+    *,
+    isr: tuple[int, ...],
+    is_active: Callable[[int], bool],
+    election: ElectionType = ElectionType.ONLINE,
+) -> PartitionChangeRecord | None:
+    """The record that gives the partition this in-sync set and the leader that follows; None if nothing changes.
+
+    An empty `isr` stands for "the last members stay in it": without them nobody would know who has the data.
+    """
+    target = isr or partition.isr
+    leader, is_unclean = elect(partition, isr=target, is_active=is_active, election=election)
+    recovery = partition.leader_recovery_state
+    if is_unclean:
+        target, recovery = (leader,), LeaderRecoveryState.RECOVERING
+    record = PartitionChangeRecord(
+        topic_id=topic_id,
+        partition=partition.partition,
+        isr=None if target == partition.isr else target,
+        # An unclean election of the leader that was is a new epoch too: its log may have been cut.
+        leader=None if leader == partition.leader and not is_unclean else leader,
+        leader_recovery_state=None if recovery == partition.leader_recovery_state else recovery,
+    )
+    is_same = record.isr is None and record.leader is None and record.leader_recovery_state is None
+    return None if is_same else record

@@ -1,0 +1,169 @@
+"""The metadata of the cluster at one offset of its log. Immutable: a change makes a new image that shares the rest."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, NamedTuple, TypeAlias
+
+from strandline.model import NO_LEADER, TopicPartition
+
+EMPTY_OFFSET: Final = -1
+NO_CONTROLLER: Final = -1
+
+
+class ConfigResourceType(IntEnum):
+    """What a setting belongs to. Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class LeaderRecoveryState(IntEnum):
+    """Whether a leader was elected from outside the in-sync set and has not recovered yet."""
+
+    RECOVERED = 0
+    RECOVERING = 1
+
+
+class ConfigResource(NamedTuple):
+    """A topic by name, a broker by id, or all brokers (type BROKER, empty name)."""
+
+    type: ConfigResourceType
+    name: str
+
+
+Overrides: TypeAlias = Mapping[str, str]
+NO_OVERRIDES: Final[Overrides] = {}
+
+
+class Listener(NamedTuple):
+    """Where clients reach a broker."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    """A registered broker. `epoch` is the offset of its registration record."""
+
+    node_id: int
+    epoch: int
+    incarnation_id: uuid.UUID
+    listeners: tuple[Listener, ...]
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """True if it may lead partitions and be in sync."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def listener(self, name: str) -> Listener | None:
+        """The listener of that name."""
+        return next((listener for listener in self.listeners if listener.name == name), None)
+
+
+class PartitionImage(NamedTuple):
+    """One partition: where its replicas are, which are in sync, and who leads since when."""
+
+    partition: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+    @property
+    def has_leader(self) -> bool:
+        """True if some broker leads it."""
+        return self.leader != NO_LEADER
+
+    @property
+    def preferred_leader(self) -> int:
+        """The first assigned replica."""
+        return self.replicas[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic and its partitions, by number."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: tuple[PartitionImage, ...]
+
+    def partition(self, number: int) -> PartitionImage | None:
+        """The partition of that number."""
+        return self.partitions[number] if 0 <= number < len(self.partitions) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataImage:
+    """Everything the metadata log says up to and including `offset`."""
+
+    offset: int = EMPTY_OFFSET
+    cluster_id: str = ""
+    controller_id: int = NO_CONTROLLER
+    controller_epoch: int = 0
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topics_by_id: Mapping[uuid.UUID, TopicImage] = field(default_factory=dict)
+    configs: Mapping[ConfigResource, Overrides] = field(default_factory=dict)
+    next_producer_id: int = 0
+
+    def partition(self, topic: str, number: int) -> PartitionImage | None:
+        """The partition, or None if there is no such topic or number."""
+        found = self.topics.get(topic)
+        return None if found is None else found.partition(number)
+
+    def all_partitions(self) -> Iterator[tuple[TopicImage, PartitionImage]]:
+        """Every partition of the cluster, topic by topic."""
+        for topic in self.topics.values():
+            for partition in topic.partitions:
+                yield topic, partition
+
+    def partitions_on(self, node_id: int) -> Iterator[tuple[TopicPartition, TopicImage, PartitionImage]]:
+        """The partitions that have a replica on this broker."""
+        for topic, partition in self.all_partitions():
+            if node_id in partition.replicas:
+                yield TopicPartition(topic.name, partition.partition), topic, partition
+
+    def is_active(self, node_id: int) -> bool:
+        """True if the broker is registered, not fenced and not shutting down."""
+        broker = self.brokers.get(node_id)
+        return broker is not None and broker.is_active
+
+    def alive_brokers(self) -> tuple[BrokerImage, ...]:
+        """The brokers that clients may be sent to, by id."""
+        return tuple(self.brokers[node_id] for node_id in sorted(self.brokers) if not self.brokers[node_id].fenced)
+
+    def overrides(self, resource: ConfigResource) -> Overrides:
+        """What was set for this resource itself."""
+        return self.configs.get(resource, NO_OVERRIDES)
+
+    def topic_overrides(self, name: str) -> Overrides:
+        """The settings of this topic that differ from the brokers'."""
+        return self.overrides(ConfigResource(ConfigResourceType.TOPIC, name))
+
+    def broker_overrides(self, node_id: int) -> Overrides:
+        """The dynamic settings of this one broker."""
+        return self.overrides(ConfigResource(ConfigResourceType.BROKER, str(node_id)))
+
+    def cluster_default_overrides(self) -> Overrides:
+        """The dynamic settings of all brokers."""
+        return self.overrides(ConfigResource(ConfigResourceType.BROKER, ""))
+
+
+EMPTY_IMAGE: Final = MetadataImage()

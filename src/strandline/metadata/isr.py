@@ -1,0 +1,105 @@
+"""AlterPartition: a leader asks for another in-sync set. Pure decisions, in Kafka's order of checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strandline.errors import (
+    FencedLeaderEpoch,
+    IneligibleReplica,
+    InvalidRequest,
+    InvalidUpdateVersion,
+    NotController,
+    StrandlineError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from strandline.metadata.delta import changed_partition
+from strandline.metadata.image import LeaderRecoveryState, MetadataImage, PartitionImage
+from strandline.metadata.membership import checked_broker
+from strandline.metadata.records import MetadataRecord, PartitionChangeRecord
+from strandline.metadata.requests import IsrChange, IsrMember, Plan
+
+
+def plan_isr_changes(
+    image: MetadataImage, node_id: int, broker_epoch: int, changes: Sequence[IsrChange]
+) -> Plan[list[PartitionImage | StrandlineError]]:
+    """Records for the changes that are legal. Raises StaleBrokerEpoch for the request as a whole."""
+    checked_broker(image, node_id, broker_epoch)
+    records: list[MetadataRecord] = []
+    answers: list[PartitionImage | StrandlineError] = []
+    for change in changes:
+        try:
+            partition = _checked_partition(image, node_id, change)
+            _check_isr(partition, change)
+            for member in change.isr:
+                _check_member(image, member)
+        except StrandlineError as error:
+            answers.append(error)
+            continue
+        record = _record(partition, change)
+        if record is None:
+            answers.append(partition)
+        else:
+            records.append(record)
+            answers.append(changed_partition(partition, record))
+    return Plan(records, answers)
+
+
+def _checked_partition(image: MetadataImage, node_id: int, change: IsrChange) -> PartitionImage:
+    topic = image.topics_by_id.get(change.topic_id)
+    if topic is None:
+        raise UnknownTopicId("This server does not host this topic ID.")
+    partition = topic.partition(change.partition)
+    if partition is None:
+        raise UnknownTopicOrPartition("This server does not host this topic-partition.")
+    if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
+        raise NotController("The broker has seen newer metadata than this controller.")
+    if change.leader_epoch < partition.leader_epoch:
+        raise FencedLeaderEpoch(f"The leader epoch is {partition.leader_epoch}, not {change.leader_epoch}.")
+    if node_id != partition.leader:
+        raise InvalidRequest(f"Broker {node_id} does not lead the partition; {partition.leader} does.")
+    if change.partition_epoch < partition.partition_epoch:
+        raise InvalidUpdateVersion(f"The partition epoch is {partition.partition_epoch}, not {change.partition_epoch}.")
+    return partition
+
+
+def _check_isr(partition: PartitionImage, change: IsrChange) -> None:
+    nodes = [member.node_id for member in change.isr]
+    if len(set(nodes)) != len(nodes) or not set(nodes) <= set(partition.replicas):
+        raise InvalidRequest(f"The in-sync set {nodes} is no subset of the replicas {partition.replicas}.")
+    if partition.leader not in nodes:
+        raise InvalidRequest(f"The in-sync set {nodes} does not contain the leader {partition.leader}.")
+    if change.leader_recovery_state is LeaderRecoveryState.RECOVERING:
+        if len(nodes) > 1:
+            raise InvalidRequest("A leader that is recovering must be alone in the in-sync set.")
+        if partition.leader_recovery_state is LeaderRecoveryState.RECOVERED:
+            raise InvalidRequest("A leader that has recovered cannot be recovering again.")
+
+
+def _check_member(image: MetadataImage, member: IsrMember) -> None:
+    broker = image.brokers.get(member.node_id)
+    if broker is None:
+        raise IneligibleReplica(f"Broker {member.node_id} is not registered.")
+    if broker.in_controlled_shutdown:
+        raise IneligibleReplica(f"Broker {member.node_id} is shutting down.")
+    if broker.fenced:
+        raise IneligibleReplica(f"Broker {member.node_id} is fenced.")
+    if member.broker_epoch not in (-1, broker.epoch):
+        raise IneligibleReplica(f"Broker {member.node_id} has epoch {broker.epoch}, not {member.broker_epoch}.")
+
+
+def _record(partition: PartitionImage, change: IsrChange) -> PartitionChangeRecord | None:
+    # Kafka keeps the set in the order of the assignment, so that equal sets are equal values.
+    members = {member.node_id for member in change.isr}
+    isr = tuple(node for node in partition.replicas if node in members)
+    is_same_isr = members == set(partition.isr)
+    is_same_state = change.leader_recovery_state is partition.leader_recovery_state
+    if is_same_isr and is_same_state:
+        return None
+    return PartitionChangeRecord(
+        topic_id=change.topic_id,
+        partition=change.partition,
+        isr=None if is_same_isr else isr,
+        leader_recovery_state=None if is_same_state else change.leader_recovery_state,
+    )

@@ -1,0 +1,130 @@
+"""Being the active controller: taking, keeping and giving back the lease, and writing only while it is ours.
+
+The lease only decides who *tries*: safety comes from the controller epoch, which every append checks in its own
+transaction. A store that one process has for itself needs no renewals: to have opened it proves that whoever held the
+lease before is dead.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.errors import KafkaStorageError, NotController, RequestTimedOut, StrandlineError
+from strandline.metadata.loader import MetadataLoader
+from strandline.metadata.records import MetadataRecord
+from strandline.metadata.store import Deposed, Lease, MetadataStore, Term
+from strandline.sql import SqlError
+
+_log = logging.getLogger(__name__)
+
+LEASE_SECONDS: Final = 10.0
+RENEW_SECONDS: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTiming:
+    """How long a lease lasts without renewal, and how often it is renewed."""
+
+    lease: float = LEASE_SECONDS
+    renew: float = RENEW_SECONDS
+
+
+def as_kafka_error(error: SqlError) -> StrandlineError:
+    """What a client is told when the database fails."""
+    if error.retriable:
+        return RequestTimedOut(f"The metadata database is not available: {error}")
+    return KafkaStorageError(f"The metadata database refused the change: {error}")
+
+
+class Leadership:
+    """One broker's part in the race for the lease. `term` is None while another broker, or nobody, has it."""
+
+    def __init__(
+        self, store: MetadataStore, loader: MetadataLoader, node_id: int, clock: Clock, timing: LeaseTiming
+    ) -> None:
+        self._store, self._loader, self._node_id = store, loader, node_id
+        self._clock, self._timing = clock, timing
+        self._term: Term | None = None
+        self._renewed_at = 0.0
+        self._has_tried = False
+
+    @property
+    def term(self) -> Term | None:
+        """Our right to write, as far as we know."""
+        return self._term
+
+    def require(self) -> Term:
+        """Our right to write. Raises NotController."""
+        if self._term is None:
+            raise NotController(
+                f"Broker {self._node_id} is not the active controller; {self._loader.image.controller_id} is."
+            )
+        return self._term
+
+    async def take(self) -> bool:
+        """Become the active controller if nobody is. True if we are now, with an image that has everything."""
+        is_first, self._has_tried = not self._has_tried, True
+        duration = None if self._store.sql.is_exclusive else int(self._timing.lease * 1000)
+        term = await self._store.take_lease(
+            self._node_id, may_take=lambda lease: self._may_take(lease, is_first=is_first), duration_ms=duration
+        )
+        if term is None:
+            return False
+        self._renewed_at = self._clock.monotonic()
+        await self._loader.catch_up()
+        self._term = term
+        _log.info("broker %d is the active controller, epoch %d", self._node_id, term.epoch)
+        return True
+
+    def _may_take(self, lease: Lease, *, is_first: bool) -> bool:
+        if lease.node_id is None or lease.has_expired:
+            return True
+        if self._store.sql.is_exclusive and lease.session_id != self._store.sql.session_id:
+            return True
+        # This broker's own last life left it. Only at the start: afterwards it would be somebody else's.
+        return is_first and lease.node_id == self._node_id
+
+    async def keep(self) -> None:
+        """Renew the lease if it is time to. A broker that finds itself deposed steps down."""
+        if self._term is None or self._store.sql.is_exclusive:
+            return
+        now = self._clock.monotonic()
+        if now - self._renewed_at < self._timing.renew:
+            return
+        try:
+            await self._store.renew_lease(self._term, int(self._timing.lease * 1000))
+            self._renewed_at = now
+        except Deposed as error:
+            self.step_down(str(error))
+
+    def step_down(self, reason: str) -> None:
+        """Stop being the controller without a word to the database."""
+        if self._term is not None:
+            _log.warning("broker %d is no longer the active controller: %s", self._node_id, reason)
+        self._term = None
+
+    async def resign(self) -> None:
+        """Give the lease back, so that another broker takes it at once."""
+        term, self._term = self._term, None
+        if term is not None:
+            await self._store.release_lease(term)
+
+    async def append(self, term: Term, records: Sequence[MetadataRecord]) -> None:
+        """Write records decided on the loader's image, and publish them.
+
+        Raises ImageIsBehind (decide again), NotController, RequestTimedOut (may have been written) or
+        KafkaStorageError.
+        """
+        base_offset = self._loader.image.offset + 1
+        try:
+            await self._store.append(term, base_offset, records)
+        except Deposed as error:
+            self.step_down(str(error))
+            raise NotController(f"Another broker has become the active controller: {error}.") from error
+        except SqlError as error:
+            raise as_kafka_error(error) from error
+        self._loader.committed(base_offset, records)

@@ -1,0 +1,130 @@
+"""Keeps this broker's image up to date and tells the other components what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeAlias
+
+from strandline.clock import Clock
+from strandline.metadata.delta import MetadataDelta, apply_records, delta_between
+from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.metadata.store import PAGE, MetadataStore
+from strandline.sql import SqlError
+
+_log = logging.getLogger(__name__)
+
+Subscriber: TypeAlias = Callable[[MetadataDelta, MetadataImage], None]
+
+POLL_SECONDS: Final = 2.0  # how late a change can be seen when its notification is lost
+IDLE_POLL_SECONDS: Final = 60.0  # nobody else can write to an exclusive store
+
+
+class MetadataLoader:
+    """Holds the newest `image` this broker has seen.
+
+    Subscribers are called on the event loop, one delta after the other, without gaps; a new subscriber first gets the
+    whole image as a delta from nothing. Records this broker's own controller commits are published before the call
+    that made them returns; others' arrive by notification, or by polling if the notification was lost.
+    """
+
+    def __init__(self, store: MetadataStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._image = EMPTY_IMAGE
+        self._subscribers: list[Subscriber] = []
+        self._catching_up = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._stopping = False
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest image."""
+        return self._image
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Tell `subscriber` of every change from now on, after all there is so far; returns how to stop."""
+        self._subscribers.append(subscriber)
+        if self._image is not EMPTY_IMAGE:
+            subscriber(delta_between(EMPTY_IMAGE, self._image), self._image)
+
+        def remove() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return remove
+
+    async def load(self) -> MetadataImage:
+        """Read everything there is. Called once, before `running`."""
+        await self.catch_up()
+        return self._image
+
+    async def catch_up(self) -> None:
+        """Read and publish all records that are committed now."""
+        async with self._catching_up:
+            if self._image is EMPTY_IMAGE:
+                await self._jump_to_snapshot()
+            while page := await self._store.read(self._image.offset):
+                # Our own controller may have published some of them while we were reading.
+                fresh = [entry for entry in page if entry[0] > self._image.offset]
+                if fresh and fresh[0][0] != self._image.offset + 1:
+                    await self._jump_to_snapshot()  # the records we need were trimmed meanwhile
+                    continue
+                if fresh:
+                    self._publish(apply_records(self._image, fresh))
+                if len(page) < PAGE:
+                    return
+
+    async def _jump_to_snapshot(self) -> None:
+        snapshot = await self._store.newest_snapshot()
+        if snapshot is not None and snapshot.offset > self._image.offset:
+            self._publish(delta_between(self._image, snapshot))
+
+    def committed(self, base_offset: int, records: Sequence[MetadataRecord]) -> None:
+        """Publish what this broker's controller has just committed at the end of the log."""
+        fresh = [entry for entry in enumerate(records, base_offset) if entry[0] > self._image.offset]
+        if fresh and fresh[0][0] == self._image.offset + 1:
+            self._publish(apply_records(self._image, fresh))
+        elif fresh:
+            self._wake.set()
+
+    def _publish(self, delta: MetadataDelta) -> None:
+        """All subscribers see the delta, even if one fails; the failures are raised together afterwards."""
+        self._image = delta.new
+        failures: list[Exception] = []
+        for subscriber in tuple(self._subscribers):
+            try:
+                subscriber(delta, delta.new)
+            except Exception as error:  # noqa: BLE001 - collected, and raised below
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup(f"subscribers failed at metadata offset {delta.new.offset}", failures)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[MetadataLoader]:
+        """Follow the log while the block lasts."""
+        stop_listening = self._store.listen(self._wake.set)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._follow(), name="metadata-loader")
+                yield self
+                self._stopping = True
+                self._wake.set()
+        finally:
+            stop_listening()
+
+    async def _follow(self) -> None:
+        poll = IDLE_POLL_SECONDS if self._store.sql.is_exclusive else POLL_SECONDS
+        while True:
+            await self._clock.wait_set(self._wake, within=poll)
+            self._wake.clear()
+            if self._stopping:
+                return
+            try:
+                await self.catch_up()
+            except SqlError as error:
+                if not error.retriable:
+                    raise
+                _log.warning("cannot follow the metadata log, trying again: %s", error)

@@ -1,0 +1,182 @@
+"""Brokers that come, stay and go: what that does to their registration and to their partitions. Pure decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum, auto
+
+from strandline.errors import BrokerIdNotRegistered, InconsistentClusterId, StaleBrokerEpoch
+from strandline.metadata.elections import ElectionType, partition_change
+from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from strandline.metadata.records import (
+    BrokerChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, Plan
+from strandline.metadata.rules import ConfigRules
+
+
+class BrokerState(Enum):
+    """Where a broker is in its life, from its registration to its end."""
+
+    FENCED = auto()
+    UNFENCED = auto()
+    CONTROLLED_SHUTDOWN = auto()
+    SHUTDOWN_NOW = auto()
+
+
+def state_of(broker: BrokerImage) -> BrokerState:
+    """The state that the log records."""
+    if broker.fenced:
+        return BrokerState.FENCED
+    return BrokerState.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else BrokerState.UNFENCED
+
+
+def checked_broker(image: MetadataImage, node_id: int, broker_epoch: int) -> BrokerImage:
+    """The broker, if the caller is its current incarnation. Raises StaleBrokerEpoch or BrokerIdNotRegistered."""
+    broker = image.brokers.get(node_id)
+    if broker is None:
+        raise BrokerIdNotRegistered(f"No broker is registered with the id {node_id}.")
+    if broker.epoch != broker_epoch:
+        raise StaleBrokerEpoch(f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}.")
+    return broker
+
+
+def next_state(
+    image: MetadataImage, broker: BrokerImage, heartbeat: BrokerHeartbeat, *, is_shutdown_seen: bool
+) -> BrokerState:
+    """What the broker becomes by this heartbeat.
+
+    `is_shutdown_seen`: all other brokers have read the record that announced the controlled shutdown.
+    """
+    match state_of(broker):
+        case BrokerState.FENCED:
+            if heartbeat.want_shut_down:
+                return BrokerState.SHUTDOWN_NOW
+            is_caught_up = heartbeat.current_metadata_offset >= broker.epoch
+            return BrokerState.UNFENCED if is_caught_up and not heartbeat.want_fence else BrokerState.FENCED
+        case BrokerState.UNFENCED:
+            if heartbeat.want_fence:
+                return BrokerState.SHUTDOWN_NOW if heartbeat.want_shut_down else BrokerState.FENCED
+            if not heartbeat.want_shut_down:
+                return BrokerState.UNFENCED
+            return BrokerState.CONTROLLED_SHUTDOWN if leads_any(image, broker.node_id) else BrokerState.SHUTDOWN_NOW
+        case _:
+            if leads_any(image, broker.node_id) or not is_shutdown_seen:
+                return BrokerState.CONTROLLED_SHUTDOWN
+            return BrokerState.SHUTDOWN_NOW
+
+
+def leads_any(image: MetadataImage, node_id: int) -> bool:
+    """True if the broker leads a partition."""
+    return any(partition.leader == node_id for _, partition in image.all_partitions())
+
+
+class MembershipPlanner:
+    """Decides what follows for partitions when a broker changes its state."""
+
+    def __init__(self, rules: ConfigRules) -> None:
+        self._rules = rules
+
+    def register(self, image: MetadataImage, broker: BrokerRegistration) -> Plan[int]:
+        """A broker starts, fenced. The answer is its epoch.
+
+        A new incarnation begins by losing what the old one had: other replicas take over, or its partitions wait
+        for it without a leader; either way their leader epochs rise. A repeated registration changes nothing.
+        """
+        if broker.cluster_id and broker.cluster_id != image.cluster_id:
+            raise InconsistentClusterId(
+                f"Expected cluster ID {image.cluster_id}, but got cluster ID {broker.cluster_id}"
+            )
+        known = image.brokers.get(broker.node_id)
+        is_same = known is not None and known.incarnation_id == broker.incarnation_id
+        if known is not None and is_same and (known.listeners, known.rack) == (broker.listeners, broker.rack):
+            return Plan((), known.epoch)
+        record = RegisterBrokerRecord(
+            node_id=broker.node_id,
+            incarnation_id=broker.incarnation_id,
+            listeners=broker.listeners,
+            rack=broker.rack,
+            fenced=known.fenced if known is not None and is_same else True,
+            in_controlled_shutdown=known.in_controlled_shutdown if known is not None and is_same else False,
+        )
+        changes = [] if known is None or is_same else self._without(image, broker.node_id)
+        return Plan((record, *changes), image.offset + 1)
+
+    def change_state(self, image: MetadataImage, broker: BrokerImage, state: BrokerState) -> list[MetadataRecord]:
+        """The records that bring a broker into `state`; none if it is there."""
+        match state:
+            case BrokerState.UNFENCED if not broker.is_active:
+                change = _change(broker, fenced=False, in_controlled_shutdown=False)
+                return [change, *self._with(image, broker.node_id)]
+            case BrokerState.CONTROLLED_SHUTDOWN if not broker.in_controlled_shutdown:
+                change = _change(broker, in_controlled_shutdown=True)
+                return [change, *self._without(image, broker.node_id)]
+            case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW if not broker.fenced:
+                change = _change(broker, fenced=True)
+                return [change, *self._without(image, broker.node_id)]
+            case _:
+                return []
+
+    def unregister(self, image: MetadataImage, broker: BrokerImage) -> list[MetadataRecord]:
+        """A broker leaves for good."""
+        gone = UnregisterBrokerRecord(node_id=broker.node_id, broker_epoch=broker.epoch)
+        return [*self._without(image, broker.node_id), gone]
+
+    def elect_uncleanly(self, image: MetadataImage) -> list[MetadataRecord]:
+        """Leaders for partitions that have none and whose topics allow one that is not in sync."""
+        leaderless = (
+            (topic, partition, partition.isr)
+            for topic, partition in image.all_partitions()
+            if not partition.has_leader and self._rules.allows_unclean_election(image, topic.name)
+        )
+        return list(self._changes(image, leaderless, image.is_active))
+
+    def _with(self, image: MetadataImage, node_id: int) -> Iterator[PartitionChangeRecord]:
+        """The broker may lead again: partitions without a leader hold an election."""
+        leaderless = (
+            (topic, partition, partition.isr) for topic, partition in image.all_partitions() if not partition.has_leader
+        )
+        return self._changes(image, leaderless, lambda node: node == node_id or image.is_active(node))
+
+    def _without(self, image: MetadataImage, node_id: int) -> Iterator[PartitionChangeRecord]:
+        """The broker may not lead or be in sync any more, except where it is the last that was in sync."""
+        held = (
+            (topic, partition, tuple(node for node in partition.isr if node != node_id))
+            for topic, partition in image.all_partitions()
+            if node_id in partition.isr or partition.leader == node_id
+        )
+        return self._changes(image, held, lambda node: node != node_id and image.is_active(node))
+
+    def _changes(
+        self,
+        image: MetadataImage,
+        targets: Iterable[tuple[TopicImage, PartitionImage, tuple[int, ...]]],
+        is_active: Callable[[int], bool],
+    ) -> Iterator[PartitionChangeRecord]:
+        unclean: dict[str, ElectionType] = {}
+        for topic, partition, isr in targets:
+            election = unclean.get(topic.name)
+            if election is None:
+                allowed = self._rules.allows_unclean_election(image, topic.name)
+                election = unclean[topic.name] = ElectionType.UNCLEAN if allowed else ElectionType.ONLINE
+            record = partition_change(topic.topic_id, partition, isr=isr, is_active=is_active, election=election)
+            if record is not None:
+                yield record
+
+
+def _change(
+    broker: BrokerImage, *, fenced: bool | None = None, in_controlled_shutdown: bool | None = None
+) -> BrokerChangeRecord:
+    """A change that names only what is different."""
+    return BrokerChangeRecord(
+        node_id=broker.node_id,
+        broker_epoch=broker.epoch,
+        fenced=None if fenced == broker.fenced else fenced,
+        in_controlled_shutdown=None
+        if in_controlled_shutdown == broker.in_controlled_shutdown
+        else in_controlled_shutdown,
+    )

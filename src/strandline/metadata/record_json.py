@@ -1,0 +1,203 @@
+"""Metadata records to JSON and back: the form they have in the table.
+
+It is compact (short keys, defaults left out) because there is one record per partition. A form that changes gets a
+version as "v" (0 when absent); readers refuse versions they do not know.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from strandline.metadata.image import ConfigResource, ConfigResourceType, LeaderRecoveryState, Listener
+from strandline.metadata.records import (
+    BrokerChangeRecord,
+    ClusterRecord,
+    ConfigRecord,
+    ControllerChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnknownRecord,
+    UnregisterBrokerRecord,
+)
+from strandline.model import uuid_from_text, uuid_to_text
+
+_dump: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_topic_id: Final = lru_cache(maxsize=256)(uuid_from_text)  # the partitions of a topic follow each other
+_topic_text: Final = lru_cache(maxsize=256)(uuid_to_text)
+_nodes: Final = lru_cache(maxsize=4096)(lambda *nodes: nodes)  # equal replica lists share one tuple
+
+
+def shared_nodes(nodes: list[int]) -> tuple[int, ...]:
+    """A tuple of node ids; equal lists give the same object, since thousands of partitions hold a few of them."""
+    return _nodes(*nodes)
+
+
+def _recovery(value: int | None) -> LeaderRecoveryState | None:
+    return None if value is None else LeaderRecoveryState(value)
+
+
+class _Form(NamedTuple):
+    name: str
+    to_json: Callable[[Any], dict[str, Any]]
+    from_json: Callable[[dict[str, Any]], MetadataRecord]
+
+
+def _register_to_json(record: RegisterBrokerRecord) -> dict[str, Any]:
+    payload: dict[str, Any] = {
+        "n": record.node_id,
+        "i": str(record.incarnation_id),
+        "l": [list(listener) for listener in record.listeners],
+    }
+    if record.rack is not None:
+        payload["r"] = record.rack
+    if not record.fenced:
+        payload["f"] = False
+    if record.in_controlled_shutdown:
+        payload["s"] = True
+    return payload
+
+
+def _register_from_json(payload: dict[str, Any]) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        node_id=payload["n"],
+        incarnation_id=uuid.UUID(payload["i"]),
+        listeners=tuple(Listener(*listener) for listener in payload["l"]),
+        rack=payload.get("r"),
+        fenced=payload.get("f", True),
+        in_controlled_shutdown=payload.get("s", False),
+    )
+
+
+def _broker_change_to_json(record: BrokerChangeRecord) -> dict[str, Any]:
+    payload: dict[str, Any] = {"n": record.node_id, "e": record.broker_epoch}
+    if record.fenced is not None:
+        payload["f"] = record.fenced
+    if record.in_controlled_shutdown is not None:
+        payload["s"] = record.in_controlled_shutdown
+    return payload
+
+
+def _partition_to_json(record: PartitionRecord) -> dict[str, Any]:
+    payload: dict[str, Any] = {
+        "t": _topic_text(record.topic_id),
+        "p": record.partition,
+        "r": record.replicas,
+        "i": record.isr,
+        "l": record.leader,
+    }
+    if record.leader_epoch or record.partition_epoch or record.leader_recovery_state:
+        payload |= {"e": record.leader_epoch, "pe": record.partition_epoch, "rs": record.leader_recovery_state}
+    return payload
+
+
+def _partition_from_json(payload: dict[str, Any]) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id=_topic_id(payload["t"]),
+        partition=payload["p"],
+        replicas=_nodes(*payload["r"]),
+        isr=_nodes(*payload["i"]),
+        leader=payload["l"],
+        leader_epoch=payload.get("e", 0),
+        partition_epoch=payload.get("pe", 0),
+        leader_recovery_state=LeaderRecoveryState(payload.get("rs", 0)),
+    )
+
+
+def _partition_change_to_json(record: PartitionChangeRecord) -> dict[str, Any]:
+    payload: dict[str, Any] = {"t": _topic_text(record.topic_id), "p": record.partition}
+    if record.isr is not None:
+        payload["i"] = record.isr
+    if record.leader is not None:
+        payload["l"] = record.leader
+    if record.leader_recovery_state is not None:
+        payload["rs"] = record.leader_recovery_state
+    return payload
+
+
+def _partition_change_from_json(payload: dict[str, Any]) -> PartitionChangeRecord:
+    isr = payload.get("i")
+    return PartitionChangeRecord(
+        topic_id=_topic_id(payload["t"]),
+        partition=payload["p"],
+        isr=None if isr is None else _nodes(*isr),
+        leader=payload.get("l"),
+        leader_recovery_state=_recovery(payload.get("rs")),
+    )
+
+
+def _config_to_json(record: ConfigRecord) -> dict[str, Any]:
+    return {"t": record.resource.type, "n": record.resource.name, "k": record.key, "x": record.value}
+
+
+def _config_from_json(payload: dict[str, Any]) -> ConfigRecord:
+    resource = ConfigResource(ConfigResourceType(payload["t"]), payload["n"])
+    return ConfigRecord(resource=resource, key=payload["k"], value=payload["x"])
+
+
+_FORMS: Final[dict[type, _Form]] = {
+    ClusterRecord: _Form("cluster", lambda r: {"id": r.cluster_id}, lambda p: ClusterRecord(cluster_id=p["id"])),
+    ControllerChangeRecord: _Form(
+        "controller",
+        lambda r: {"n": r.controller_id, "e": r.epoch},
+        lambda p: ControllerChangeRecord(controller_id=p["n"], epoch=p["e"]),
+    ),
+    RegisterBrokerRecord: _Form("register-broker", _register_to_json, _register_from_json),
+    BrokerChangeRecord: _Form(
+        "broker-change",
+        _broker_change_to_json,
+        lambda p: BrokerChangeRecord(
+            node_id=p["n"], broker_epoch=p["e"], fenced=p.get("f"), in_controlled_shutdown=p.get("s")
+        ),
+    ),
+    UnregisterBrokerRecord: _Form(
+        "unregister-broker",
+        lambda r: {"n": r.node_id, "e": r.broker_epoch},
+        lambda p: UnregisterBrokerRecord(node_id=p["n"], broker_epoch=p["e"]),
+    ),
+    TopicRecord: _Form(
+        "topic",
+        lambda r: {"n": r.name, "t": _topic_text(r.topic_id)},
+        lambda p: TopicRecord(name=p["n"], topic_id=_topic_id(p["t"])),
+    ),
+    PartitionRecord: _Form("partition", _partition_to_json, _partition_from_json),
+    PartitionChangeRecord: _Form("partition-change", _partition_change_to_json, _partition_change_from_json),
+    RemoveTopicRecord: _Form(
+        "remove-topic",
+        lambda r: {"t": _topic_text(r.topic_id)},
+        lambda p: RemoveTopicRecord(topic_id=_topic_id(p["t"])),
+    ),
+    ConfigRecord: _Form("config", _config_to_json, _config_from_json),
+    ProducerIdsRecord: _Form(
+        "producer-ids",
+        lambda r: {"n": r.node_id, "e": r.broker_epoch, "x": r.next_producer_id},
+        lambda p: ProducerIdsRecord(node_id=p["n"], broker_epoch=p["e"], next_producer_id=p["x"]),
+    ),
+}
+_BY_NAME: Final = {form.name: form for form in _FORMS.values()}
+
+
+def encode_record(record: MetadataRecord) -> tuple[str, str]:
+    """The type and the payload columns of a record."""
+    form = _FORMS[type(record)]
+    return form.name, _dump(form.to_json(record))
+
+
+def decode_record(record_type: str, payload: str) -> MetadataRecord:
+    """The inverse of `encode_record`. Raises UnknownRecord."""
+    form = _BY_NAME.get(record_type)
+    fields = json.loads(payload)
+    if form is None or fields.get("v", 0) != 0:
+        raise UnknownRecord(
+            f"The metadata log holds a record of type {record_type!r}, version {fields.get('v', 0)}, "
+            "which this version of Strandline does not know. It was written by a newer one; start that one."
+        )
+    return form.from_json(fields)

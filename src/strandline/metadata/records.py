@@ -1,0 +1,133 @@
+"""The records of the metadata log: one class per kind of change."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from strandline.metadata.image import ConfigResource, LeaderRecoveryState, Listener
+
+_RECOVERED: Final = LeaderRecoveryState.RECOVERED
+
+
+class UnknownRecord(Exception):
+    """The log holds a record of a type or version that this code does not know: it was written by a newer one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRecord:
+    """The first record: the name of the cluster."""
+
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerChangeRecord:
+    """A broker became the active controller. The first record of each controller epoch."""
+
+    controller_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBrokerRecord:
+    """A broker started. Its offset is the broker's epoch."""
+
+    node_id: int
+    incarnation_id: uuid.UUID
+    listeners: tuple[Listener, ...]
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerChangeRecord:
+    """A broker was fenced, unfenced or began to shut down. None: as before."""
+
+    node_id: int
+    broker_epoch: int
+    fenced: bool | None = None
+    in_controlled_shutdown: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBrokerRecord:
+    """A broker left for good."""
+
+    node_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    """A new topic. Its partitions follow."""
+
+    name: str
+    topic_id: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRecord:
+    """A new partition."""
+
+    topic_id: uuid.UUID
+    partition: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    leader_recovery_state: LeaderRecoveryState = _RECOVERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChangeRecord:
+    """A partition changed: its partition epoch rises by one, and so does its leader epoch if `leader` is given."""
+
+    topic_id: uuid.UUID
+    partition: int
+    isr: tuple[int, ...] | None = None
+    leader: int | None = None
+    leader_recovery_state: LeaderRecoveryState | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTopicRecord:
+    """A topic went, with its partitions and settings."""
+
+    topic_id: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigRecord:
+    """A setting was set, or unset (None)."""
+
+    resource: ConfigResource
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdsRecord:
+    """A block of producer ids was given to a broker; the next one starts here."""
+
+    node_id: int
+    broker_epoch: int
+    next_producer_id: int
+
+
+MetadataRecord: TypeAlias = (
+    ClusterRecord
+    | ControllerChangeRecord
+    | RegisterBrokerRecord
+    | BrokerChangeRecord
+    | UnregisterBrokerRecord
+    | TopicRecord
+    | PartitionRecord
+    | PartitionChangeRecord
+    | RemoveTopicRecord
+    | ConfigRecord
+    | ProducerIdsRecord
+)

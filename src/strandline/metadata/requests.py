@@ -1,0 +1,125 @@
+"""What brokers and clients ask of the controller, and what it answers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Generic, NamedTuple, TypeVar
+
+from strandline.metadata.image import ConfigResource, LeaderRecoveryState, Listener
+from strandline.metadata.records import MetadataRecord
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[T]):
+    """A decision that is not carried out yet: the records to write, and the answer to give when they are written."""
+
+    records: Sequence[MetadataRecord]
+    answer: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic to create. -1: the broker's default, or given by `assignments` (partition -> replicas)."""
+
+    name: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartitions:
+    """A topic that is to have `count` partitions altogether; `assignments` are those of the new ones."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+class ConfigOperation(IntEnum):
+    """What IncrementalAlterConfigs does to a setting. Kafka's numbers."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    """One operation on one setting. `value` is not used by DELETE."""
+
+    key: str
+    operation: ConfigOperation
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigAlteration:
+    """Operations on settings of one resource; those not named stay."""
+
+    resource: ConfigResource
+    changes: Sequence[ConfigChange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigReplacement:
+    """All settings of one resource; those not named go."""
+
+    resource: ConfigResource
+    values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """A broker that starts. The incarnation is a new random id for each start; an empty cluster id means any."""
+
+    node_id: int
+    incarnation_id: uuid.UUID
+    listeners: tuple[Listener, ...]
+    cluster_id: str = ""
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerHeartbeat:
+    """A sign of life, and what the broker wants."""
+
+    node_id: int
+    broker_epoch: int
+    current_metadata_offset: int
+    want_fence: bool = False
+    want_shut_down: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatReply:
+    """What the controller made of the broker."""
+
+    is_caught_up: bool
+    is_fenced: bool
+    should_shut_down: bool
+
+
+class IsrMember(NamedTuple):
+    """A replica the leader takes for in sync. Epoch -1: not known."""
+
+    node_id: int
+    broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrChange:
+    """A leader's wish for another in-sync set."""
+
+    topic_id: uuid.UUID
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[IsrMember, ...]
+    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED

@@ -1,0 +1,74 @@
+"""The settings as the controller uses them: with the cluster's dynamic values, for one resource at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from strandline.config import Settings, TopicConfig, validate_topic_overrides
+from strandline.config.declare import Kind
+from strandline.config.dynamic import validate_broker_overrides
+from strandline.config.settings import BROKER_DECLARATIONS
+from strandline.config.topic import TOPIC_DECLARATIONS
+from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
+from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+
+
+class ConfigRules:
+    """Validates settings against `strandline.config`, and answers what holds for a topic."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._static = settings
+        self._settings = settings
+        self._defaults: Mapping[str, str] | None = None
+
+    def settings(self, image: MetadataImage) -> Settings:
+        """The settings with the cluster-wide dynamic values of the image."""
+        defaults = image.cluster_default_overrides()
+        if defaults is not self._defaults:
+            self._settings = self._static.with_dynamic(defaults, {}) if defaults else self._static
+            self._defaults = defaults
+        return self._settings
+
+    def topic_config(self, image: MetadataImage, topic: str) -> TopicConfig:
+        """What holds for a topic that exists."""
+        return self.settings(image).topic_config(image.topic_overrides(topic))
+
+    def allows_unclean_election(self, image: MetadataImage, topic: str) -> bool:
+        """True if a replica that is not in sync may lead when no other can."""
+        return self.topic_config(image, topic).unclean_leader_election_enable
+
+    def validate_new_topic(self, image: MetadataImage, overrides: Mapping[str, str]) -> None:
+        """Raise InvalidConfig if no topic may have these overrides."""
+        validate_topic_overrides(overrides, self.settings(image))
+
+    def validate(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
+        """Raise the error that keeps the resource from having these overrides."""
+        match resource.type:
+            case ConfigResourceType.TOPIC:
+                validate_topic_overrides(overrides, self.settings(image))
+            case ConfigResourceType.BROKER:
+                self._validate_broker(image, resource, overrides)
+            case _:
+                raise InvalidRequest(f"Settings of type {resource.type.name} are not kept by the controller.")
+
+    def _validate_broker(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
+        own = {} if resource.name == "" else image.overrides(resource)
+        settings = self._static.with_dynamic(image.cluster_default_overrides(), own)
+        validate_broker_overrides(overrides, settings, is_cluster_default=resource.name == "")
+
+    def check_exists(self, image: MetadataImage, resource: ConfigResource) -> None:
+        """Raise the error for a resource that cannot have settings."""
+        if resource.type is ConfigResourceType.TOPIC and resource.name not in image.topics:
+            raise UnknownTopicOrPartition(f"The topic '{resource.name}' does not exist.")
+        if resource.type is ConfigResourceType.BROKER and resource.name and not resource.name.isascii():
+            raise InvalidRequest(f"'{resource.name}' is not a broker id.")
+        if resource.type is ConfigResourceType.BROKER and resource.name and not resource.name.isdigit():
+            raise InvalidRequest(f"'{resource.name}' is not a broker id.")
+
+    def list_default(self, resource: ConfigResource, key: str) -> str:
+        """The default of a list setting, to append to. Raises InvalidConfig if it is not a list."""
+        known = TOPIC_DECLARATIONS if resource.type is ConfigResourceType.TOPIC else BROKER_DECLARATIONS
+        declaration = known.get(key)
+        if declaration is None or declaration.kind is not Kind.LIST:
+            raise InvalidConfig(f"Can't append to or subtract from {key} because its type is not LIST.")
+        return declaration.text_of(declaration.default) or ""

@@ -1,0 +1,2 @@
+DELETE FROM metadata_snapshots
+WHERE "offset" < $1

@@ -1,0 +1,4 @@
+SELECT "offset", payload
+FROM metadata_snapshots
+ORDER BY "offset" DESC
+LIMIT 1

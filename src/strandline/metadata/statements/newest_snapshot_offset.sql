@@ -1,0 +1,2 @@
+SELECT max("offset")
+FROM metadata_snapshots

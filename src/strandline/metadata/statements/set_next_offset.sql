@@ -1,0 +1,3 @@
+UPDATE controller_lease
+SET next_offset = $1
+WHERE id = 1

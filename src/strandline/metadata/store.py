@@ -1,0 +1,180 @@
+"""The metadata log and the controller's lease, as tables of a `SqlStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from strandline.metadata.delta import apply_records
+from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
+from strandline.metadata.record_json import decode_record, encode_record
+from strandline.metadata.records import ControllerChangeRecord, MetadataRecord
+from strandline.metadata.snapshot import decode_image, encode_image
+from strandline.sql import SqlStore, Statements, Transaction
+
+CHANNEL: Final = "strandline_metadata"
+PAGE: Final = 10_000
+_TRIM_PAGE: Final = 5_000
+
+_sql = Statements("strandline.metadata")
+
+
+class Deposed(Exception):
+    """A higher controller epoch has begun: this controller must not write any more."""
+
+
+class ImageIsBehind(Exception):
+    """The log has records that the writer has not seen; it has to read them and decide again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Who is the active controller, as the database sees it. `remaining_ms` is None if it does not expire."""
+
+    epoch: int
+    node_id: int | None
+    session_id: str | None
+    next_offset: int
+    remaining_ms: int | None
+
+    @property
+    def has_expired(self) -> bool:
+        """True if its holder has not renewed it in time."""
+        return self.remaining_ms is not None and self.remaining_ms <= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A controller's right to write: its epoch, and the offset of the record that opened it."""
+
+    node_id: int
+    epoch: int
+    first_offset: int
+
+
+class MetadataStore:
+    """An append-only log with one writer at a time. Passes tests/contracts/test_metadata_store.py on both databases.
+
+    - ordered: records become visible to readers in the order of their offsets, without gaps;
+    - fenced: an append with an old controller epoch raises Deposed and writes nothing;
+    - atomic: all records of one append, or none;
+    - bounded: after `add_snapshot` a reader needs the newest snapshot and the records after it, no more.
+    """
+
+    def __init__(self, sql: SqlStore) -> None:
+        self._store = sql
+
+    @property
+    def sql(self) -> SqlStore:
+        """The store below."""
+        return self._store
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` after appends of any process; returns how to stop. See SqlStore.listen."""
+        return self._store.listen(CHANNEL, wake)
+
+    async def load(self) -> MetadataImage:
+        """The newest image: the newest snapshot and all records after it."""
+        image = await self.newest_snapshot() or EMPTY_IMAGE
+        while page := await self.read(image.offset):
+            image = apply_records(image, page).new
+        return image
+
+    async def newest_snapshot(self) -> MetadataImage | None:
+        """The newest snapshot, or None if there is none yet."""
+        async with self._store.transaction() as tx:
+            row = await tx.fetch_one(_sql["newest_snapshot"])
+        return None if row is None else decode_image(row[1])
+
+    async def newest_snapshot_offset(self) -> int:
+        """The offset of the newest snapshot, or -1."""
+        async with self._store.transaction() as tx:
+            row = await tx.fetch_one(_sql["newest_snapshot_offset"])
+        return -1 if row is None or row[0] is None else int(row[0])
+
+    async def read(self, after: int, limit: int = PAGE) -> list[tuple[int, MetadataRecord]]:
+        """The next records after an offset. If the first one has another offset than the next, the log was trimmed."""
+        async with self._store.transaction() as tx:
+            rows = await tx.fetch(_sql["read_records"], after, limit)
+        return [(offset, decode_record(kind, payload)) for offset, kind, payload in rows]
+
+    async def lease(self) -> Lease:
+        """The lease as it is, without waiting for anybody."""
+        async with self._store.transaction() as tx:
+            return await _read_lease(tx, "read_lease")
+
+    async def take_lease(
+        self, node_id: int, *, may_take: Callable[[Lease], bool], duration_ms: int | None
+    ) -> Term | None:
+        """Begin a new controller epoch if `may_take` says yes to the current lease; None if it says no."""
+        async with self._store.transaction() as tx:
+            lease = await _read_lease(tx, "lock_lease")
+            if not may_take(lease):
+                return None
+            epoch = lease.epoch + 1
+            await tx.execute(_sql["take_lease"], epoch, node_id, self._store.session_id, duration_ms)
+            record = ControllerChangeRecord(controller_id=node_id, epoch=epoch)
+            await _append(tx, epoch, lease.next_offset, (record,))
+            return Term(node_id=node_id, epoch=epoch, first_offset=lease.next_offset)
+
+    async def renew_lease(self, term: Term, duration_ms: int) -> None:
+        """Keep the lease for another `duration_ms`. Raises Deposed."""
+        async with self._store.transaction() as tx:
+            if not await tx.execute(_sql["renew_lease"], term.epoch, duration_ms):
+                raise Deposed(f"controller epoch {term.epoch} is over")
+
+    async def release_lease(self, term: Term) -> None:
+        """Let another broker take the lease at once. Nothing happens if one already has."""
+        async with self._store.transaction() as tx:
+            await tx.execute(_sql["release_lease"], term.epoch)
+            tx.notify(CHANNEL)
+
+    async def append(self, term: Term, expected_offset: int, records: Sequence[MetadataRecord]) -> None:
+        """Append the records at `expected_offset`. Raises Deposed or ImageIsBehind, and then wrote nothing."""
+        async with self._store.transaction() as tx:
+            lease = await _read_lease(tx, "lock_lease")
+            if lease.epoch != term.epoch or lease.node_id != term.node_id:
+                raise Deposed(f"controller epoch {term.epoch} is over, {lease.epoch} has begun")
+            if lease.next_offset != expected_offset:
+                raise ImageIsBehind(f"the next offset is {lease.next_offset}, not {expected_offset}")
+            await _append(tx, term.epoch, expected_offset, records)
+
+    async def add_snapshot(self, image: MetadataImage) -> None:
+        """Keep the image, and forget the records and snapshots that the one before it made superfluous.
+
+        Takes no lock that appends need: the records below a snapshot do not change any more.
+        """
+        payload = encode_image(image)
+        records = len(image.topics) + len(image.brokers) + sum(1 for _ in image.all_partitions())
+        async with self._store.transaction() as tx:
+            await tx.execute(_sql["add_snapshot"], image.offset, image.controller_epoch, records, payload)
+            previous = await tx.fetch_one(_sql["previous_snapshot"])
+        if previous is None:
+            return
+        while True:
+            async with self._store.transaction() as tx:
+                trimmed = await tx.execute(_sql["trim_records"], previous[0], _TRIM_PAGE)
+                if trimmed < _TRIM_PAGE:
+                    await tx.execute(_sql["delete_snapshots"], previous[0])
+                    return
+
+
+async def _read_lease(tx: Transaction, statement: str) -> Lease:
+    row = await tx.fetch_one(_sql[statement])
+    assert row is not None, "the migration made this row, and nothing deletes it"
+    epoch, node_id, session_id, next_offset, expires_at_ms, now_ms = row
+    return Lease(
+        epoch=epoch,
+        node_id=node_id,
+        session_id=session_id,
+        next_offset=next_offset,
+        remaining_ms=None if expires_at_ms is None else expires_at_ms - now_ms,
+    )
+
+
+async def _append(tx: Transaction, epoch: int, base_offset: int, records: Sequence[MetadataRecord]) -> None:
+    rows = [(offset, epoch, *encode_record(record)) for offset, record in enumerate(records, base_offset)]
+    await tx.execute_many(_sql["append_record"], rows)
+    await tx.execute(_sql["set_next_offset"], base_offset + len(rows))
+    tx.notify(CHANNEL)

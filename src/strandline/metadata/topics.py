@@ -1,0 +1,267 @@
+"""Creating and deleting topics and adding partitions: decisions, without I/O.
+
+Each item of a request gets its own answer, and is decided with the items before it in mind.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from strandline.clock import Chance, Ids
+from strandline.errors import (
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    PolicyViolation,
+    StrandlineError,
+    TopicAlreadyExists,
+    TopicDeletionDisabled,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from strandline.metadata.image import (
+    ConfigResource,
+    ConfigResourceType,
+    MetadataImage,
+    PartitionImage,
+    TopicImage,
+)
+from strandline.metadata.placement import UsableBroker, place_partitions
+from strandline.metadata.records import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from strandline.metadata.requests import NewPartitions, NewTopic, Plan
+from strandline.metadata.rules import ConfigRules
+from strandline.metadata.topic_names import CollisionIndex, validate_topic_name
+
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlanner:
+    """Decides about topics. Holds nothing but what decisions depend on."""
+
+    rules: ConfigRules
+    ids: Ids
+    chance: Chance
+
+    def create(self, image: MetadataImage, topics: Sequence[NewTopic]) -> Plan[list[TopicImage | StrandlineError]]:
+        """Records for the topics that can be made; answers in the order of the request."""
+        records: list[MetadataRecord] = []
+        answers: list[TopicImage | StrandlineError] = []
+        times = Counter(topic.name for topic in topics)
+        names = CollisionIndex(image.topics)
+        room = MAX_PARTITIONS_PER_REQUEST
+        for topic in topics:
+            try:
+                if times[topic.name] > 1:
+                    raise InvalidRequest("Duplicate topic name.")
+                made, topic_records = self._create_one(image, topic, names, room)
+            except StrandlineError as error:
+                answers.append(error)
+            else:
+                names.add(topic.name)
+                room -= len(made.partitions)
+                records += topic_records
+                answers.append(made)
+        return Plan(records, answers)
+
+    def _create_one(
+        self, image: MetadataImage, topic: NewTopic, names: CollisionIndex, room: int
+    ) -> tuple[TopicImage, list[MetadataRecord]]:
+        validate_topic_name(topic.name)
+        if topic.name in image.topics:
+            raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
+        names.check(topic.name)
+        overrides = _overrides(topic.configs)
+        self.rules.validate_new_topic(image, overrides)
+        partitions = self._new_topic_partitions(image, topic, room)
+        made = TopicImage(topic.name, self.ids.uuid(), partitions)
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
+        return made, [
+            TopicRecord(name=made.name, topic_id=made.topic_id),
+            *(ConfigRecord(resource=resource, key=key, value=value) for key, value in overrides.items()),
+            *(_partition_record(made.topic_id, partition) for partition in partitions),
+        ]
+
+    def _new_topic_partitions(self, image: MetadataImage, topic: NewTopic, room: int) -> tuple[PartitionImage, ...]:
+        if topic.assignments:
+            return _assigned_topic(image, topic, room)
+        if topic.replication_factor < -1 or topic.replication_factor == 0:
+            raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
+        if topic.num_partitions < -1 or topic.num_partitions == 0:
+            raise InvalidPartitions("Number of partitions must be larger than 0, or -1 to use the default value.")
+        defaults = self.rules.settings(image).cluster
+        count = defaults.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+        factor = defaults.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
+        return self._placed(image, first=0, count=count, factor=factor, room=room)
+
+    def _placed(
+        self, image: MetadataImage, *, first: int, count: int, factor: int, room: int
+    ) -> tuple[PartitionImage, ...]:
+        _check_room(count, room)
+        usable = (UsableBroker(broker.node_id, broker.rack, not broker.is_active) for broker in image.brokers.values())
+        placed = place_partitions(count, factor, usable, self.chance)
+        return tuple(_new_partition(image, number, replicas) for number, replicas in enumerate(placed, first))
+
+    def delete(
+        self, image: MetadataImage, topics: Sequence[str | uuid.UUID]
+    ) -> Plan[list[TopicImage | StrandlineError]]:
+        """Records for the topics that are there; the answers are the topics as they were."""
+        is_enabled = self.rules.settings(image).cluster.delete_topic_enable
+        times = Counter(_id_of(image, topic) for topic in topics)
+        records: list[MetadataRecord] = []
+        answers: list[TopicImage | StrandlineError] = []
+        for topic in topics:
+            found = image.topics.get(topic) if isinstance(topic, str) else image.topics_by_id.get(topic)
+            if not is_enabled:
+                answers.append(TopicDeletionDisabled("Topic deletion is disabled: delete.topic.enable is false."))
+            elif times[_id_of(image, topic)] > 1:
+                answers.append(InvalidRequest("The request names the same topic more than once."))
+            elif found is not None:
+                answers.append(found)
+                records.append(RemoveTopicRecord(topic_id=found.topic_id))
+            elif isinstance(topic, str):
+                answers.append(UnknownTopicOrPartition("This server does not host this topic-partition."))
+            else:
+                answers.append(UnknownTopicId("This server does not host this topic ID."))
+        return Plan(records, answers)
+
+    def add_partitions(
+        self, image: MetadataImage, wishes: Sequence[NewPartitions]
+    ) -> Plan[list[TopicImage | StrandlineError]]:
+        """Records for the partitions that can be added; the answers are the topics as they will be."""
+        times = Counter(wish.name for wish in wishes)
+        records: list[MetadataRecord] = []
+        answers: list[TopicImage | StrandlineError] = []
+        room = MAX_PARTITIONS_PER_REQUEST
+        for wish in wishes:
+            try:
+                if times[wish.name] > 1:
+                    raise InvalidRequest("Duplicate topic name.")
+                topic, added = self._added(image, wish, room)
+            except StrandlineError as error:
+                answers.append(error)
+            else:
+                room -= len(added)
+                records += [_partition_record(topic.topic_id, partition) for partition in added]
+                answers.append(TopicImage(topic.name, topic.topic_id, topic.partitions + added))
+        return Plan(records, answers)
+
+    def _added(
+        self, image: MetadataImage, wish: NewPartitions, room: int
+    ) -> tuple[TopicImage, tuple[PartitionImage, ...]]:
+        topic = image.topics.get(wish.name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"The topic '{wish.name}' does not exist.")
+        current = len(topic.partitions)
+        additional = wish.count - current
+        if additional == 0:
+            raise InvalidPartitions(f"Topic already has {current} partition(s).")
+        if additional < 0:
+            raise InvalidPartitions(
+                f"The topic {wish.name} currently has {current} partition(s); {wish.count} would not be an increase."
+            )
+        factor = len(topic.partitions[0].replicas)
+        if wish.assignments is None:
+            return topic, self._placed(image, first=current, count=additional, factor=factor, room=room)
+        if len(wish.assignments) != additional:
+            raise InvalidReplicaAssignment(
+                f"Attempted to add {additional} additional partition(s), but {len(wish.assignments)} assignment(s) "
+                "were specified."
+            )
+        _check_room(additional, room)
+        return topic, _assigned(image, dict(enumerate(wish.assignments, current)), factor)
+
+
+def _overrides(configs: Mapping[str, str | None]) -> dict[str, str]:
+    missing = sorted(key for key, value in configs.items() if value is None)
+    if missing:
+        raise InvalidConfig(f"Null value not supported for topic configs: {','.join(missing)}")
+    return {key: value for key, value in configs.items() if value is not None}
+
+
+def _check_room(count: int, room: int) -> None:
+    if count > room:
+        raise PolicyViolation(
+            f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST} can be made "
+            "at a time."
+        )
+
+
+def _assigned_topic(image: MetadataImage, topic: NewTopic, room: int) -> tuple[PartitionImage, ...]:
+    if topic.replication_factor != -1:
+        raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
+    if topic.num_partitions != -1:
+        raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
+    if sorted(topic.assignments) != list(range(len(topic.assignments))):
+        raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
+    _check_room(len(topic.assignments), room)
+    return _assigned(image, topic.assignments, None)
+
+
+def _assigned(
+    image: MetadataImage, assignments: Mapping[int, Sequence[int]], factor: int | None
+) -> tuple[PartitionImage, ...]:
+    partitions = []
+    for number in sorted(assignments):
+        replicas = tuple(assignments[number])
+        _check_assignment(image, replicas, factor)
+        factor = len(replicas)
+        if not any(image.is_active(node) for node in replicas):
+            raise InvalidReplicaAssignment(
+                f"All brokers specified in the manual partition assignment for partition {number} "
+                "are fenced or in controlled shutdown."
+            )
+        partitions.append(_new_partition(image, number, replicas))
+    return tuple(partitions)
+
+
+def _check_assignment(image: MetadataImage, replicas: tuple[int, ...], factor: int | None) -> None:
+    if not replicas:
+        raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
+    for node in replicas:
+        if node not in image.brokers:
+            raise InvalidReplicaAssignment(
+                f"The manual partition assignment includes broker {node}, but no such broker is registered."
+            )
+        if replicas.count(node) > 1:
+            raise InvalidReplicaAssignment(
+                f"The manual partition assignment includes the broker {node} more than once."
+            )
+    if factor is not None and factor != len(replicas):
+        raise InvalidReplicaAssignment(
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {factor} replica(s)."
+        )
+
+
+def _new_partition(image: MetadataImage, number: int, replicas: tuple[int, ...]) -> PartitionImage:
+    isr = tuple(node for node in replicas if image.is_active(node))
+    return PartitionImage(number, replicas, isr, isr[0], 0, 0)
+
+
+def _partition_record(topic_id: uuid.UUID, partition: PartitionImage) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id=topic_id,
+        partition=partition.partition,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        leader=partition.leader,
+    )
+
+
+def _id_of(image: MetadataImage, topic: str | uuid.UUID) -> str | uuid.UUID:
+    """A name and an id of the same topic are the same topic; an unknown name stands for itself."""
+    found = image.topics.get(topic) if isinstance(topic, str) else None
+    return topic if found is None else found.topic_id

@@ -1,0 +1,148 @@
+"""What a controller does without being asked: keep the lease, fence silent brokers, balance leaders, snapshot."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Protocol, TypeVar
+
+from strandline.clock import Clock
+from strandline.config import ClusterSettings
+from strandline.errors import NotController, StrandlineError
+from strandline.metadata.election_requests import plan_balance
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.leadership import Leadership
+from strandline.metadata.loader import MetadataLoader
+from strandline.metadata.membership import BrokerState, MembershipPlanner
+from strandline.metadata.requests import Plan
+from strandline.metadata.sessions import Sessions
+from strandline.metadata.store import MetadataStore
+from strandline.sql import SqlError
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TICK_SECONDS: Final = 1.0
+MIN_RECORDS_BETWEEN_SNAPSHOTS: Final = 2000
+_BALANCE_PAGE: Final = 1000
+
+
+class Writer(Protocol):
+    """What upkeep needs of the controller."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    @property
+    def leadership(self) -> Leadership: ...
+
+    async def activate(self) -> bool: ...
+
+    async def write(self, decide: Callable[[MetadataImage], Plan[T]]) -> T: ...
+
+
+class Upkeep:
+    """One step a second. A step that fails for a while is tried again at the next."""
+
+    def __init__(
+        self,
+        controller: Writer,
+        store: MetadataStore,
+        loader: MetadataLoader,
+        sessions: Sessions,
+        membership: MembershipPlanner,
+        settings: ClusterSettings,
+        clock: Clock,
+    ) -> None:
+        self._controller, self._store, self._loader = controller, store, loader
+        self._sessions, self._membership, self._settings, self._clock = sessions, membership, settings, clock
+        self._stopping = asyncio.Event()
+        self._last_step = clock.monotonic()
+        self._last_balance = clock.monotonic()
+        self._last_unclean = clock.monotonic()
+        self._snapshot_offset = 0
+
+    async def step(self) -> None:
+        """Everything that is due now."""
+        self._forgive_own_silence()
+        await self._controller.leadership.keep()
+        if not self._controller.is_active and not await self._controller.activate():
+            return
+        await self.fence_silent_brokers()
+        await self._balance_leaders()
+        await self._elect_uncleanly()
+        await self.snapshot_if_due()
+
+    def _forgive_own_silence(self) -> None:
+        """A loop that did not run cannot have heard anybody: its brokers get that time back."""
+        now = self._clock.monotonic()
+        late = now - self._last_step - TICK_SECONDS
+        self._last_step = now
+        if late > TICK_SECONDS:
+            self._sessions.extend(late)
+
+    async def fence_silent_brokers(self) -> None:
+        """Fence every broker whose session is over."""
+        for node_id in self._sessions.silent():
+
+            def decide(image: MetadataImage, node_id: int = node_id) -> Plan[bool]:
+                broker = image.brokers.get(node_id)
+                if broker is None or broker.fenced or node_id not in self._sessions.silent():
+                    return Plan((), False)
+                return Plan(self._membership.change_state(image, broker, BrokerState.FENCED), True)
+
+            if await self._controller.write(decide):
+                _log.warning("broker %d was not heard of in time and is fenced", node_id)
+            if node_id in self._sessions.silent():
+                self._sessions.forget(node_id)
+
+    async def _balance_leaders(self) -> None:
+        now = self._clock.monotonic()
+        interval = self._settings.leader_imbalance_check_interval_seconds
+        if not self._settings.auto_leader_rebalance_enable or now - self._last_balance < interval:
+            return
+        self._last_balance = now
+        await self._controller.write(lambda image: Plan(plan_balance(image, _BALANCE_PAGE), None))
+
+    async def _elect_uncleanly(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._last_unclean < self._settings.unclean_leader_election_interval_ms / 1000:
+            return
+        self._last_unclean = now
+        await self._controller.write(lambda image: Plan(self._membership.elect_uncleanly(image), None))
+
+    async def snapshot_if_due(self) -> None:
+        """Write a snapshot when the records since the last one outnumber what it holds."""
+        image = self._loader.image
+        if not self._snapshot_offset:
+            self._snapshot_offset = await self._store.newest_snapshot_offset()
+        size = sum(len(topic.partitions) for topic in image.topics.values())
+        if image.offset - self._snapshot_offset <= max(MIN_RECORDS_BETWEEN_SNAPSHOTS, 2 * size):
+            return
+        await self._store.add_snapshot(image)
+        self._snapshot_offset = image.offset
+        _log.info("wrote a metadata snapshot at offset %d", image.offset)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Step while the block lasts."""
+        self._stopping.clear()
+        self._last_step = self._clock.monotonic()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._run(), name="controller-upkeep")
+            yield
+            self._stopping.set()
+
+    async def _run(self) -> None:
+        while not await self._clock.wait_set(self._stopping, within=TICK_SECONDS):
+            try:
+                await self.step()
+            except NotController:
+                continue  # lost the lease meanwhile: the next step races for it again
+            except (SqlError, StrandlineError) as error:
+                if not error.retriable:
+                    raise
+                _log.warning("the controller cannot do its upkeep, trying again: %s", error)

@@ -1,0 +1,35 @@
+"""The transactional store: SQLite for one process, PostgreSQL for a cluster, behind one small interface.
+
+Here: transactions, named statements, the two dialects, schema migrations, change notifications, session locks and
+the translation of drivers' errors. Not here: any rule about what the rows mean.
+"""
+
+from strandline.sql.errors import (
+    IntegrityViolation,
+    SchemaMismatch,
+    SqlError,
+    StoreCorrupt,
+    StoreInUse,
+    StoreMisconfigured,
+    StoreUnavailable,
+    TransactionConflict,
+)
+from strandline.sql.opening import open_store
+from strandline.sql.statements import Statements
+from strandline.sql.store import Row, SqlStore, Transaction
+
+__all__ = [
+    "IntegrityViolation",
+    "Row",
+    "SchemaMismatch",
+    "SqlError",
+    "SqlStore",
+    "Statements",
+    "StoreCorrupt",
+    "StoreInUse",
+    "StoreMisconfigured",
+    "StoreUnavailable",
+    "Transaction",
+    "TransactionConflict",
+    "open_store",
+]

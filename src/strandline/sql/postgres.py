@@ -1,0 +1,169 @@
+"""PostgreSQL through asyncpg: a small pool for transactions, one more connection for locks and notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncpg  # type: ignore[import-untyped]
+
+from strandline.clock import Clock
+from strandline.sql.dialect import POSTGRESQL
+from strandline.sql.errors import (
+    IntegrityViolation,
+    SqlError,
+    StoreMisconfigured,
+    StoreUnavailable,
+    TransactionConflict,
+)
+from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
+from strandline.sql.postgres_session import Session
+from strandline.sql.store import OnNotification, Row, Transaction
+
+_log = logging.getLogger(__name__)
+
+_MIGRATION_LOCK: Final = 7_305_810_221  # any constant: who holds it may migrate
+_POOL_SIZE: Final = 6
+_BY_CLASS: Final[dict[str, type[SqlError]]] = {
+    "08": StoreUnavailable,  # connection
+    "53": StoreUnavailable,  # resources: too many connections, disk full
+    "57": StoreUnavailable,  # shutdown, starting up, cancelled
+    "40": TransactionConflict,
+    "23": IntegrityViolation,
+    "28": StoreMisconfigured,  # credentials
+    "3D": StoreMisconfigured,  # no such database
+}
+_BY_STATE: Final[dict[str, type[SqlError]]] = {
+    "55P03": StoreUnavailable,  # lock timeout
+    "25P03": StoreUnavailable,  # ended because it was idle in a transaction
+    "42501": StoreMisconfigured,  # no right to use the table
+}
+
+
+def translate(error: BaseException) -> SqlError:
+    """The driver's error in our words."""
+    text = str(error) or type(error).__name__
+    state = getattr(error, "sqlstate", None)
+    if state is not None:
+        kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or SqlError
+        return kind(f"PostgreSQL answers {state}: {text}")
+    if isinstance(error, asyncpg.ClientConfigurationError):
+        return StoreMisconfigured(f"The PostgreSQL address cannot be used: {text}")
+    if isinstance(error, ValueError):
+        return SqlError(f"PostgreSQL cannot take an argument: {text}")
+    return StoreUnavailable(f"PostgreSQL cannot be reached: {text}")
+
+
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+
+
+class _PostgresTransaction:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.channels: set[str] = set()
+
+    async def execute(self, statement: str, *args: object) -> int:
+        status: str = await self._connection.execute(POSTGRESQL.render(statement), *args)
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    async def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        await self._connection.executemany(POSTGRESQL.render(statement), rows)
+
+    async def fetch(self, statement: str, *args: object) -> list[Row]:
+        return [tuple(row) for row in await self._connection.fetch(POSTGRESQL.render(statement), *args)]
+
+    async def fetch_one(self, statement: str, *args: object) -> Row | None:
+        row = await self._connection.fetchrow(POSTGRESQL.render(statement), *args)
+        return None if row is None else tuple(row)
+
+    def notify(self, channel: str) -> None:
+        self.channels.add(channel)
+
+
+class PostgresStore:
+    """See SqlStore. Made by `open_postgres`."""
+
+    def __init__(self, url: str, *, session_id: str, deadline: float, clock: Clock) -> None:
+        self._url, self._session_id, self._deadline = url, session_id, deadline
+        self._pool: Any = None
+        self._session = Session(url, clock=clock, connect_within=deadline)
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date, waiting for another broker that is doing so."""
+        try:
+            self._pool = await asyncpg.create_pool(
+                self._url,
+                min_size=1,
+                max_size=_POOL_SIZE,
+                timeout=self._deadline,
+                # One that is stopped in the middle of a transaction must not keep its locks.
+                server_settings={
+                    "application_name": "strandline",
+                    "idle_in_transaction_session_timeout": str(int(self._deadline * 1000)),
+                },
+            )
+            async with self._pool.acquire(timeout=self._deadline) as connection:
+                await _migrate(connection)
+        except DRIVER_ERRORS as error:
+            await self.close()
+            raise translate(error) from error
+        except BaseException:
+            await self.close()
+            raise
+
+    @property
+    def is_exclusive(self) -> bool:
+        return False
+
+    @property
+    def session_id(self) -> str:
+        return self._session_id
+
+    @asynccontextmanager
+    async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
+        scope = asyncio.timeout(self._deadline if within is None else within)
+        if self._pool is None:
+            raise StoreUnavailable("The connection to PostgreSQL is closed.")
+        try:
+            async with scope, self._pool.acquire() as connection, connection.transaction():
+                transaction = _PostgresTransaction(connection)
+                yield transaction
+                for channel in transaction.channels:
+                    await connection.execute("SELECT pg_notify($1, '')", channel)
+        except TimeoutError as error:
+            if scope.expired():
+                raise StoreUnavailable("PostgreSQL did not finish a transaction in time.") from error
+            raise
+        except DRIVER_ERRORS as error:
+            raise translate(error) from error
+
+    def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
+        return self._session.listen(channel, wake)
+
+    async def hold(self, name: str) -> None:
+        try:
+            await self._session.hold(name)
+        except DRIVER_ERRORS as error:
+            raise translate(error) from error
+
+    async def close(self) -> None:
+        await self._session.close()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.terminate()
+
+
+async def _migrate(connection: Any) -> None:
+    known = load_migrations(POSTGRESQL.name)
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+        await connection.execute(CREATE_HISTORY)
+        history = [tuple(row) for row in await connection.fetch(READ_HISTORY)]
+        for step in pending(known, history):
+            _log.info("applying schema migration V%03d__%s", step.version, step.name)
+            await connection.execute(step.script)
+            await connection.execute(POSTGRESQL.render(ADD_TO_HISTORY), step.version, step.name, step.checksum)

@@ -1,0 +1,66 @@
+"""The interface of the transactional store: what the layers above may ask of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeAlias
+
+Row: TypeAlias = tuple[Any, ...]
+OnNotification: TypeAlias = Callable[[], None]
+
+
+class Transaction(Protocol):
+    """One open transaction. Statements use $1, $2, … for arguments, and the dialect's {words} (see `dialect`)."""
+
+    async def execute(self, statement: str, *args: object) -> int:
+        """Run one statement; the number of rows it changed."""
+
+    async def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run one statement once per row, in order, in one trip."""
+
+    async def fetch(self, statement: str, *args: object) -> list[Row]:
+        """All rows of a query."""
+
+    async def fetch_one(self, statement: str, *args: object) -> Row | None:
+        """The first row of a query."""
+
+    def notify(self, channel: str) -> None:
+        """Wake the listeners of `channel`, in every process, if and when this transaction commits."""
+
+
+class SqlStore(Protocol):
+    """A SQLite file or a PostgreSQL database. Every implementation passes tests/contracts/test_sql_store.py.
+
+    - atomic: leaving `transaction()` normally commits everything, leaving it by an exception nothing;
+    - durable: a committed transaction survives a crash of the process and of the machine;
+    - isolated: transactions that lock the same row with {for_update}, or that write it, happen one after the other;
+    - bounded: a transaction that takes longer than its deadline raises StoreUnavailable;
+    - cancelled: rolled back, unless the cancellation met the commit itself, which then may have happened.
+
+    All errors are SqlErrors; drivers' exceptions do not leave this package.
+    """
+
+    @property
+    def is_exclusive(self) -> bool:
+        """True if no other process can have this store open: whoever wrote to it before is gone."""
+
+    @property
+    def session_id(self) -> str:
+        """A random name of this opening of the store."""
+
+    def transaction(self, *, within: float | None = None) -> AbstractAsyncContextManager[Transaction]:
+        """A read-write transaction of at most `within` seconds (default: the store's deadline)."""
+
+    def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
+        """Call `wake` on the event loop after commits that notified `channel`; returns how to stop.
+
+        Notifications are hints: they may be merged, may come without a change (after a lost connection) and may be
+        lost, so listeners also poll.
+        """
+
+    async def hold(self, name: str) -> None:
+        """Hold `name` until the store is closed or this process dies. Raises StoreInUse if another session has it."""
+
+    async def close(self) -> None:
+        """Give everything back. Open transactions are rolled back; closing twice is fine."""
