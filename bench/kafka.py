@@ -144,35 +144,36 @@ class KafkaBroker:
         if run.returncode != 0:
             raise ProcessFailed(f"Kafka's storage tool refused {self.data_dir}:\n{run.stdout}{run.stderr}")
 
-    def start(self) -> float:
-        """Format if needed, start, wait until it answers. Seconds from exec to the first answer."""
+    def start(self, *, led_partitions: int = 0) -> float:
+        """Format if needed, start, wait until it answers and leads so many partitions. Seconds since exec."""
         self.format()
         command = java_command(self.libraries, MAIN, str(self._properties_file), jvm=_SERVER_JVM)
         log_file = self.data_dir.with_name(self.data_dir.name + ".log")
         self._process = ServerProcess(command, log_file=log_file, name="kafka")
         self.start_seconds = self._process.wait_until(
-            lambda: is_answering("127.0.0.1", self.port), timeout=self._start_timeout, what="to answer a client"
+            lambda: is_answering("127.0.0.1", self.port, led_partitions=led_partitions),
+            timeout=self._start_timeout,
+            what="to answer a client",
         )
         return self.start_seconds
 
     def stop(self) -> float:
-        """Stop cleanly; seconds it took."""
-        seconds = self.process.stop(timeout=60.0)
-        self._process = None
-        return seconds
+        """Stop cleanly; seconds it took. Harmless when it does not run."""
+        if self._process is None:
+            return 0.0
+        process, self._process = self._process, None
+        return process.stop(timeout=60.0)
 
     def __enter__(self) -> KafkaBroker:
         try:
             self.start()
         except BaseException:
-            if self._process is not None:
-                self._process.stop()
+            self.stop()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self.stop()
+        self.stop()
 
     @property
     def _properties_file(self) -> Path:

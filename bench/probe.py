@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,21 +16,25 @@ _CLIENT_ID: Final = b"probe"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a Metadata answer says: how many brokers are alive, and how many partitions have a leader."""
+    """What a Metadata answer says: how many brokers are alive, and how many partitions of each topic have a leader."""
 
     brokers: int
-    led_partitions: int
+    led_by_topic: Mapping[str, int]
 
 
-def is_answering(host: str, port: int, *, led_partitions: int = 0) -> bool:
-    """True when the broker answers ApiVersions and Metadata, knows itself, and leads at least so many partitions."""
+def is_answering(host: str, port: int, *, led_partitions: int = 0, topics: Mapping[str, int] | None = None) -> bool:
+    """True when the broker answers ApiVersions and Metadata, knows itself, and leads what it should.
+
+    `led_partitions`: at least so many partitions have a leader; `topics`: all partitions of these have one.
+    """
     try:
         with socket.create_connection((host, port), timeout=5.0) as connection:
             _ask(connection, _API_VERSIONS, 0, b"")
             seen = parse_metadata(_ask(connection, _METADATA, _METADATA_VERSION, struct.pack(">i", -1)))
     except (OSError, EOFError):
         return False
-    return seen.brokers > 0 and seen.led_partitions >= led_partitions
+    leads_topics = all(seen.led_by_topic.get(name) == count for name, count in (topics or {}).items())
+    return seen.brokers > 0 and leads_topics and sum(seen.led_by_topic.values()) >= led_partitions
 
 
 def parse_metadata(body: bytes) -> Seen:
@@ -42,13 +47,12 @@ def parse_metadata(body: bytes) -> Seen:
         reader.skip(4)
         reader.string()
     reader.skip(4)
-    led = sum(_led_partitions_of_topic(reader) for _ in range(reader.number(">i")))
-    return Seen(brokers=brokers, led_partitions=led)
+    return Seen(brokers=brokers, led_by_topic=dict(_read_topic(reader) for _ in range(reader.number(">i"))))
 
 
-def _led_partitions_of_topic(reader: _Reader) -> int:
+def _read_topic(reader: _Reader) -> tuple[str, int]:
     reader.skip(2)
-    reader.string()
+    name = reader.string()
     reader.skip(1)
     led = 0
     for _ in range(reader.number(">i")):
@@ -57,7 +61,7 @@ def _led_partitions_of_topic(reader: _Reader) -> int:
         led += reader.number(">i") >= 0 and error == 0
         for _ in range(2):
             reader.skip(4 * reader.number(">i"))
-    return led
+    return name, led
 
 
 def _ask(connection: socket.socket, api_key: int, version: int, body: bytes) -> bytes:
@@ -88,8 +92,10 @@ class _Reader:
         self._position += struct.calcsize(format_)
         return int(value)
 
-    def string(self) -> None:
-        self.skip(max(self.number(">h"), 0))
+    def string(self) -> str:
+        size = max(self.number(">h"), 0)
+        self._position += size
+        return self._buffer[self._position - size : self._position].decode()
 
     def skip(self, size: int) -> None:
         self._position += size

@@ -1,0 +1,185 @@
+"""Every figure the benchmark reports: its name, its unit, which way is better, and the target it is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from statistics import median
+from typing import Final
+
+
+class Against(Enum):
+    """What a target is compared with."""
+
+    KAFKA = "Kafka"
+    NOTHING = "absolute"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A bound on Strandline's median, as a multiple of Kafka's or in the unit of the figure."""
+
+    bound: float
+    against: Against = Against.KAFKA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One line of the table."""
+
+    name: str
+    title: str
+    unit: str
+    more_is_better: bool = True
+    target: Target | None = None
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Records of one shape, sent by one producer and read by one consumer."""
+
+    name: str
+    title: str
+    size: int
+    partitions: int
+    records: int
+    codec: str = "none"
+    produce_target: float = 1.0
+    consume_target: float = 1.0
+
+
+WORKLOADS: Final = (
+    Workload(name="1k.1p", title="1 KB, 1 partition", size=1024, partitions=1, records=1_500_000, produce_target=1.3),
+    Workload(
+        name="1k.16p", title="1 KB, 16 partitions", size=1024, partitions=16, records=1_500_000, produce_target=1.3
+    ),
+    Workload(
+        name="100b.1p", title="100 B, 1 partition", size=100, partitions=1, records=10_000_000, produce_target=1.2
+    ),
+    Workload(
+        name="100b.16p", title="100 B, 16 partitions", size=100, partitions=16, records=10_000_000, produce_target=1.2
+    ),
+    Workload(name="lz4.16p", title="1 KB lz4, 16 partitions", size=1024, partitions=16, records=2_000_000, codec="lz4"),
+    Workload(name="10k.16p", title="10 KB, 16 partitions", size=10_240, partitions=16, records=150_000),
+)
+
+
+def _throughput() -> Iterable[Figure]:
+    for workload in WORKLOADS:
+        target = Target(workload.produce_target)
+        yield Figure(
+            name=f"produce.{workload.name}",
+            title=workload.title,
+            unit="MB/s",
+            target=target,
+            section="Produce, acks=all",
+        )
+    yield Figure(
+        name="produce.1k.16p.idempotent",
+        title="1 KB, 16 partitions, idempotent",
+        unit="MB/s",
+        section="Produce, acks=all",
+    )
+    for workload in WORKLOADS:
+        yield Figure(
+            name=f"consume.{workload.name}",
+            title=workload.title,
+            unit="MB/s",
+            target=Target(workload.consume_target),
+            section="Consume",
+        )
+    yield Figure(name="drain.1k.16p", title="1 KB, 16 partitions, bare socket", unit="MB/s", section="Consume")
+
+
+def _cpu() -> Iterable[Figure]:
+    for direction in ("produce", "consume"):
+        for workload in WORKLOADS:
+            yield Figure(
+                name=f"cpu.{direction}.{workload.name}",
+                title=f"{direction} {workload.title}",
+                unit="s/GB",
+                more_is_better=False,
+                section="Broker CPU per GB of records",
+            )
+
+
+def _latency() -> Iterable[Figure]:
+    cases = (("alone", "alone", 0.8), ("loaded", "beside full-speed producer and consumer", 1.0))
+    for case, title, bound in cases:
+        for part, words in (("p50", "p50"), ("p99", "p99"), ("max", "max"), ("ack_p99", "acknowledged p99")):
+            yield Figure(
+                name=f"latency.{case}.{part}",
+                title=f"{words}, {title}",
+                unit="ms",
+                more_is_better=False,
+                target=Target(bound) if part == "p99" else None,
+                section="End-to-end latency at 1,000 records/s",
+            )
+    for direction, words in (("in", "producer"), ("out", "consumer")):
+        yield Figure(
+            name=f"latency.loaded.{direction}",
+            title=f"the full-speed {words} meanwhile",
+            unit="MB/s",
+            section="End-to-end latency at 1,000 records/s",
+        )
+
+
+def _connections() -> Iterable[Figure]:
+    section = "Small Produce requests (100 B)"
+    yield Figure(name="requests.rate", title="8 connections, 5 in flight", unit="req/s", section=section)
+    yield Figure(name="requests.p99", title="their p99", unit="ms", more_is_better=False, section=section)
+    yield Figure(name="connections.rate", title="50 active + 200 idle connections", unit="req/s", section=section)
+    yield Figure(name="connections.p99", title="their p99", unit="ms", more_is_better=False, section=section)
+
+
+def _footprint() -> Iterable[Figure]:
+    section = "Footprint"
+
+    def less(name: str, title: str, unit: str, target: Target | None = None) -> Figure:
+        return Figure(name=name, title=title, unit=unit, more_is_better=False, target=target, section=section)
+
+    yield less("startup.1p", "start-up with 1 partition", "s", Target(0.35))
+    yield less("startup.2000p", "start-up with 2,000 partitions", "s", Target(2.0, Against.NOTHING))
+    yield less("stop.2000p", "clean stop with 2,000 partitions", "s", Target(5.0, Against.NOTHING))
+    yield less("memory.rest", "memory at rest", "MB", Target(0.25))
+    yield less("memory.1gb", "memory after 1 GB in and out", "MB")
+    yield less("memory.2000p", "memory with 2,000 partitions", "MB")
+    yield less("memory.per2000p", "cost of 2,000 empty partitions", "MB", Target(60.0, Against.NOTHING))
+    yield less("cpu.idle.2000p", "idle with 2,000 partitions", "% of a core", Target(3.0, Against.NOTHING))
+
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    figure.name: figure for part in (_throughput, _latency, _connections, _footprint, _cpu) for figure in part()
+}
+
+
+@dataclass(slots=True)
+class Results:
+    """Samples by figure and system, one per round."""
+
+    samples: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def add(self, system: str, measured: Mapping[str, float]) -> None:
+        for name, value in measured.items():
+            self.samples.setdefault(name, {}).setdefault(system, []).append(value)
+
+    def median(self, name: str, system: str) -> float | None:
+        values = self.samples.get(name, {}).get(system)
+        return median(values) if values else None
+
+    def ratio(self, name: str) -> float | None:
+        """Strandline's median by Kafka's."""
+        ours, theirs = self.median(name, "strandline"), self.median(name, "kafka")
+        return ours / theirs if ours is not None and theirs else None
+
+    def is_met(self, figure: Figure) -> bool | None:
+        """Whether the target is met; None without a target or without what it needs."""
+        if figure.target is None:
+            return None
+        is_ratio = figure.target.against is Against.KAFKA
+        value = self.ratio(figure.name) if is_ratio else self.median(figure.name, "strandline")
+        if value is None:
+            return None
+        return value >= figure.target.bound if figure.more_is_better else value <= figure.target.bound

@@ -1,0 +1,142 @@
+"""Rounds: in each, every system gets fresh brokers and the same measurements, turn by turn."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from bench import measures
+from bench.figures import WORKLOADS, Results
+from bench.footprint import footprint
+from bench.generator import Generator, LoadFailed
+from bench.measures import Bench, Measured, Scale
+from bench.process import ProcessFailed
+from bench.systems import System
+
+GROUPS: Final = ("loopback", "produce", "consume", "idempotent", "latency", "loaded", "requests", "footprint")
+
+_PAGE_CACHE_MEGABYTES: Final = 3000
+_LOOPBACK_MEGABYTES: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One measurement of a running broker."""
+
+    title: str
+    run: Callable[[Bench], Measured]
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs rounds and collects results. A measurement that fails is reported and leaves a hole, not a number."""
+
+    systems: Sequence[System]
+    generator: Generator
+    scale: Scale
+    work_dir: Path
+    console: Console
+    groups: Sequence[str] = GROUPS
+    workloads: Sequence[str] = ()
+    results: Results = field(default_factory=Results)
+    failures: list[str] = field(default_factory=list)
+
+    def run_round(self, number: int, *, watched: Callable[[Step], Step] = lambda step: step) -> None:
+        """One round. Who goes first changes from round to round; `watched` may wrap each step."""
+        order = [*self.systems] if number % 2 == 0 else [*reversed(self.systems)]
+        self._round_dir.mkdir(parents=True)
+        try:
+            self._warm_page_cache()
+            if "loopback" in self.groups:
+                self._measure_loopback()
+            steps = [watched(step) for step in self._steps()]
+            if steps:
+                self._run_steps(order, steps)
+            if "footprint" in self.groups:
+                self._run_footprints(order)
+        finally:
+            shutil.rmtree(self._round_dir, ignore_errors=True)
+
+    @property
+    def _round_dir(self) -> Path:
+        return self.work_dir / "round"
+
+    def _steps(self) -> Iterator[Step]:
+        for workload in WORKLOADS:
+            if self.workloads and workload.name not in self.workloads:
+                continue
+            if {"produce", "consume"} & {*self.groups}:
+                consumes = "consume" in self.groups
+                yield Step(workload.title, partial(measures.throughput, workload=workload, consumes=consumes))
+            if "idempotent" in self.groups and workload.name == "1k.16p":
+                yield Step("idempotent producer", partial(measures.idempotent, workload=workload))
+        if "latency" in self.groups:
+            yield Step("latency alone", measures.latency)
+        if "loaded" in self.groups:
+            yield Step("latency beside load", measures.loaded_latency)
+        if "requests" in self.groups:
+            yield Step("small requests", measures.requests)
+
+    def _run_steps(self, order: Sequence[System], steps: Sequence[Step]) -> None:
+        """All brokers run at once, and only one is asked for anything at a time: neighbours in time compare best."""
+        with self._brokers(order) as benches:
+            for step in steps:
+                for name, bench in benches.items():
+                    with self._reporting(name, step.title):
+                        self._add(name, step.title, step.run(bench))
+
+    @contextmanager
+    def _brokers(self, order: Sequence[System]) -> Iterator[dict[str, Bench]]:
+        benches: dict[str, Bench] = {}
+        brokers = {system.name: system.new_broker(self._round_dir / system.name) for system in order}
+        try:
+            for name, broker in brokers.items():
+                with self._reporting(name, "start and warm-up"):
+                    broker.start()
+                    measures.warm_up(Bench(broker, self.generator, self.scale))
+                    benches[name] = Bench(broker, self.generator, self.scale)
+            yield benches
+        finally:
+            for broker in brokers.values():
+                broker.stop()
+                shutil.rmtree(broker.data_dir, ignore_errors=True)
+
+    def _run_footprints(self, order: Sequence[System]) -> None:
+        for system in order:
+            with self._reporting(system.name, "footprint"):
+                data_dir = self._round_dir / f"{system.name}-footprint"
+                self._add(system.name, "footprint", footprint(system, self.generator, self.scale, data_dir))
+                shutil.rmtree(data_dir, ignore_errors=True)
+
+    def _measure_loopback(self) -> None:
+        size = int(_LOOPBACK_MEGABYTES * self.scale.share)
+        for direction in ("out", "in"):
+            where = self._round_dir / "loopback"
+            answer = self.generator.run("loopback", direction=direction, megabytes=size, file=str(where))
+            self._add("loopback", direction, {f"loopback.{direction}": float(answer["mb_s"])})
+
+    def _warm_page_cache(self) -> None:
+        """Write a file and delete it: memory the machine has not used for a while is several times slower at first."""
+        self.generator.run(
+            "loopback", direction="in", megabytes=_PAGE_CACHE_MEGABYTES, file=str(self._round_dir / "warm-up")
+        )
+
+    def _add(self, system: str, what: str, measured: Measured) -> None:
+        self.results.add(system, measured)
+        shown = "  ".join(f"{name} {value:,.2f}" for name, value in measured.items() if not name.startswith("cpu.p"))
+        self.console.print(f"[dim]{system:>10}  {what}: {shown}[/dim]", highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def _reporting(self, system: str, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (LoadFailed, ProcessFailed, TimeoutError, OSError) as failure:
+            self.failures.append(f"{system}, {what}: {failure}")
+            self.console.print(f"[red]{system}, {what}[/red]: {failure}", highlight=False, markup=True)

@@ -1,0 +1,119 @@
+"""The systems under measurement: each makes brokers that are started, watched and stopped in the same way."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from bench import kafka
+from bench.probe import is_answering
+from bench.process import ProcessFailed, ServerProcess, free_port
+
+# The only setting that is not a default: topics of a finished measurement go at once, not a minute later, so that the
+# disk stays small and deleting files does not run into the next measurement.
+HOUSEKEEPING: Final[Mapping[str, str]] = {"log.segment.delete.delay.ms": "100"}
+
+
+class Broker(Protocol):
+    """A broker that can be started again on the same data."""
+
+    data_dir: Path
+
+    @property
+    def bootstrap(self) -> str: ...
+
+    @property
+    def process(self) -> ServerProcess: ...
+
+    def start(self, *, led_partitions: int = 0) -> float:
+        """Seconds from exec until a client is served and so many partitions have a leader. Raises ProcessFailed."""
+
+    def stop(self) -> float:
+        """Clean stop; seconds it took. Harmless when it does not run."""
+
+
+class System(Protocol):
+    """One kind of broker."""
+
+    name: str
+
+    def why_unavailable(self) -> str | None: ...
+
+    def new_broker(self, data_dir: Path) -> Broker: ...
+
+
+class StrandlineBroker:
+    """The broker of this repository, started as a user would."""
+
+    def __init__(self, program: Path, data_dir: Path, settings: Mapping[str, str]) -> None:
+        self.data_dir = data_dir
+        self._program, self._settings = program, settings
+        self._port, self._http_port = free_port(), free_port()
+        self._process: ServerProcess | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def process(self) -> ServerProcess:
+        if self._process is None:
+            raise ProcessFailed("Strandline is not running")
+        return self._process
+
+    def start(self, *, led_partitions: int = 0) -> float:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        listen = ("--listen", self.bootstrap, "--http", f"127.0.0.1:{self._http_port}")
+        settings = [part for name, value in self._settings.items() for part in ("--set", f"{name}={value}")]
+        self._process = ServerProcess(
+            [str(self._program), "broker", "--data-dir", str(self.data_dir), *listen, *settings],
+            log_file=self.data_dir.with_name(self.data_dir.name + ".log"),
+            name="strandline",
+        )
+        return self._process.wait_until(
+            lambda: is_answering("127.0.0.1", self._port, led_partitions=led_partitions),
+            timeout=60.0,
+            what="to answer a client",
+        )
+
+    def stop(self) -> float:
+        if self._process is None:
+            return 0.0
+        process, self._process = self._process, None
+        return process.stop()
+
+
+class Strandline:
+    """This repository's broker."""
+
+    name = "strandline"
+
+    def __init__(self) -> None:
+        self._program = Path(sys.executable).parent / "strandline"
+
+    def why_unavailable(self) -> str | None:
+        return None if self._program.exists() else f"{self._program} is missing: run `make setup`"
+
+    def new_broker(self, data_dir: Path) -> Broker:
+        return StrandlineBroker(self._program, data_dir, HOUSEKEEPING)
+
+
+class ApacheKafka:
+    """Apache Kafka with default settings and the 1 GB heap of its start script."""
+
+    name = "kafka"
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+
+    def why_unavailable(self) -> str | None:
+        return kafka.why_unavailable(self._cache)
+
+    @property
+    def libraries(self) -> Path:
+        return kafka.install(self._cache)
+
+    def new_broker(self, data_dir: Path) -> Broker:
+        return kafka.KafkaBroker(self.libraries, data_dir, settings=HOUSEKEEPING)

@@ -1,0 +1,40 @@
+"""Create and delete topics with a real client, and wait until the broker leads every partition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from bench.probe import is_answering
+
+_PATIENCE_SECONDS: Final = 120.0
+
+
+class Topics:
+    """Topics of one broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._host, _, port = bootstrap.rpartition(":")
+        self._port = int(port)
+        # The broker is stopped under this client on purpose: it need not complain about it on the terminal.
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+    def create(self, partitions_by_topic: Mapping[str, int]) -> None:
+        """Create topics with one replica; returns when each partition has a leader."""
+        from confluent_kafka.cimpl import NewTopic
+
+        wanted = [NewTopic(name, partitions, 1) for name, partitions in partitions_by_topic.items()]
+        for future in self._admin.create_topics(wanted, request_timeout=_PATIENCE_SECONDS).values():
+            future.result()
+        deadline = time.perf_counter() + _PATIENCE_SECONDS
+        while not is_answering(self._host, self._port, topics=partitions_by_topic):
+            if time.perf_counter() > deadline:
+                raise TimeoutError(f"no leader for all of {', '.join(partitions_by_topic)}")
+            time.sleep(0.02)
+
+    def delete(self, names: Iterable[str]) -> None:
+        for future in self._admin.delete_topics(list(names), request_timeout=_PATIENCE_SECONDS).values():
+            future.result()
