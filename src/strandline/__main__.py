@@ -19,9 +19,9 @@ def main() -> None:
         from strandline.admin.start import start_broker
 
         sys.exit(start_broker(sys.argv[2:], _run))
-    from strandline.admin.commands import app
+    from strandline.admin.commands import run
 
-    app()
+    sys.exit(run())
 
 
 def _run(settings: Settings) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from strandline.config import Settings, load_properties
 from strandline.config.listeners import join_address, parse_address
 from strandline.errors import InvalidConfig, StrandlineError
+from strandline.sql import SqlError
 
 EXIT_FAILED: Final = 1
 EXIT_MISUSED: Final = 2
@@ -48,7 +49,7 @@ def start_broker(arguments: Sequence[str], run: Callable[[Settings], None]) -> i
         logging.getLogger("strandline.config").warning("%s has no effect: %s.", name, reason)
     try:
         run(settings)
-    except StrandlineError as error:
+    except (StrandlineError, SqlError) as error:
         return _complain(str(error), EXIT_FAILED)
     except OSError as error:
         return _complain(f"the broker cannot run: {error}.", EXIT_FAILED)

@@ -1,0 +1,71 @@
+"""What commands print: a table for people, or JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap", "-b", metavar="HOST:PORT", help="A broker of the cluster.", envvar="STRANDLINE_BOOTSTRAP"
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, indented."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """One JSON document on one line, for outputs that may be long."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def print_line(text: str) -> None:
+    """One line for people; nothing in it is taken for markup."""
+    console().print(Text(text), soft_wrap=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """A table, or the sentence `empty` if there are no rows. Columns of numbers are set to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    if not cells:
+        print_line(empty)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for index, column in enumerate(columns):
+        is_numeric = all(row[index].lstrip("-").isdigit() or row[index] == "-" for row in cells)
+        table.add_column(column, justify="right" if is_numeric else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)
+
+
+def console() -> Console:
+    """Standard output; as wide as needed when it is not a terminal, so that nothing is cut in a pipe."""
+    made = Console(highlight=False)
+    return made if made.is_terminal else Console(highlight=False, width=max(made.width, 200))
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ",".join(str(item) for item in value)
+        case _:
+            return str(value)
