@@ -97,7 +97,7 @@ class Partition:
         self.is_leader = image.leader == self.node_id
         if self.is_leader:
             if old_epoch != image.leader_epoch:
-                self.log.assign_epoch(image.leader_epoch, self.log.end_of_reserved)
+                self.log.assign_epoch(image.leader_epoch, self.log.reserved_end)
             self._advance_high_watermark()
         elif was_leader:
             self._fail_waiting(NotLeaderOrFollower(f"broker {self.node_id} no longer leads {self.topic_partition}"))

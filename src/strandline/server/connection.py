@@ -192,8 +192,12 @@ class Connection:
             exchange.hold_frame(buffer)
         self._exchanges.append(exchange)
         self.server.dispatcher.dispatch(exchange, frame)
-        if exchange.parts is None and exchange.api_key != PRODUCE:
+        if exchange.api_key == PRODUCE:
+            return
+        if exchange.parts is None:
             self._waiting_for = exchange
+        else:
+            self._send_answers()  # before the next request starts: what a slow reader leaves unread must not add up
 
     # Flow control
 

@@ -30,7 +30,7 @@ class FastHandler(Protocol):
         """Answer the exchange now or later. Raises MalformedRequest before it has any effect."""
 
 
-class Dispatcher:
+class ApiDispatcher:
     """Knows which handler serves which API, and counts requests."""
 
     def __init__(self, *, produce: FastHandler, fetch: FastHandler, handlers: Mapping[ApiKey, Handler]) -> None:

@@ -9,13 +9,13 @@ import socket
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from strandline.config.network import NetworkSettings
 from strandline.errors import StrandlineError
 from strandline.server.buffers import BufferPool, FrameBuffer
 from strandline.server.connection import Connection
-from strandline.server.dispatcher import Dispatcher
+from strandline.server.exchange import Exchange
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +29,16 @@ _KAFKA_BUFFER_DEFAULT: Final = 102_400
 
 class CannotListen(StrandlineError):
     """A listener's address cannot be bound."""
+
+
+class Dispatcher(Protocol):
+    """Who serves requests."""
+
+    def dispatch(self, exchange: Exchange, frame: memoryview) -> None:
+        """Start serving. The frame is valid until this returns, unless the exchange holds it.
+
+        Raises MalformedRequest, upon which the connection is closed.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
