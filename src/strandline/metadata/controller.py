@@ -130,12 +130,20 @@ class Controller:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Controller]:
-        """Race for the lease and, while it is ours, look after the cluster. Gives the lease back at the end."""
+        """Race for the lease and, while it is ours, look after the cluster. Gives the lease back at the end.
+
+        Raises StoreInUse if another process runs with this node id.
+        """
+        await self._leadership.hold_identity()
         await self.activate()
         async with self._upkeep.running():
             yield self
-        async with self._turn:
-            await self._leadership.resign()
+        try:
+            await self._upkeep.finish()
+            async with self._turn:
+                await self._leadership.resign()
+        except SqlError as error:
+            _log.warning("the controller's lease was not given back, it will run out by itself: %s", error)
 
     async def write(self, decide: Callable[[MetadataImage], Plan[T]], *, validate_only: bool = False) -> T:
         """Decide on the newest image, write what was decided, publish it, and give the answer."""
@@ -148,10 +156,16 @@ class Controller:
                 try:
                     await self._leadership.append(term, plan.records)
                 except ImageIsBehind:
-                    await self._loader.catch_up()
+                    await self._catch_up()
                 else:
                     return plan.answer
         raise RequestTimedOut("The metadata log moved on while the change was decided, again and again.")
+
+    async def _catch_up(self) -> None:
+        try:
+            await self._loader.catch_up()
+        except SqlError as error:
+            raise as_kafka_error(error) from error
 
     # Topics
 

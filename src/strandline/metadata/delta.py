@@ -96,7 +96,7 @@ class ImageBuilder:
         self._offset = offset
         match record:
             case PartitionChangeRecord():
-                self._change_partition(record)
+                self._change_partitions(record)
             case PartitionRecord():
                 self._add_partition(record)
             case TopicRecord():
@@ -164,15 +164,18 @@ class ImageBuilder:
             record.leader_recovery_state,
         )
 
-    def _change_partition(self, record: PartitionChangeRecord) -> None:
-        changes = self._touch(record.topic_id)
-        current = changes.get(record.partition)
-        if current is None:
-            topic = self._old.topics_by_id.get(record.topic_id)
-            current = None if topic is None else topic.partition(record.partition)
-            if current is None:
-                raise InconsistentLog(f"topic {record.topic_id} has no partition {record.partition}")
-        changes[record.partition] = changed_partition(current, record)
+    def _change_partitions(self, record: PartitionChangeRecord) -> None:
+        change = (record.isr, record.leader, record.leader_recovery_state)
+        for topic_id, numbers in record.partitions:
+            changes = self._touch(topic_id)
+            topic = self._old.topics_by_id.get(topic_id)
+            for number in numbers:
+                current = changes.get(number)
+                if current is None and topic is not None:
+                    current = topic.partition(number)
+                if current is None:
+                    raise InconsistentLog(f"topic {topic_id} has no partition {number}")
+                changes[number] = current.changed(*change)
 
     def _remove_topic(self, record: RemoveTopicRecord) -> None:
         self._touch(record.topic_id)
@@ -253,20 +256,6 @@ def _registered(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
         rack=record.rack,
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
-    )
-
-
-def changed_partition(current: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
-    """The partition after the change."""
-    is_led_anew = record.leader is not None
-    return PartitionImage(
-        current.partition,
-        current.replicas,
-        current.isr if record.isr is None else record.isr,
-        current.leader if record.leader is None else record.leader,
-        current.leader_epoch + 1 if is_led_anew else current.leader_epoch,
-        current.partition_epoch + 1,
-        current.leader_recovery_state if record.leader_recovery_state is None else record.leader_recovery_state,
     )
 
 

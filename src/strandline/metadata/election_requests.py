@@ -12,9 +12,9 @@ from strandline.errors import (
     StrandlineError,
     UnknownTopicOrPartition,
 )
-from strandline.metadata.elections import ElectionType, partition_change
+from strandline.metadata.elections import ElectionType, PartitionChange, grouped, partition_change
 from strandline.metadata.image import MetadataImage, PartitionImage
-from strandline.metadata.records import MetadataRecord, PartitionChangeRecord
+from strandline.metadata.records import PartitionChangeRecord
 from strandline.metadata.requests import Plan
 from strandline.model import TopicPartition
 
@@ -26,13 +26,13 @@ def plan_elections(
     is_for_all = partitions is None
     if partitions is None:
         partitions = [TopicPartition(topic.name, found.partition) for topic, found in image.all_partitions()]
-    records: list[MetadataRecord] = []
+    changes: list[PartitionChange] = []
     answers: dict[TopicPartition, StrandlineError | None] = {}
     for partition in partitions:
         if partition in answers:
             continue
         try:
-            records.append(_elected(image, election, partition))
+            changes.append(_elected(image, election, partition))
         except ElectionNotNeeded as error:
             if not is_for_all:
                 answers[partition] = error
@@ -40,29 +40,29 @@ def plan_elections(
             answers[partition] = error
         else:
             answers[partition] = None
-    return Plan(records, answers)
+    return Plan(grouped(changes), answers)
 
 
-def _elected(image: MetadataImage, election: ElectionType, wanted: TopicPartition) -> PartitionChangeRecord:
+def _elected(image: MetadataImage, election: ElectionType, wanted: TopicPartition) -> PartitionChange:
     topic = image.topics.get(wanted.topic)
     partition = None if topic is None else topic.partition(wanted.partition)
     if topic is None or partition is None:
         raise UnknownTopicOrPartition(f"No such partition as {wanted}.")
     _check_needed(election, partition)
-    record = partition_change(
+    change = partition_change(
         topic.topic_id, partition, isr=partition.isr, is_active=image.is_active, election=election
     )
-    if record is None or record.leader is None:
+    if change is None or change.leader is None:
         if election is ElectionType.PREFERRED:
             raise PreferredLeaderNotAvailable(
                 f"The preferred leader {partition.preferred_leader} of {wanted} is not in sync or not alive."
             )
         raise EligibleLeadersNotAvailable(f"No replica of {wanted} is alive.")
-    if election is ElectionType.PREFERRED and record.leader != partition.preferred_leader:
+    if election is ElectionType.PREFERRED and change.leader != partition.preferred_leader:
         raise PreferredLeaderNotAvailable(
             f"The preferred leader {partition.preferred_leader} of {wanted} is not in sync or not alive."
         )
-    return record
+    return change
 
 
 def _check_needed(election: ElectionType, partition: PartitionImage) -> None:
@@ -77,22 +77,22 @@ def _check_needed(election: ElectionType, partition: PartitionImage) -> None:
             raise InvalidRequest(f"Elections of type {election.name} cannot be asked for.")
 
 
-def plan_balance(image: MetadataImage, limit: int) -> list[MetadataRecord]:
+def plan_balance(image: MetadataImage, limit: int) -> list[PartitionChangeRecord]:
     """Give leadership back to preferred replicas that can lead again, at most `limit` at a time."""
-    records: list[MetadataRecord] = []
+    changes: list[PartitionChange] = []
     for topic, partition in image.all_partitions():
         preferred = partition.preferred_leader
         if partition.leader == preferred or preferred not in partition.isr or not image.is_active(preferred):
             continue
-        record = partition_change(
+        change = partition_change(
             topic.topic_id,
             partition,
             isr=partition.isr,
             is_active=image.is_active,
             election=ElectionType.PREFERRED,
         )
-        if record is not None:
-            records.append(record)
-        if len(records) >= limit:
+        if change is not None:
+            changes.append(change)
+        if len(changes) >= limit:
             break
-    return records
+    return grouped(changes)

@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
+from typing import Final, NamedTuple
 
 from strandline.metadata.image import LeaderRecoveryState, PartitionImage
 from strandline.metadata.records import PartitionChangeRecord
 from strandline.model import NO_LEADER
+
+_MOST_PER_RECORD: Final = 5000
+
+
+class PartitionChange(NamedTuple):
+    """What is decided for one partition. None: as before."""
+
+    topic_id: uuid.UUID
+    partition: int
+    isr: tuple[int, ...] | None = None
+    leader: int | None = None
+    leader_recovery_state: LeaderRecoveryState | None = None
+
+
+def grouped(changes: Iterable[PartitionChange]) -> list[PartitionChangeRecord]:
+    """The records for these changes, each partition at most once: those that change alike share a record."""
+    groups: dict[tuple[object, ...], list[dict[uuid.UUID, list[int]]]] = {}
+    sizes: dict[tuple[object, ...], int] = {}
+    kinds: dict[tuple[object, ...], PartitionChange] = {}
+    for change in changes:
+        key = change[2:]
+        size = sizes.get(key, 0)
+        if size % _MOST_PER_RECORD == 0:
+            groups.setdefault(key, []).append({})
+            kinds.setdefault(key, change)
+        sizes[key] = size + 1
+        groups[key][-1].setdefault(change.topic_id, []).append(change.partition)
+    return [
+        PartitionChangeRecord(
+            partitions=tuple((topic_id, tuple(numbers)) for topic_id, numbers in page.items()),
+            isr=kinds[key].isr,
+            leader=kinds[key].leader,
+            leader_recovery_state=kinds[key].leader_recovery_state,
+        )
+        for key, pages in groups.items()
+        for page in pages
+    ]
 
 
 class ElectionType(IntEnum):
@@ -49,8 +87,8 @@ def partition_change(
     isr: tuple[int, ...],
     is_active: Callable[[int], bool],
     election: ElectionType = ElectionType.ONLINE,
-) -> PartitionChangeRecord | None:
-    """The record that gives the partition this in-sync set and the leader that follows; None if nothing changes.
+) -> PartitionChange | None:
+    """The change that gives the partition this in-sync set and the leader that follows; None if nothing changes.
 
     An empty `isr` stands for "the last members stay in it": without them nobody would know who has the data.
     """
@@ -59,13 +97,13 @@ def partition_change(
     recovery = partition.leader_recovery_state
     if is_unclean:
         target, recovery = (leader,), LeaderRecoveryState.RECOVERING
-    record = PartitionChangeRecord(
-        topic_id=topic_id,
-        partition=partition.partition,
-        isr=None if target == partition.isr else target,
+    change = PartitionChange(
+        topic_id,
+        partition.partition,
+        None if target == partition.isr else target,
         # An unclean election of the leader that was is a new epoch too: its log may have been cut.
-        leader=None if leader == partition.leader and not is_unclean else leader,
-        leader_recovery_state=None if recovery == partition.leader_recovery_state else recovery,
+        None if leader == partition.leader and not is_unclean else leader,
+        None if recovery == partition.leader_recovery_state else recovery,
     )
-    is_same = record.isr is None and record.leader is None and record.leader_recovery_state is None
-    return None if is_same else record
+    is_same = change.isr is None and change.leader is None and change.leader_recovery_state is None
+    return None if is_same else change

@@ -95,6 +95,20 @@ class PartitionImage(NamedTuple):
         """The first assigned replica."""
         return self.replicas[0]
 
+    def changed(
+        self, isr: tuple[int, ...] | None, leader: int | None, recovery_state: LeaderRecoveryState | None
+    ) -> PartitionImage:
+        """The partition after a change (None: as before). A leader that is given starts a new leader epoch."""
+        return PartitionImage(
+            self.partition,
+            self.replicas,
+            self.isr if isr is None else isr,
+            self.leader if leader is None else leader,
+            self.leader_epoch if leader is None else self.leader_epoch + 1,
+            self.partition_epoch + 1,
+            self.leader_recovery_state if recovery_state is None else recovery_state,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
@@ -127,6 +141,11 @@ class MetadataImage:
         """The partition, or None if there is no such topic or number."""
         found = self.topics.get(topic)
         return None if found is None else found.partition(number)
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the cluster has."""
+        return sum(len(topic.partitions) for topic in self.topics.values())
 
     def all_partitions(self) -> Iterator[tuple[TopicImage, PartitionImage]]:
         """Every partition of the cluster, topic by topic."""

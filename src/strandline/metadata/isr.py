@@ -14,10 +14,9 @@ from strandline.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from strandline.metadata.delta import changed_partition
+from strandline.metadata.elections import PartitionChange, grouped
 from strandline.metadata.image import LeaderRecoveryState, MetadataImage, PartitionImage
 from strandline.metadata.membership import checked_broker
-from strandline.metadata.records import MetadataRecord, PartitionChangeRecord
 from strandline.metadata.requests import IsrChange, IsrMember, Plan
 
 
@@ -26,7 +25,7 @@ def plan_isr_changes(
 ) -> Plan[list[PartitionImage | StrandlineError]]:
     """Records for the changes that are legal. Raises StaleBrokerEpoch for the request as a whole."""
     checked_broker(image, node_id, broker_epoch)
-    records: list[MetadataRecord] = []
+    accepted: list[PartitionChange] = []
     answers: list[PartitionImage | StrandlineError] = []
     for change in changes:
         try:
@@ -37,13 +36,13 @@ def plan_isr_changes(
         except StrandlineError as error:
             answers.append(error)
             continue
-        record = _record(partition, change)
-        if record is None:
+        difference = _difference(partition, change)
+        if difference is None:
             answers.append(partition)
         else:
-            records.append(record)
-            answers.append(changed_partition(partition, record))
-    return Plan(records, answers)
+            accepted.append(difference)
+            answers.append(partition.changed(difference.isr, None, difference.leader_recovery_state))
+    return Plan(grouped(accepted), answers)
 
 
 def _checked_partition(image: MetadataImage, node_id: int, change: IsrChange) -> PartitionImage:
@@ -89,7 +88,7 @@ def _check_member(image: MetadataImage, member: IsrMember) -> None:
         raise IneligibleReplica(f"Broker {member.node_id} has epoch {broker.epoch}, not {member.broker_epoch}.")
 
 
-def _record(partition: PartitionImage, change: IsrChange) -> PartitionChangeRecord | None:
+def _difference(partition: PartitionImage, change: IsrChange) -> PartitionChange | None:
     # Kafka keeps the set in the order of the assignment, so that equal sets are equal values.
     members = {member.node_id for member in change.isr}
     isr = tuple(node for node in partition.replicas if node in members)
@@ -97,9 +96,9 @@ def _record(partition: PartitionImage, change: IsrChange) -> PartitionChangeReco
     is_same_state = change.leader_recovery_state is partition.leader_recovery_state
     if is_same_isr and is_same_state:
         return None
-    return PartitionChangeRecord(
-        topic_id=change.topic_id,
-        partition=change.partition,
+    return PartitionChange(
+        change.topic_id,
+        change.partition,
         isr=None if is_same_isr else isr,
         leader_recovery_state=None if is_same_state else change.leader_recovery_state,
     )

@@ -17,12 +17,14 @@ from strandline.errors import KafkaStorageError, NotController, RequestTimedOut,
 from strandline.metadata.loader import MetadataLoader
 from strandline.metadata.records import MetadataRecord
 from strandline.metadata.store import Deposed, Lease, MetadataStore, Term
-from strandline.sql import SqlError
+from strandline.sql import SqlError, StoreInUse
 
 _log = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 10.0
 RENEW_SECONDS: Final = 3.0
+IDENTITY_SECONDS: Final = 12.0  # a machine that vanished keeps its database session for about so long
+RETRY_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,21 @@ class Leadership:
             )
         return self._term
 
+    async def hold_identity(self) -> None:
+        """Make sure that no other process has our node id; an earlier life of ours gets a moment to die.
+
+        Raises StoreInUse.
+        """
+        deadline = self._clock.monotonic() + IDENTITY_SECONDS
+        while True:
+            try:
+                return await self._store.sql.hold(f"broker with node.id {self._node_id}")
+            except StoreInUse as error:
+                if self._clock.monotonic() >= deadline:
+                    raise
+                _log.warning("%s Waiting for it to go.", error)
+                await self._clock.sleep(RETRY_SECONDS)
+
     async def take(self) -> bool:
         """Become the active controller if nobody is. True if we are now, with an image that has everything."""
         is_first, self._has_tried = not self._has_tried, True
@@ -85,8 +102,10 @@ class Leadership:
             return True
         if self._store.sql.is_exclusive and lease.session_id != self._store.sql.session_id:
             return True
-        # This broker's own last life left it. Only at the start: afterwards it would be somebody else's.
-        return is_first and lease.node_id == self._node_id
+        # Either this broker's last life left it (looked at only at the start: later it would be somebody else's), or
+        # we took it and did not hear of it.
+        is_ours = is_first or lease.session_id == self._store.sql.session_id
+        return is_ours and lease.node_id == self._node_id
 
     async def keep(self) -> None:
         """Renew the lease if it is time to. A broker that finds itself deposed steps down."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 
 from strandline.errors import BrokerIdNotRegistered, InconsistentClusterId, StaleBrokerEpoch
-from strandline.metadata.elections import ElectionType, partition_change
+from strandline.metadata.elections import ElectionType, PartitionChange, grouped, partition_change
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.records import (
     BrokerChangeRecord,
@@ -133,16 +133,16 @@ class MembershipPlanner:
             for topic, partition in image.all_partitions()
             if not partition.has_leader and self._rules.allows_unclean_election(image, topic.name)
         )
-        return list(self._changes(image, leaderless, image.is_active))
+        return [*self._changes(image, leaderless, image.is_active)]
 
-    def _with(self, image: MetadataImage, node_id: int) -> Iterator[PartitionChangeRecord]:
+    def _with(self, image: MetadataImage, node_id: int) -> list[PartitionChangeRecord]:
         """The broker may lead again: partitions without a leader hold an election."""
         leaderless = (
             (topic, partition, partition.isr) for topic, partition in image.all_partitions() if not partition.has_leader
         )
         return self._changes(image, leaderless, lambda node: node == node_id or image.is_active(node))
 
-    def _without(self, image: MetadataImage, node_id: int) -> Iterator[PartitionChangeRecord]:
+    def _without(self, image: MetadataImage, node_id: int) -> list[PartitionChangeRecord]:
         """The broker may not lead or be in sync any more, except where it is the last that was in sync."""
         held = (
             (topic, partition, tuple(node for node in partition.isr if node != node_id))
@@ -156,16 +156,24 @@ class MembershipPlanner:
         image: MetadataImage,
         targets: Iterable[tuple[TopicImage, PartitionImage, tuple[int, ...]]],
         is_active: Callable[[int], bool],
-    ) -> Iterator[PartitionChangeRecord]:
+    ) -> list[PartitionChangeRecord]:
+        return grouped(self._elections(image, targets, is_active))
+
+    def _elections(
+        self,
+        image: MetadataImage,
+        targets: Iterable[tuple[TopicImage, PartitionImage, tuple[int, ...]]],
+        is_active: Callable[[int], bool],
+    ) -> Iterator[PartitionChange]:
         unclean: dict[str, ElectionType] = {}
         for topic, partition, isr in targets:
             election = unclean.get(topic.name)
             if election is None:
                 allowed = self._rules.allows_unclean_election(image, topic.name)
                 election = unclean[topic.name] = ElectionType.UNCLEAN if allowed else ElectionType.ONLINE
-            record = partition_change(topic.topic_id, partition, isr=isr, is_active=is_active, election=election)
-            if record is not None:
-                yield record
+            change = partition_change(topic.topic_id, partition, isr=isr, is_active=is_active, election=election)
+            if change is not None:
+                yield change
 
 
 def _change(

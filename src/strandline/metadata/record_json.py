@@ -113,7 +113,7 @@ def _partition_from_json(payload: dict[str, Any]) -> PartitionRecord:
 
 
 def _partition_change_to_json(record: PartitionChangeRecord) -> dict[str, Any]:
-    payload: dict[str, Any] = {"t": _topic_text(record.topic_id), "p": record.partition}
+    payload: dict[str, Any] = {"p": [[_topic_text(topic_id), numbers] for topic_id, numbers in record.partitions]}
     if record.isr is not None:
         payload["i"] = record.isr
     if record.leader is not None:
@@ -126,8 +126,7 @@ def _partition_change_to_json(record: PartitionChangeRecord) -> dict[str, Any]:
 def _partition_change_from_json(payload: dict[str, Any]) -> PartitionChangeRecord:
     isr = payload.get("i")
     return PartitionChangeRecord(
-        topic_id=_topic_id(payload["t"]),
-        partition=payload["p"],
+        partitions=tuple((_topic_id(topic_id), tuple(numbers)) for topic_id, numbers in payload["p"]),
         isr=None if isr is None else _nodes(*isr),
         leader=payload.get("l"),
         leader_recovery_state=_recovery(payload.get("rs")),

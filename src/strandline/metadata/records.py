@@ -84,10 +84,13 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """A partition changed: its partition epoch rises by one, and so does its leader epoch if `leader` is given."""
+    """Partitions changed in the same way. None: as before.
 
-    topic_id: uuid.UUID
-    partition: int
+    The partition epoch of each rises by one, and so does its leader epoch if `leader` is given. One record holds
+    many partitions because a broker that comes or goes changes thousands of them alike.
+    """
+
+    partitions: tuple[tuple[uuid.UUID, tuple[int, ...]], ...]
     isr: tuple[int, ...] | None = None
     leader: int | None = None
     leader_recovery_state: LeaderRecoveryState | None = None

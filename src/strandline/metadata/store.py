@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -145,8 +146,8 @@ class MetadataStore:
 
         Takes no lock that appends need: the records below a snapshot do not change any more.
         """
-        payload = encode_image(image)
-        records = len(image.topics) + len(image.brokers) + sum(1 for _ in image.all_partitions())
+        payload = await asyncio.to_thread(encode_image, image)
+        records = len(image.topics) + len(image.brokers) + image.partition_count
         async with self._store.transaction() as tx:
             await tx.execute(_sql["add_snapshot"], image.offset, image.controller_epoch, records, payload)
             previous = await tx.fetch_one(_sql["previous_snapshot"])

@@ -110,7 +110,11 @@ class TopicPlanner:
         self, image: MetadataImage, *, first: int, count: int, factor: int, room: int
     ) -> tuple[PartitionImage, ...]:
         _check_room(count, room)
-        usable = (UsableBroker(broker.node_id, broker.rack, not broker.is_active) for broker in image.brokers.values())
+        usable = (
+            UsableBroker(broker.node_id, broker.rack, broker.fenced)
+            for broker in image.brokers.values()
+            if broker.fenced or not broker.in_controlled_shutdown
+        )
         placed = place_partitions(count, factor, usable, self.chance)
         return tuple(_new_partition(image, number, replicas) for number, replicas in enumerate(placed, first))
 

@@ -26,7 +26,9 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TICK_SECONDS: Final = 1.0
-MIN_RECORDS_BETWEEN_SNAPSHOTS: Final = 2000
+SNAPSHOT_RECORDS: Final = 1000  # that many new records are worth a snapshot
+SNAPSHOT_FEW: Final = 20  # so are these, if the last one is long ago or the broker stops
+SNAPSHOT_SECONDS: Final = 60.0
 _BALANCE_PAGE: Final = 1000
 
 
@@ -63,7 +65,8 @@ class Upkeep:
         self._last_step = clock.monotonic()
         self._last_balance = clock.monotonic()
         self._last_unclean = clock.monotonic()
-        self._snapshot_offset = 0
+        self._snapshot_offset: int | None = None
+        self._last_snapshot = clock.monotonic()
 
     async def step(self) -> None:
         """Everything that is due now."""
@@ -115,16 +118,28 @@ class Upkeep:
         await self._controller.write(lambda image: Plan(self._membership.elect_uncleanly(image), None))
 
     async def snapshot_if_due(self) -> None:
-        """Write a snapshot when the records since the last one outnumber what it holds."""
+        """Write a snapshot when there is enough to read since the last one, so that starting stays quick."""
         image = self._loader.image
-        if not self._snapshot_offset:
+        waited = self._clock.monotonic() - self._last_snapshot
+        enough = SNAPSHOT_FEW if waited >= SNAPSHOT_SECONDS else max(SNAPSHOT_RECORDS, image.partition_count // 4)
+        if await self._records_since_snapshot(image) >= enough:
+            await self._snapshot(image)
+
+    async def _records_since_snapshot(self, image: MetadataImage) -> int:
+        if self._snapshot_offset is None:
             self._snapshot_offset = await self._store.newest_snapshot_offset()
-        size = sum(len(topic.partitions) for topic in image.topics.values())
-        if image.offset - self._snapshot_offset <= max(MIN_RECORDS_BETWEEN_SNAPSHOTS, 2 * size):
-            return
+        return image.offset - self._snapshot_offset
+
+    async def _snapshot(self, image: MetadataImage) -> None:
         await self._store.add_snapshot(image)
-        self._snapshot_offset = image.offset
+        self._snapshot_offset, self._last_snapshot = image.offset, self._clock.monotonic()
         _log.info("wrote a metadata snapshot at offset %d", image.offset)
+
+    async def finish(self) -> None:
+        """The last step of a broker that stops in good order: the next start finds a snapshot."""
+        image = self._loader.image
+        if self._controller.is_active and await self._records_since_snapshot(image) >= SNAPSHOT_FEW:
+            await self._snapshot(image)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -61,7 +61,7 @@ class Session:
 
     async def _take(self, connection: Any, name: str) -> None:
         if not await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", _LOCK_SPACE, _lock_number(name)):
-            raise StoreInUse(f"{name} is in use by another process that is connected to this database.")
+            raise StoreInUse(f"Another {name} is connected to this database.")
 
     async def _connect(self) -> None:
         connection = await asyncpg.connect(

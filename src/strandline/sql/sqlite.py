@@ -237,7 +237,7 @@ class SqliteStore:
 
     async def hold(self, name: str) -> None:
         if name in self._held:
-            raise StoreInUse(f"{name} is already in use in this process.")
+            raise StoreInUse(f"Another {name} runs in this process.")
         self._held.add(name)
 
     async def close(self) -> None:
