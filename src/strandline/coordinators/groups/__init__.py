@@ -12,7 +12,6 @@ a `RecordSink`, time through `Timers`; so the rules are tested without a broker 
 from strandline.coordinators.groups.coordinator import GroupCoordinator
 from strandline.coordinators.groups.log import GroupLog, LogRecord, ReadBatch, ReadRecord
 from strandline.coordinators.groups.states import GroupState, GroupType
-from strandline.coordinators.groups.topic import offsets_topic
 from strandline.coordinators.groups.values import (
     CommitRequest,
     CommittedOffset,
@@ -50,5 +49,4 @@ __all__ = [
     "ReadRecord",
     "SyncRequest",
     "SyncResponse",
-    "offsets_topic",
 ]
