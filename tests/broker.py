@@ -102,7 +102,9 @@ class BrokerProcess:
     def command(self) -> list[str]:
         listen, http = f"127.0.0.1:{self.port}", f"127.0.0.1:{self.http_port}"
         program = str(Path(sys.executable).with_name("strandline"))
-        command = [program, "broker", "--data-dir", str(self.data_dir), "--listen", listen, "--http", http]
+        command = [program, "broker", "--data-dir", str(self.data_dir), "--http", http]
+        if "listeners" not in self.settings:
+            command += ["--listen", listen]
         for name, value in {**TEST_SETTINGS, **self.settings}.items():
             command += ["--set", f"{name}={value}"]
         return command
@@ -177,12 +179,19 @@ class BrokerProcess:
 
 @contextmanager
 def running_broker(
-    data_dir: Path, settings: Mapping[str, str] | None = None, *, environment: Mapping[str, str] | None = None
+    data_dir: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> Iterator[BrokerProcess]:
-    """A broker of the caller's own. Skips the test when an external broker is under test."""
+    """A broker of the caller's own. Skips the test when an external broker is under test.
+
+    With `listeners` among the settings, `port` is the one of the first listener.
+    """
     if EXTERNAL_BOOTSTRAP:
         pytest.skip("needs a broker process of its own")
-    broker = BrokerProcess(data_dir, settings=settings or {}, environment=environment or {})
+    broker = BrokerProcess(data_dir, settings=settings or {}, environment=environment or {}, port=port or free_port())
     try:
         broker.start()
         yield broker
