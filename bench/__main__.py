@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import kafka, machine, measures, perftool, profiling, report
+from bench import kafka, machine, measures, page, perftool, profiling, report
 from bench.figures import WORKLOADS
 from bench.generator import Generator, LoadFailed
 from bench.measures import FULL, QUICK, Bench, Measured
@@ -70,8 +70,10 @@ def _measure(runner: Runner, options: argparse.Namespace) -> int:
     if comparisons:
         console.print(report.comparison_table(comparisons))
     report.print_verdict(console, runner.results)
+    command = shlex.join([".venv/bin/python", "-m", "bench", *sys.argv[1:]])
+    if options.page:
+        page.update_page(options.page, page.render(runner.results, comparisons, about, command, options.rounds))
     if options.json:
-        command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
         report.write_json(options.json, runner.results, comparisons, about, command, runner.failures)
     return 1 if runner.failures else 0
 

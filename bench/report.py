@@ -14,7 +14,7 @@ from rich.table import Table
 from bench.figures import FIGURES, Against, Figure, Results
 from bench.perftool import Comparison
 
-_LIMITS: Final[Mapping[str, str]] = {"produce": "loopback.in", "consume": "loopback.out", "drain": "loopback.out"}
+LIMITS: Final[Mapping[str, str]] = {"produce": "loopback.in", "consume": "loopback.out", "drain": "loopback.out"}
 
 
 def results_table(results: Results, *, title: str) -> Table:
@@ -24,7 +24,7 @@ def results_table(results: Results, *, title: str) -> Table:
     for column in ("Strandline", "Kafka", "unit", "ratio", "loopback", "target", ""):
         table.add_column(column, justify="left" if column in ("unit", "target", "") else "right")
     section = ""
-    for figure in _measured(results):
+    for figure in measured_figures(results):
         if figure.section != section:
             if section:
                 table.add_section()
@@ -36,10 +36,9 @@ def results_table(results: Results, *, title: str) -> Table:
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Our load generator beside Kafka's perf tools."""
-    table = Table(
-        title="Load generators against the same Kafka broker, MB/s", title_justify="left", header_style="bold"
-    )
-    table.add_column("work")
+    title = "Load generators against the same Kafka broker, MB/s"
+    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
     for column in ("Kafka's perf tool", "ours", "ratio"):
         table.add_column(column, justify="right")
     for item in comparisons:
@@ -49,14 +48,16 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
 
 def print_verdict(console: Console, results: Results) -> None:
     """How many targets are met, and which are not."""
-    judged = [(figure, results.is_met(figure)) for figure in _measured(results)]
+    judged = [(figure, results.is_met(figure)) for figure in measured_figures(results)]
     missed = [figure for figure, is_met in judged if is_met is False]
     met = sum(is_met is True for _, is_met in judged)
     if not met and not missed:
         return
     console.print(f"\n[bold]{met} of {met + len(missed)} targets met.[/bold]", highlight=False)
     for figure in missed:
-        console.print(f"  [red]missed[/red]  {figure.section}: {figure.title} ({_target(figure)})", highlight=False)
+        console.print(
+            f"  [red]missed[/red]  {figure.section}: {figure.title} ({target_words(figure)})", highlight=False
+        )
 
 
 def write_json(
@@ -92,26 +93,26 @@ def write_json(
     path.write_text(json.dumps(document, indent=1) + "\n")
 
 
-def _measured(results: Results) -> Iterable[Figure]:
+def measured_figures(results: Results) -> Iterable[Figure]:
     return (figure for name, figure in FIGURES.items() if name in results.samples)
 
 
 def _row(results: Results, figure: Figure) -> tuple[str, ...]:
     ratio = results.ratio(figure.name)
-    limit = results.median(_LIMITS.get(figure.name.partition(".")[0], ""), "loopback")
+    limit = results.median(LIMITS.get(figure.name.partition(".")[0], ""), "loopback")
     return (
         f"  {figure.title}",
-        _number(results.median(figure.name, "strandline")),
-        _number(results.median(figure.name, "kafka")),
+        short_number(results.median(figure.name, "strandline")),
+        short_number(results.median(figure.name, "kafka")),
         figure.unit,
         "" if ratio is None else f"{ratio:.2f}x",
-        _number(limit),
-        _target(figure),
+        short_number(limit),
+        target_words(figure),
         {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}[results.is_met(figure)],
     )
 
 
-def _target(figure: Figure) -> str:
+def target_words(figure: Figure) -> str:
     if figure.target is None:
         return ""
     sign = "≥" if figure.more_is_better else "≤"
@@ -119,7 +120,7 @@ def _target(figure: Figure) -> str:
     return f"{sign} {figure.target.bound:g}{unit}"
 
 
-def _number(value: float | None) -> str:
+def short_number(value: float | None) -> str:
     if value is None:
         return ""
     if abs(value) >= 100:
