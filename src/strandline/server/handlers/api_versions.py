@@ -1,0 +1,46 @@
+"""ApiVersions, versions 0 to 4.
+
+Answers with the APIs the broker offers. A request newer than version 4 never gets here: the dispatcher answers it in
+version 0 with UNSUPPORTED_VERSION, so that the client tries again with less.
+
+A client that names itself in a way Kafka refuses gets INVALID_REQUEST, as there. No feature is announced: Strandline
+implements none of those that clients act upon (transaction.version 2 is the only one).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from strandline.server.context import Handler, RequestContext
+from strandline.wire.api import API_VERSIONS, ApiKey, VersionRange
+from strandline.wire.errors import ErrorCode
+from strandline.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+_NAMES_SOFTWARE: Final = 3
+_LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+class ApiVersionsHandler:
+    """Tells clients what they may ask."""
+
+    def __init__(self, offered: Mapping[ApiKey, VersionRange] = API_VERSIONS) -> None:
+        self._offered = [
+            ApiVersion(api_key=key, min_version=versions.min, max_version=versions.max)
+            for key, versions in sorted(offered.items())
+        ]
+
+    def routes(self) -> Mapping[ApiKey, Handler]:
+        return {ApiKey.API_VERSIONS: self.api_versions}
+
+    async def api_versions(self, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+        """The whole offer, whatever the client."""
+        if context.api_version >= _NAMES_SOFTWARE and not _is_legal(request):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return ApiVersionsResponse(api_keys=self._offered)
+
+
+def _is_legal(request: ApiVersionsRequest) -> bool:
+    texts = (request.client_software_name, request.client_software_version)
+    return all(_LEGAL_SOFTWARE.fullmatch(text) for text in texts)

@@ -1,0 +1,103 @@
+"""Topics that come into being because a client asks for them, or because the brokers need them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from strandline.config import Settings
+from strandline.errors import StrandlineError, TopicAlreadyExists
+from strandline.metadata.image import MetadataImage, TopicImage
+from strandline.metadata.requests import NewTopic
+from strandline.metadata.topic_names import validate_topic_name
+from strandline.model import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from strandline.server.handlers.common import CurrentSettings, ImageSource
+
+
+class TopicMaker(Protocol):
+    """Who can create topics: the controller."""
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], validate_only: bool = False
+    ) -> Sequence[TopicImage | StrandlineError]:
+        """One answer per topic. Raises StrandlineError for the request as a whole."""
+
+
+class TopicAutoCreator:
+    """Creates topics by name with the broker's defaults. Requests for the same name share one attempt."""
+
+    def __init__(self, images: ImageSource, controller: TopicMaker, settings: CurrentSettings) -> None:
+        self._images = images
+        self._controller = controller
+        self._settings = settings
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether clients may create topics by asking for them."""
+        return self._settings().cluster.auto_create_topics_enable
+
+    async def create(self, names: Sequence[str]) -> Mapping[str, StrandlineError]:
+        """Create the topics that do not exist. Returns why some could not be; the others exist now."""
+        failures: dict[str, StrandlineError] = {}
+        legal: list[str] = []
+        for name in names:
+            try:
+                validate_topic_name(name)
+            except StrandlineError as error:
+                failures[name] = error
+            else:
+                legal.append(name)
+        if legal:
+            async with self._one_at_a_time:
+                failures.update(await self._create(legal))
+        return failures
+
+    async def _create(self, names: Sequence[str]) -> dict[str, StrandlineError]:
+        image, settings = self._images.image, self._settings()
+        wanted = [auto_created_topic(name, settings, image) for name in names if name not in image.topics]
+        if not wanted:
+            return {}
+        try:
+            answers = await self._controller.create_topics(wanted)
+        except StrandlineError as error:
+            return {topic.name: error for topic in wanted}
+        return {
+            topic.name: answer
+            for topic, answer in zip(wanted, answers, strict=True)
+            if isinstance(answer, StrandlineError) and not isinstance(answer, TopicAlreadyExists)
+        }
+
+
+def auto_created_topic(name: str, settings: Settings, image: MetadataImage) -> NewTopic:
+    """What the topic should be: the brokers' own topics have settings of their own."""
+    alive = max(1, len(image.alive_brokers()))
+    if name == GROUP_METADATA_TOPIC:
+        groups = settings.groups
+        return NewTopic(
+            name=name,
+            num_partitions=groups.offsets_topic_num_partitions,
+            # A cluster with fewer brokers than the default of three is to have groups, too.
+            replication_factor=min(groups.offsets_topic_replication_factor, alive),
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(groups.offsets_topic_segment_bytes),
+            },
+        )
+    if name == TRANSACTION_STATE_TOPIC:
+        transactions = settings.transactions
+        return NewTopic(
+            name=name,
+            num_partitions=transactions.transaction_state_log_num_partitions,
+            replication_factor=min(transactions.transaction_state_log_replication_factor, alive),
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "segment.bytes": str(transactions.transaction_state_log_segment_bytes),
+                "min.insync.replicas": str(min(transactions.transaction_state_log_min_isr, alive)),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    return NewTopic(name=name)

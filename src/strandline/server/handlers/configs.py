@@ -1,0 +1,172 @@
+"""DescribeConfigs, versions 1 to 4, and ListConfigResources, versions 0 and 1.
+
+Resources: topics, this broker (by its id), all brokers (type BROKER, empty name: only what was set dynamically), and
+the loggers of this broker. A broker answers for itself only: another id gets INVALID_REQUEST, as in Kafka.
+
+Known gaps: client metrics and settings of groups are not kept, and get INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from strandline.config.declare import Kind
+from strandline.config.describe import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
+from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition, UnsupportedVersion
+from strandline.metadata import ConfigResourceType, validate_topic_name
+from strandline.model import BrokerId
+from strandline.server.context import Handler, RequestContext
+from strandline.server.handlers.broker_loggers import BrokerLoggers
+from strandline.server.handlers.common import CurrentSettings, ImageSource, outcome
+from strandline.wire.api import ApiKey
+from strandline.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from strandline.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+DYNAMIC_BROKER_LOGGER: Final = 6
+_LISTED: Final = (
+    ConfigResourceType.GROUP,
+    ConfigResourceType.CLIENT_METRICS,
+    ConfigResourceType.BROKER_LOGGER,
+    ConfigResourceType.BROKER,
+    ConfigResourceType.TOPIC,
+)
+
+
+class ConfigsHandler:
+    """Describes settings with their sources."""
+
+    def __init__(
+        self, node_id: BrokerId, images: ImageSource, settings: CurrentSettings, loggers: BrokerLoggers
+    ) -> None:
+        self._node_id = node_id
+        self._images = images
+        self._settings = settings
+        self._loggers = loggers
+
+    def routes(self) -> Mapping[ApiKey, Handler]:
+        return {
+            ApiKey.DESCRIBE_CONFIGS: self.describe_configs,
+            ApiKey.LIST_CONFIG_RESOURCES: self.list_config_resources,
+        }
+
+    async def describe_configs(
+        self, request: DescribeConfigsRequest, context: RequestContext
+    ) -> DescribeConfigsResponse:
+        """One answer per resource."""
+        results = []
+        for resource in request.resources:
+            result = DescribeConfigsResult(
+                resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
+            )
+            # An empty list stands for all settings as well as null does: so do Kafka's own tools use it.
+            names = resource.configuration_keys or None
+            try:
+                result.configs = self._describe(resource.resource_type, resource.resource_name, names, request)
+            except StrandlineError as error:
+                result.error_code, result.error_message = outcome(error)
+            results.append(result)
+        return DescribeConfigsResponse(results=results)
+
+    def _describe(
+        self, kind: int, name: str, names: Collection[str] | None, request: DescribeConfigsRequest
+    ) -> list[DescribeConfigsResourceResult]:
+        if kind == ConfigResourceType.TOPIC:
+            entries = self._topic(name, names)
+        elif kind == ConfigResourceType.BROKER and name == "":
+            entries = describe_cluster_default(self._settings(), names)
+        elif kind == ConfigResourceType.BROKER:
+            self._check_broker(name)
+            entries = describe_broker(self._settings(), names)
+        elif kind == ConfigResourceType.BROKER_LOGGER:
+            self._check_broker(name)
+            return self._logger_levels(names, request)
+        else:
+            raise InvalidRequest(f"settings of resources of type {kind} are not supported")
+        return [_described(entry, request) for entry in entries]
+
+    def _topic(self, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
+        validate_topic_name(name)
+        image = self._images.image
+        if name not in image.topics:
+            raise UnknownTopicOrPartition(f"there is no topic {name}")
+        return describe_topic(self._settings(), image.topic_overrides(name), names)
+
+    def _check_broker(self, name: str) -> None:
+        if not name.lstrip("-").isdecimal():
+            raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
+        if int(name) != self._node_id:
+            raise InvalidRequest(f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}")
+
+    def _logger_levels(
+        self, names: Collection[str] | None, request: DescribeConfigsRequest
+    ) -> list[DescribeConfigsResourceResult]:
+        return [
+            DescribeConfigsResourceResult(
+                name=name,
+                value=level,
+                config_source=DYNAMIC_BROKER_LOGGER,
+                config_type=Kind.STRING.value,
+                documentation=None,
+                synonyms=(
+                    [DescribeConfigsSynonym(name=name, value=level, source=DYNAMIC_BROKER_LOGGER)]
+                    if request.include_synonyms
+                    else []
+                ),
+            )
+            for name, level in self._loggers.levels().items()
+            if names is None or name in names
+        ]
+
+    async def list_config_resources(
+        self, request: ListConfigResourcesRequest, context: RequestContext
+    ) -> ListConfigResourcesResponse:
+        """What has settings. Version 0 asks for client metrics only, of which there are none."""
+        wanted = request.resource_types or (_LISTED if context.api_version else [ConfigResourceType.CLIENT_METRICS])
+        unknown = [kind for kind in wanted if kind not in _LISTED]
+        if unknown:
+            code, _ = outcome(UnsupportedVersion(f"there are no resources of type {unknown[0]}"))
+            return ListConfigResourcesResponse(error_code=code)
+        image = self._images.image
+        names = {
+            ConfigResourceType.BROKER_LOGGER: [str(node) for node in sorted(image.brokers)],
+            ConfigResourceType.BROKER: [str(node) for node in sorted(image.brokers)],
+            ConfigResourceType.TOPIC: sorted(image.topics),
+        }
+        return ListConfigResourcesResponse(
+            config_resources=[
+                ConfigResource(resource_name=name, resource_type=kind)
+                for kind in _LISTED
+                if kind in wanted
+                for name in names.get(kind, ())
+            ]
+        )
+
+
+def _described(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = []
+    if request.include_synonyms:
+        synonyms = [
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in entry.synonyms
+        ]
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=synonyms,
+        config_type=entry.kind.value,
+        documentation=entry.documentation if request.include_documentation else None,
+    )

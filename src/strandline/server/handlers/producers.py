@@ -1,0 +1,119 @@
+"""InitProducerId (versions 0 to 5) and DescribeProducers (version 0).
+
+InitProducerId gives idempotent producers an id nobody else has, with epoch 0, from a block that the controller
+allocated to this broker. A transactional id gets UNSUPPORTED_VERSION: Strandline has no transactions yet, and this is
+the error upon which clients give up at once instead of looking for a coordinator until they time out. An empty
+transactional id, or a producer id without its epoch, gets INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+
+from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
+from strandline.metadata import Controller
+from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId, TopicPartition
+from strandline.replication.replica_manager import ReplicaManager
+from strandline.server.context import Handler, RequestContext
+from strandline.server.handlers.common import ImageSource, outcome
+from strandline.wire.api import ApiKey
+from strandline.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from strandline.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+
+class ProducerIds:
+    """Gives out producer ids, and asks the controller for another block when one is used up."""
+
+    def __init__(self, node_id: BrokerId, images: ImageSource, controller: Controller) -> None:
+        self._node_id = node_id
+        self._images = images
+        self._controller = controller
+        self._block: Iterator[ProducerId] = iter(())
+        self._refill = asyncio.Lock()
+
+    async def next(self) -> ProducerId:
+        """An id that was never given out before. Raises StrandlineError if no block can be had."""
+        found = next(self._block, None)
+        if found is not None:
+            return found
+        async with self._refill:
+            while (found := next(self._block, None)) is None:
+                broker = self._images.image.brokers.get(self._node_id)
+                epoch = -1 if broker is None else broker.epoch
+                self._block = iter(await self._controller.allocate_producer_ids(self._node_id, epoch))
+            return found
+
+
+class ProducersHandler:
+    """Serves idempotent producers."""
+
+    def __init__(self, ids: ProducerIds, replicas: ReplicaManager) -> None:
+        self._ids = ids
+        self._replicas = replicas
+
+    def routes(self) -> Mapping[ApiKey, Handler]:
+        return {
+            ApiKey.INIT_PRODUCER_ID: self.init_producer_id,
+            ApiKey.DESCRIBE_PRODUCERS: self.describe_producers,
+        }
+
+    async def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
+        """A new id, even for a producer that has one: without a transactional id nothing ties it to the old one."""
+        try:
+            _check(request)
+            producer_id = await self._ids.next()
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return InitProducerIdResponse(error_code=code, producer_epoch=NO_PRODUCER_EPOCH)
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+    async def describe_producers(
+        self, request: DescribeProducersRequest, context: RequestContext
+    ) -> DescribeProducersResponse:
+        """Who wrote to these partitions lately, as their leader remembers it."""
+        return DescribeProducersResponse(
+            topics=[
+                TopicResponse(
+                    name=topic.name,
+                    partitions=[self._describe(topic.name, index) for index in topic.partition_indexes],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _describe(self, topic: str, index: int) -> PartitionResponse:
+        try:
+            producers = self._replicas.get_leader(TopicPartition(topic, index)).log.active_producers()
+        except StrandlineError as error:
+            code, message = outcome(error)
+            return PartitionResponse(partition_index=index, error_code=code, error_message=message)
+        return PartitionResponse(
+            partition_index=index,
+            active_producers=[
+                ProducerState(
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.producer_epoch,
+                    last_sequence=producer.last_sequence,
+                    last_timestamp=producer.last_timestamp,
+                    coordinator_epoch=producer.coordinator_epoch,
+                    current_txn_start_offset=producer.current_txn_start_offset,
+                )
+                for producer in producers
+            ],
+        )
+
+
+def _check(request: InitProducerIdRequest) -> None:
+    if request.transactional_id == "":
+        raise InvalidRequest("a transactional id may not be empty")
+    if request.transactional_id is not None:
+        raise UnsupportedVersion("transactions are not supported yet")
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        raise InvalidRequest("a producer id and its epoch come together")

@@ -1,0 +1,60 @@
+"""DeleteRecords, versions 0 to 2.
+
+Moves the start of each partition's log; -1 stands for the high watermark. Internal topics get INVALID_TOPIC_EXCEPTION,
+topics whose cleanup.policy has no `delete` POLICY_VIOLATION. Known gap: with more than one replica Kafka waits until
+the followers have moved too; there are none yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from strandline.errors import InvalidTopic, StrandlineError
+from strandline.replication.replica_manager import ReplicaManager
+from strandline.server.context import Handler, RequestContext
+from strandline.server.handlers.common import is_internal, outcome
+from strandline.wire.api import ApiKey
+from strandline.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+NO_LOW_WATERMARK: Final = -1
+
+
+class RecordsHandler:
+    """Deletes the oldest records of partitions."""
+
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+
+    def routes(self) -> Mapping[ApiKey, Handler]:
+        return {ApiKey.DELETE_RECORDS: self.delete_records}
+
+    async def delete_records(self, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+        """One answer per partition: its low watermark, or why nothing was deleted."""
+        return DeleteRecordsResponse(
+            topics=[
+                DeleteRecordsTopicResult(
+                    name=topic.name,
+                    partitions=[self._delete(topic.name, partition) for partition in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _delete(self, topic: str, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        try:
+            if is_internal(topic):
+                raise InvalidTopic(f"records of the internal topic {topic} cannot be deleted")
+            low_watermark = self._replicas.find(topic, partition.partition_index).delete_records(partition.offset)
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return DeleteRecordsPartitionResult(
+                partition_index=partition.partition_index, low_watermark=NO_LOW_WATERMARK, error_code=code
+            )
+        return DeleteRecordsPartitionResult(partition_index=partition.partition_index, low_watermark=low_watermark)
