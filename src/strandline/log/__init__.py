@@ -1,0 +1,45 @@
+"""A partition's local log, byte-compatible with Kafka's directory layout.
+
+Segments and their indexes, leader epochs, producer state, recovery, retention, and the log directories of a broker.
+What does not live here: replication (who may append, when a record counts as replicated), and requests.
+"""
+
+from strandline.log.append import FlushPlan, PendingAppend
+from strandline.log.environment import LogDirectory, LogEnvironment
+from strandline.log.loading import LoadedOffsets, create_log, load_log
+from strandline.log.manager import LogManager
+from strandline.log.segment import LogSegment
+from strandline.log.segment_file import SegmentFile
+from strandline.log.unified import UnifiedLog
+from strandline.log.values import (
+    AbortedTransaction,
+    ActiveProducer,
+    AppendOrigin,
+    FetchIsolation,
+    FileSlice,
+    LogAppendInfo,
+    LogReadResult,
+    TimestampOffset,
+)
+
+__all__ = [
+    "AbortedTransaction",
+    "ActiveProducer",
+    "AppendOrigin",
+    "FetchIsolation",
+    "FileSlice",
+    "FlushPlan",
+    "LoadedOffsets",
+    "LogAppendInfo",
+    "LogDirectory",
+    "LogEnvironment",
+    "LogManager",
+    "LogReadResult",
+    "LogSegment",
+    "PendingAppend",
+    "SegmentFile",
+    "TimestampOffset",
+    "UnifiedLog",
+    "create_log",
+    "load_log",
+]

@@ -1,0 +1,124 @@
+"""What the logs of one log directory share: the directory's fate, time and chance, caches, and later work."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from strandline.clock import Chance, Clock
+from strandline.errors import KafkaStorageError
+from strandline.log.files import remove_if_there
+from strandline.log.index_file import IndexCache
+from strandline.log.producer_state import DEFAULT_EXPIRATION_MS
+from strandline.model import TopicPartition
+
+if TYPE_CHECKING:
+    from strandline.log.segment import LogSegment
+
+logger = logging.getLogger(__name__)
+
+DirectoryFailed = Callable[["LogDirectory"], None]
+
+
+class LogDirectory:
+    """One entry of `log.dirs`. When an operation on it fails, it is offline until the broker restarts.
+
+    `fail` may be called from any thread; everything else belongs to the event loop.
+    """
+
+    __slots__ = ("_on_failure", "error", "has_new_high_watermarks", "has_new_log_starts", "path")
+
+    def __init__(self, path: str, on_failure: DirectoryFailed | None = None) -> None:
+        self.path = path
+        self.error: Exception | None = None
+        self.has_new_high_watermarks = False
+        self.has_new_log_starts = False
+        self._on_failure = on_failure
+
+    @property
+    def is_offline(self) -> bool:
+        return self.error is not None
+
+    def fail(self, error: Exception) -> KafkaStorageError:
+        """Take the directory offline. Returns the error to raise."""
+        if self.error is None:
+            self.error = error
+            logger.error("The log directory %s is offline: %s", self.path, error)
+            if self._on_failure is not None:
+                self._on_failure(self)
+        return KafkaStorageError(f"The log directory {self.path} is offline: {error}")
+
+    def check(self) -> None:
+        """Raises KafkaStorageError if the directory is offline."""
+        if self.error is not None:
+            raise KafkaStorageError(f"The log directory {self.path} is offline: {self.error}")
+
+
+class DeletionQueue:
+    """Files that go after `file.delete.delay.ms`, so that followers and slow readers can finish."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, LogSegment | str]] = []
+
+    def add(self, due_ms: int, doomed: LogSegment | str) -> None:
+        """Delete a segment, or a file or directory by its path, at `due_ms`."""
+        self._waiting.append((due_ms, doomed))
+
+    def take_due(self, now_ms: int) -> list[LogSegment | str]:
+        """What has to go now."""
+        due = [doomed for due_ms, doomed in self._waiting if due_ms <= now_ms]
+        if due:
+            self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]
+        return due
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When the next deletion is due."""
+        return min((due_ms for due_ms, _ in self._waiting), default=None)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+def delete_all(doomed: list[LogSegment | str]) -> None:
+    """Unlink files and directories. Blocking; a failure is logged and leaves the file for the next start."""
+    for item in doomed:
+        try:
+            if not isinstance(item, str):
+                item.remove_files()
+            elif os.path.isdir(item):
+                shutil.rmtree(item)
+            else:
+                remove_if_there(item)
+        except OSError as error:
+            logger.warning("Could not delete %s: %s", item, error)
+
+
+def _do_nothing(partition: TopicPartition) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LogEnvironment:
+    """What a log needs from outside. One for each log directory."""
+
+    directory: LogDirectory
+    clock: Clock
+    chance: Chance
+    cache: IndexCache = field(default_factory=IndexCache)
+    deletions: DeletionQueue = field(default_factory=DeletionQueue)
+    producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    on_flush_wanted: Callable[[TopicPartition], None] = _do_nothing
+    """Called on the event loop when a log has rolled and its finished segments should be forced to disk."""
+    on_dirty: Callable[[TopicPartition], None] = _do_nothing
+    """Called on the event loop with the first append after a flush."""
+
+    def path_of(self, name: str) -> str:
+        """A path inside the log directory."""
+        return os.path.join(self.directory.path, name)

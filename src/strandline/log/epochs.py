@@ -1,0 +1,141 @@
+"""Leader epochs of a log: which epoch wrote from which offset on."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from typing import Final
+
+from strandline.log.checkpoints import format_epochs, read_epochs
+from strandline.log.files import LEADER_EPOCHS, write_atomically
+from strandline.model import NO_EPOCH, NO_OFFSET
+
+UNDEFINED: Final = (NO_EPOCH, NO_OFFSET)
+
+
+class LeaderEpochs:
+    """(epoch, start offset) entries, both strictly ascending, kept in `leader-epoch-checkpoint`.
+
+    The file is read at the first question. Changes stay in memory until `write()`: the log writes before the first
+    append of a new epoch, and forces the file to disk with every flush. What a crash loses between the two is in the
+    headers of the batches, from which recovery assigns it again.
+    """
+
+    __slots__ = ("_bounds", "_directory", "_entries", "_is_dirty", "_needs_sync")
+
+    def __init__(self, directory: str, *, is_new: bool = False) -> None:
+        self._directory = directory
+        self._bounds: tuple[int, int] | None = None
+        self._entries: list[tuple[int, int]] | None = [] if is_new else None
+        self._is_dirty = False
+        self._needs_sync = False
+
+    def _loaded(self) -> list[tuple[int, int]]:
+        entries = self._entries
+        if entries is None:
+            self._entries = entries = read_epochs(self.path)
+            if self._bounds is not None:
+                self.clamp(*self._bounds)
+        return entries
+
+    @property
+    def path(self) -> str:
+        """The checkpoint file."""
+        return os.path.join(self._directory, LEADER_EPOCHS)
+
+    @property
+    def entries(self) -> tuple[tuple[int, int], ...]:
+        """All entries, oldest first."""
+        return tuple(self._loaded())
+
+    @property
+    def latest(self) -> int | None:
+        """The newest epoch, None if there is none."""
+        entries = self._loaded()
+        return entries[-1][0] if entries else None
+
+    @property
+    def needs_sync(self) -> bool:
+        """True if the file was written since it was last forced to disk.
+
+        An epoch that has no record yet is not in the file, and need not be.
+        """
+        return self._needs_sync
+
+    def clamp(self, log_start: int, log_end: int) -> None:
+        """Keep what lies between the ends of the log. Waits until the file is read."""
+        if self._entries is None:
+            self._bounds = (log_start, log_end)
+            return
+        self.truncate_from_end(log_end)
+        self.truncate_from_start(log_start)
+
+    def move_to(self, directory: str) -> None:
+        """Follow the log to another directory name."""
+        self._directory = directory
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Let `epoch` start at `start_offset`. True if the entries changed.
+
+        Later epochs and those that start at or after `start_offset` go: they never had a record of their own.
+        """
+        entries = self._loaded()
+        if entries and entries[-1][0] == epoch and start_offset >= entries[-1][1]:
+            return False
+        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
+            entries.pop()
+        entries.append((epoch, start_offset))
+        self._is_dirty = True
+        return True
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that start at or after `end_offset`."""
+        entries = self._loaded()
+        while entries and entries[-1][1] >= end_offset:
+            entries.pop()
+            self._is_dirty = True
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that end before `start_offset`; the one that holds it starts there now."""
+        if self._entries is None and start_offset == 0:
+            return
+        entries = self._loaded()
+        index = bisect_right(entries, start_offset, key=lambda entry: entry[1]) - 1
+        if index >= 0 and (index > 0 or entries[0][1] < start_offset):
+            entries[: index + 1] = [(entries[index][0], start_offset)]
+            self._is_dirty = True
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries = []
+        self._is_dirty = True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """(epoch, end offset) of the largest known epoch up to `epoch`; (-1, -1) if that cannot be said."""
+        entries = self._loaded()
+        if epoch == NO_EPOCH or not entries:
+            return UNDEFINED
+        if epoch == entries[-1][0]:
+            return epoch, log_end_offset
+        higher = bisect_right(entries, epoch, key=lambda entry: entry[0])
+        if higher == len(entries):
+            return UNDEFINED
+        end = entries[higher][1]
+        return (epoch, end) if higher == 0 else (entries[higher - 1][0], end)
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The epoch that wrote `offset`."""
+        entries = self._loaded()
+        index = bisect_right(entries, offset, key=lambda entry: entry[1]) - 1
+        return entries[index][0] if index >= 0 else None
+
+    def write(self) -> None:
+        """Write the file if it is not up to date. Fast: nothing is forced to disk."""
+        if self._is_dirty:
+            write_atomically(self.path, format_epochs(self._loaded()), sync=False)
+            self._is_dirty = False
+            self._needs_sync = True
+
+    def mark_synced(self) -> None:
+        """Note that the file as last written has been forced to disk."""
+        self._needs_sync = False

@@ -1,0 +1,185 @@
+"""What a broker does with its logs in the background. One task for all of them, and only where there is something."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from typing import Final, Protocol
+
+from strandline.clock import Clock
+from strandline.config.log import LogSettings
+from strandline.errors import KafkaStorageError
+from strandline.log.environment import DeletionQueue, delete_all
+from strandline.log.storage import Storage
+from strandline.log.unified import UnifiedLog
+from strandline.model import INT64_MAX, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+HIGH_WATERMARK_CHECKPOINT_MS: Final = 5_000
+_PRODUCER_CHECK_MS: Final = 600_000
+_LONGEST_WAIT_S: Final = 3_600.0
+_LOGS_PER_TURN: Final = 100
+
+
+class Logs(Protocol):
+    """The logs to keep house for."""
+
+    def all_logs(self) -> Iterator[UnifiedLog]:
+        """Every log."""
+
+    def get(self, partition: TopicPartition) -> UnifiedLog | None:
+        """One log."""
+
+    @property
+    def storages(self) -> list[Storage]:
+        """Every log directory."""
+
+    @property
+    def deletions(self) -> DeletionQueue:
+        """What waits to be deleted."""
+
+
+class Housekeeping:
+    """Retention, flushes, checkpoints, deletions: each a step that can be taken by itself.
+
+    Steps decide on the event loop and leave blocking calls to the executor. A step that meets a failing disk takes
+    that directory offline and goes on with the others.
+    """
+
+    def __init__(self, logs: Logs, settings: LogSettings, clock: Clock, executor: Executor) -> None:
+        self._logs = logs
+        self._settings = settings
+        self._clock = clock
+        self._executor = executor
+        self._wake = asyncio.Event()
+        self._rolled: set[TopicPartition] = set()
+        self._timed: set[TopicPartition] = set()
+
+    def flush_soon(self, partition: TopicPartition) -> None:
+        """A log has rolled: force its finished segments to disk, so that a crash needs not repair them."""
+        self._rolled.add(partition)
+        self._wake.set()
+
+    def watch_flush_time(self, log: UnifiedLog) -> None:
+        """A log has records that are not on disk: mind its flush.ms."""
+        if log.config.flush_ms < INT64_MAX and log.topic_partition not in self._timed:
+            self._timed.add(log.topic_partition)
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Take every step when it is due, until cancelled."""
+        settings, start = self._settings, self._clock.monotonic()
+        due = {
+            self.delete_old_segments: start + settings.log_initial_task_delay_ms / 1000,
+            self.expire_producers: start + _PRODUCER_CHECK_MS / 1000,
+            self.checkpoint: start + HIGH_WATERMARK_CHECKPOINT_MS / 1000,
+        }
+        every = {
+            self.delete_old_segments: settings.log_retention_check_interval_ms / 1000,
+            self.expire_producers: _PRODUCER_CHECK_MS / 1000,
+            self.checkpoint: HIGH_WATERMARK_CHECKPOINT_MS / 1000,
+        }
+        while True:
+            now = self._clock.monotonic()
+            for step, moment in due.items():
+                if moment <= now:
+                    await step()
+                    due[step] = now + every[step]
+            await self.flush_rolled()
+            await self.flush_due()
+            await self.delete_due()
+            await self._clock.wait_set(self._wake, within=self._time_until(min(due.values())))
+            self._wake.clear()
+
+    def _time_until(self, moment: float) -> float:
+        """Seconds to the next thing to do."""
+        waits = [moment - self._clock.monotonic(), _LONGEST_WAIT_S]
+        next_deletion = self._logs.deletions.next_due_ms
+        if next_deletion is not None:
+            waits.append((next_deletion - self._clock.now_ms()) / 1000)
+        for partition in self._timed:
+            log = self._logs.get(partition)
+            if log is not None:
+                waits.append((log.last_flush_ms + log.config.flush_ms - self._clock.now_ms()) / 1000)
+        return max(min(waits), 0.0)
+
+    # Steps
+
+    async def delete_old_segments(self) -> None:
+        """Let retention work on every log."""
+        for number, log in enumerate(self._logs.all_logs()):
+            if number % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
+                await self._clock.sleep(0)
+            if not log.is_offline:
+                self._delete_old_segments(log)
+
+    async def expire_producers(self) -> None:
+        """Forget producers that have been silent for long."""
+        now_ms = self._clock.now_ms()
+        for log in self._logs.all_logs():
+            if len(log.producers):
+                log.remove_expired_producers(now_ms)
+
+    async def checkpoint(self) -> None:
+        """Write the checkpoints of directories in which something moved."""
+        logs = list(self._logs.all_logs())
+        for storage in self._logs.storages:
+            if storage.directory.is_offline:
+                continue
+            for write in storage.plan_checkpoints(logs):
+                await self._on_disk(storage, write)
+
+    async def flush_rolled(self) -> None:
+        """Force the finished segments of logs that have rolled to disk."""
+        rolled, self._rolled = self._rolled, set()
+        for partition in rolled:
+            log = self._logs.get(partition)
+            if log is not None:
+                await self._flush(log, log.segments.active.base_offset)
+
+    async def flush_due(self) -> None:
+        """Force logs to disk whose flush.ms is over."""
+        now_ms = self._clock.now_ms()
+        for partition in list(self._timed):
+            log = self._logs.get(partition)
+            if log is None or log.is_offline or log.reserved_end == log.recovery_point:
+                self._timed.discard(partition)
+            elif now_ms - log.last_flush_ms >= log.config.flush_ms:
+                await self._flush(log, None)
+                if log.reserved_end == log.recovery_point:
+                    self._timed.discard(partition)
+
+    async def _flush(self, log: UnifiedLog, up_to: int | None) -> None:
+        if log.is_offline:
+            return
+        try:
+            plan = log.begin_flush(up_to)
+        except KafkaStorageError as error:
+            logger.error("Could not flush %s: %s", log.topic_partition, error)
+            return
+        if plan is not None and await self._on_disk(log, plan.run):
+            log.finish_flush(plan)
+
+    async def delete_due(self) -> None:
+        """Unlink what has waited long enough."""
+        due = self._logs.deletions.take_due(self._clock.now_ms())
+        if due:
+            await asyncio.get_running_loop().run_in_executor(self._executor, delete_all, due)
+
+    async def _on_disk(self, owner: Storage | UnifiedLog, work: Callable[[], None]) -> bool:
+        """Run blocking work in the executor. False, and the directory offline, if it failed."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        except OSError as error:
+            owner.env.directory.fail(error)
+            return False
+        return True
+
+    def _delete_old_segments(self, log: UnifiedLog) -> None:
+        try:
+            log.delete_old_segments(self._clock.now_ms())
+        except KafkaStorageError as error:
+            logger.error("Retention could not work on %s: %s", log.topic_partition, error)

@@ -1,0 +1,242 @@
+"""Keeping a log in shape: retention, truncation, replacement of segments, its end."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+
+from strandline.config.topic import TopicConfig
+from strandline.errors import OffsetOutOfRange
+from strandline.log.files import DELETED, SWAP
+from strandline.log.flusher import LogFlusher
+from strandline.log.limits import LogLimits
+from strandline.log.producers import rebuild_producers
+from strandline.log.retention import LogBounds, deletable, limits_of
+from strandline.log.segment import LogSegment
+
+logger = logging.getLogger(__name__)
+
+
+class LogKeeper(LogFlusher):
+    """What changes a log other than by appending. None of it while appends are pending, except retention."""
+
+    __slots__ = ()
+
+    def update_config(self, config: TopicConfig) -> None:
+        """Follow a change of the topic's settings."""
+        self.config = config
+        self._limits = LogLimits.of(config)
+
+    # From the start
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Hide everything below `offset`; segments wholly below go with the next retention. True if it moved.
+
+        Raises OffsetOutOfRange above the high watermark.
+        """
+        self.check_online()
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(
+                f"The log start of {self.topic_partition} cannot move to {offset}: the high watermark is "
+                f"{self.high_watermark}."
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self._set_log_start(offset)
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    def delete_records(self, offset: int) -> int:
+        """DeleteRecords: -1 stands for the high watermark. Returns the log start offset. Raises OffsetOutOfRange."""
+        target = self.high_watermark if offset == -1 else offset
+        if target < 0:
+            raise OffsetOutOfRange(f"Records cannot be deleted up to the offset {offset}.")
+        self.increment_log_start_offset(target)
+        return self.log_start_offset
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Let retention work. Returns how many segments went."""
+        self.check_online()
+        try:
+            return self._delete_old_segments(now_ms)
+        except OSError as error:
+            raise self.env.directory.fail(error) from error
+
+    def _delete_old_segments(self, now_ms: int) -> int:
+        deleted = 0
+        bounds = LogBounds(self.log_start_offset, self.high_watermark, self.reserved_end)
+        for reason, breaches in limits_of(self.config, self.segments.as_list(), bounds, now_ms):
+            doomed = deletable(self.segments.as_list(), bounds, breaches)
+            if not doomed:
+                continue
+            if len(doomed) == len(self.segments):
+                self.roll()
+            for segment in doomed:
+                logger.info("Deleting %s of %s: %s", segment, self.topic_partition, reason.value)
+                self._discard(segment)
+            deleted += len(doomed)
+            first = self.segments.first.base_offset
+            if first > self.log_start_offset:
+                self._set_log_start(first)
+                self.epochs.truncate_from_start(first)
+        return deleted
+
+    def _discard(self, segment: LogSegment) -> None:
+        """Take a segment out of the log now, and off the disk after file.delete.delay.ms."""
+        self.segments.remove(segment)
+        due_ms = self.env.clock.now_ms() + self.config.file_delete_delay_ms
+        segment.rename(DELETED)
+        self.env.deletions.add(due_ms, segment)
+        snapshot = self.producers.rename_snapshot(segment.base_offset, DELETED)
+        if snapshot is not None:
+            self.env.deletions.add(due_ms, snapshot)
+        self._is_directory_dirty = True
+
+    # From the end
+
+    def truncate_to(self, offset: int) -> bool:
+        """Cut the log so that `offset` is its end. A batch that reaches over it goes as a whole. True if it was cut."""
+        self._check_quiet()
+        if offset >= self.log_end_offset:
+            return False
+        try:
+            if self.segments.first.base_offset > offset:
+                self._start_again(offset)
+            else:
+                self._truncate(offset)
+        except OSError as error:
+            raise self.env.directory.fail(error) from error
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything and go on at `offset`, as a follower does that is behind the leader's log start."""
+        self._check_quiet()
+        try:
+            self._start_again(offset)
+        except OSError as error:
+            raise self.env.directory.fail(error) from error
+
+    def _check_quiet(self) -> None:
+        self.check_online()
+        if self._pending:
+            raise RuntimeError(f"{self.topic_partition} cannot be cut while appends are pending")
+
+    def _truncate(self, offset: int) -> None:
+        for segment in self.segments.as_list():
+            if segment.base_offset > offset:
+                self._discard(segment)
+        self.segments.active.truncate_to(offset)
+        self._end_at(offset)
+        rebuild_producers(self, self.log_start_offset, offset)
+        self._first_unstable = self.producers.first_unstable_offset
+
+    def _end_at(self, offset: int) -> None:
+        self._recent.clear()
+        self.reserved_end = self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.epochs.truncate_from_end(offset)
+        self.epochs.write()
+        self._written_epoch = -1
+        self._is_directory_dirty = True
+        if offset < self.log_start_offset:
+            self._set_log_start(offset)
+        if self.high_watermark > offset:
+            self.high_watermark = offset
+            self.env.directory.has_new_high_watermarks = True
+
+    def _start_again(self, offset: int) -> None:
+        old = self.segments.as_list()
+        for segment in old:
+            self._discard(segment)
+        self.producers.clear()
+        self.producers.remove_snapshots(lambda _: True)
+        self._create_segment(offset)
+        self.epochs.clear()
+        self._end_at(offset)
+        self._set_log_start(offset)
+        self.high_watermark = offset
+        self._first_unstable = None
+
+    # Replacement of segments, for compaction
+
+    def create_cleaned_segment(self, base_offset: int, state: str) -> LogSegment:
+        """A new segment beside the log, its files ending in `state` (`.cleaned`)."""
+        return LogSegment.create(
+            self._directory, base_offset, created_ms=self.env.clock.now_ms(), cache=self.env.cache, state=state
+        )
+
+    def replace_segments(self, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
+        """Put cleaned segments in the place of old ones, so that a crash at any moment leaves one or the other.
+
+        The new files end in `.cleaned` and are forced to disk. They become `.swap`: from then on a restart finishes
+        the replacement. Not for the active segment.
+        """
+        self.check_online()
+        try:
+            # The highest first: as long as a `.cleaned` file is there, a restart throws swaps above it away.
+            for segment in sorted(new, key=lambda segment: segment.base_offset, reverse=True):
+                segment.rename(SWAP)
+            kept = {segment.base_offset for segment in new}
+            for segment in old:
+                self._replace(segment, keep_snapshot=segment.base_offset in kept)
+            for segment in new:
+                self.segments.add(segment)
+                segment.rename("")
+        except OSError as error:
+            raise self.env.directory.fail(error) from error
+        self._is_directory_dirty = True
+
+    def _replace(self, segment: LogSegment, *, keep_snapshot: bool) -> None:
+        self.segments.remove(segment)
+        segment.rename(DELETED)
+        due_ms = self.env.clock.now_ms() + self.config.file_delete_delay_ms
+        self.env.deletions.add(due_ms, segment)
+        if not keep_snapshot:
+            snapshot = self.producers.rename_snapshot(segment.base_offset, DELETED)
+            if snapshot is not None:
+                self.env.deletions.add(due_ms, snapshot)
+
+    # Its end
+
+    def remove_expired_producers(self, now_ms: int) -> int:
+        """Forget producers that have been silent for producer.id.expiration.ms. Returns how many."""
+        return self.producers.remove_expired(now_ms, self.env.producer_expiration_ms)
+
+    def close(self) -> None:
+        """Close cleanly: everything is on disk, and the next start has nothing to repair. Blocking."""
+        self._check_quiet()
+        try:
+            if self._finish_files():
+                plan = self._plan_flush(self.log_end_offset, is_closing=True)
+                plan.run()
+                self._finish_flush(plan)
+            for segment in self.segments:
+                segment.file.close()
+        except OSError as error:
+            raise self.env.directory.fail(error) from error
+        self._is_closed = True
+
+    def _finish_files(self) -> bool:
+        """Write what is still in memory. True if the disk may lack something."""
+        active = self.segments.active
+        if self.config.preallocate:
+            active.file.cut_to_size()
+        is_changed = active.finish() or self.epochs.needs_sync or self.log_end_offset > self.recovery_point
+        if self.log_end_offset > self.log_start_offset or self.producers.snapshots:
+            is_changed |= self.producers.take_snapshot(self.log_end_offset, self._write_small)
+        return is_changed
+
+    def abandon(self) -> None:
+        """Stop using the log without writing anything, since it is deleted or its directory has failed."""
+        self._is_closed = True
+        self._pending.clear()
+
+    def move_to(self, directory: str) -> None:
+        """Rename the partition's directory. The files stay readable for those who hold them."""
+        os.rename(self._directory, directory)
+        self._directory = directory
+        self.epochs.move_to(directory)
+        self.producers.move_to(directory)
+        for segment in self.segments:
+            segment.move_to(directory)

@@ -1,0 +1,223 @@
+"""All logs of a broker, over all its log directories."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeAlias
+from uuid import UUID
+
+from strandline.clock import Chance, Clock, Ids, SystemIds
+from strandline.config.log import LogSettings
+from strandline.config.topic import TopicConfig
+from strandline.errors import KafkaStorageError
+from strandline.log.environment import DeletionQueue, LogDirectory, LogEnvironment
+from strandline.log.files import DELETE_DIRECTORY, STRAY_DIRECTORY, renamed_directory
+from strandline.log.housekeeping import Housekeeping
+from strandline.log.index_file import IndexCache
+from strandline.log.loading import create_log
+from strandline.log.producer_state import DEFAULT_EXPIRATION_MS
+from strandline.log.storage import ConfigOf, IsStray, Storage
+from strandline.log.unified import UnifiedLog
+from strandline.model import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+DirectoryFailure: TypeAlias = Callable[[Path], None]
+
+
+class LogManager:
+    """Finds, makes and removes logs. `load` first, then `run` as a task, `shutdown` last.
+
+    A log directory that fails takes its own logs offline (KafkaStorageError); `on_directory_failure` is told, on the
+    event loop, and the others go on. Without any usable directory `load` raises.
+    """
+
+    def __init__(
+        self,
+        settings: LogSettings,
+        *,
+        node_id: int,
+        clock: Clock,
+        chance: Chance,
+        ids: Ids | None = None,
+        cluster_id: str | None = None,
+        producer_expiration_ms: int = DEFAULT_EXPIRATION_MS,
+        on_directory_failure: DirectoryFailure | None = None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids or SystemIds()
+        self._on_directory_failure = on_directory_failure
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self._deletions = DeletionQueue()
+        self._executor = ThreadPoolExecutor(max_workers=max(2, len(settings.log_dirs)), thread_name_prefix="log-disk")
+        cache = IndexCache()
+        self._storages = [
+            Storage(
+                LogEnvironment(
+                    directory=LogDirectory(os.path.abspath(path), self._directory_failed),
+                    clock=clock,
+                    chance=chance,
+                    cache=cache,
+                    deletions=self._deletions,
+                    producer_expiration_ms=producer_expiration_ms,
+                    on_flush_wanted=self._flush_wanted,
+                    on_dirty=self._became_dirty,
+                ),
+                node_id=node_id,
+                cluster_id=cluster_id,
+                ids=self._ids,
+                threads=settings.num_recovery_threads_per_data_dir,
+            )
+            for path in settings.log_dirs
+        ]
+        self._housekeeping = Housekeeping(self, settings, clock, self._executor)
+        self._is_loaded = False
+
+    # Life
+
+    def load(self, config_of: ConfigOf, *, is_stray: IsStray | None = None) -> None:
+        """Open every partition in every log directory. Blocking. Repairs them after an unclean stop.
+
+        Partitions for which `is_stray` is true are set aside: renamed, kept on disk, not served. Raises
+        KafkaStorageError if no directory is usable.
+        """
+        for storage in self._storages:
+            for log in storage.load(config_of, is_stray):
+                other = self._logs.get(log.topic_partition)
+                if other is not None:
+                    raise KafkaStorageError(
+                        f"{log.topic_partition} is in two log directories: {other.directory} and {log.directory}"
+                    )
+                self._logs[log.topic_partition] = log
+        if all(storage.directory.is_offline for storage in self._storages):
+            raise KafkaStorageError(f"None of the log directories is usable: {', '.join(self._settings.log_dirs)}")
+        self._is_loaded = True
+
+    async def run(self) -> None:
+        """Do the housekeeping until cancelled: retention, flushes, checkpoints, deletions."""
+        await self._housekeeping.run()
+
+    def shutdown(self, *, broker_epoch: int = -1) -> None:
+        """Close every log, so that the next start has nothing to repair. Blocking. `run` must have ended."""
+        for storage in self._storages:
+            storage.close([log for log in self._logs.values() if log.env is storage.env], broker_epoch=broker_epoch)
+        self._executor.shutdown()
+
+    # Logs
+
+    def get(self, partition: TopicPartition) -> UnifiedLog | None:
+        """The log of a partition, None if there is none."""
+        return self._logs.get(partition)
+
+    def all_logs(self) -> Iterator[UnifiedLog]:
+        """Every log, offline ones too."""
+        return iter(tuple(self._logs.values()))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def get_or_create(
+        self, partition: TopicPartition, topic_id: UUID | None, config: TopicConfig, *, is_new: bool = True
+    ) -> UnifiedLog:
+        """The log of a partition, made in the directory with the fewest logs if there is none.
+
+        Raises KafkaStorageError if its directory is offline, or if the partition is not new and may lie in one that
+        could not be read.
+        """
+        log = self._logs.get(partition)
+        if log is not None:
+            log.check_online()
+            if topic_id is not None:
+                log.assign_topic_id(topic_id)
+            return log
+        if not is_new and self.offline_directories:
+            raise KafkaStorageError(f"{partition} may lie in a log directory that is offline")
+        storage = self._roomiest()
+        try:
+            log = create_log(partition, config, storage.env, topic_id=topic_id)
+        except OSError as error:
+            raise storage.directory.fail(error) from error
+        self._logs[partition] = log
+        return log
+
+    def _roomiest(self) -> Storage:
+        online = [storage for storage in self._storages if not storage.directory.is_offline]
+        if not online:
+            raise KafkaStorageError("No log directory is online")
+        if len(online) == 1:
+            return online[0]
+        counts = {id(storage.env): 0 for storage in online}
+        for log in self._logs.values():
+            if id(log.env) in counts:
+                counts[id(log.env)] += 1
+        return min(online, key=lambda storage: counts[id(storage.env)])
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Remove a log: renamed at once, off the disk after file.delete.delay.ms."""
+        log = self._set_aside(partition, DELETE_DIRECTORY)
+        if log is not None:
+            self._deletions.add(self._clock.now_ms() + log.config.file_delete_delay_ms, str(log.directory))
+
+    def mark_stray(self, partition: TopicPartition) -> None:
+        """Set a log aside that the cluster does not know: renamed, kept on disk, not served."""
+        self._set_aside(partition, STRAY_DIRECTORY)
+
+    def _set_aside(self, partition: TopicPartition, state: str) -> UnifiedLog | None:
+        log = self._logs.pop(partition, None)
+        if log is None:
+            return None
+        log.abandon()
+        directory = log.env.directory
+        if directory.is_offline:
+            return None
+        directory.has_new_high_watermarks = directory.has_new_log_starts = True
+        try:
+            log.move_to(log.env.path_of(renamed_directory(partition, self._ids.uuid(), state)))
+        except OSError as error:
+            directory.fail(error)
+            return None
+        return log
+
+    # Directories
+
+    @property
+    def directories(self) -> list[LogDirectory]:
+        """Every log directory, offline ones too."""
+        return [storage.directory for storage in self._storages]
+
+    @property
+    def storages(self) -> list[Storage]:
+        """Every log directory with what is kept in it."""
+        return self._storages
+
+    @property
+    def offline_directories(self) -> list[LogDirectory]:
+        """The log directories that have failed."""
+        return [directory for directory in self.directories if directory.is_offline]
+
+    @property
+    def deletions(self) -> DeletionQueue:
+        """What waits to be deleted."""
+        return self._deletions
+
+    @property
+    def housekeeping(self) -> Housekeeping:
+        """The steps that `run` takes."""
+        return self._housekeeping
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        if self._is_loaded and self._on_directory_failure is not None:
+            self._on_directory_failure(Path(directory.path))
+
+    def _flush_wanted(self, partition: TopicPartition) -> None:
+        self._housekeeping.flush_soon(partition)
+
+    def _became_dirty(self, partition: TopicPartition) -> None:
+        log = self._logs.get(partition)
+        if log is not None:
+            self._housekeeping.watch_flush_time(log)

@@ -1,0 +1,133 @@
+"""What a partition remembers of one producer, and the rules its next batch has to follow."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from strandline.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequence,
+    TransactionCoordinatorFenced,
+)
+from strandline.model import INT32_MAX, NO_EPOCH, NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from strandline.records.batch import BatchHeader
+
+RETAINED_BATCHES: Final = 5
+TRANSACTIONS_WITH_EPOCH_BUMP: Final = 2
+
+
+class BatchSpan(NamedTuple):
+    """One of the newest batches of a producer, kept to recognise it when it is sent again."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class ProducerEntry:
+    """State of one producer id: its epoch, its newest five batches under that epoch, its open transaction."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+
+    def __init__(self, producer_id: int, epoch: int = NO_PRODUCER_EPOCH) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.batches: list[BatchSpan] = []
+        self.last_timestamp = NO_TIMESTAMP
+        self.coordinator_epoch = NO_EPOCH
+        self.txn_first_offset = NO_OFFSET
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    @property
+    def last_offset_delta(self) -> int:
+        return self.batches[-1].offset_delta if self.batches else 0
+
+    def duplicate_of(self, header: BatchHeader) -> BatchSpan | None:
+        """The retained batch that has the same epoch and sequences."""
+        if header.producer_epoch == self.epoch:
+            last_sequence, delta = header.last_sequence, header.last_offset_delta
+            for span in self.batches:
+                if span.last_sequence == last_sequence and span.offset_delta == delta:
+                    return span
+        return None
+
+    def check_epoch(self, epoch: int) -> None:
+        """Refuse an epoch older than the one known. Raises InvalidProducerEpoch."""
+        if epoch < self.epoch:
+            raise InvalidProducerEpoch(
+                f"Epoch {epoch} of producer {self.producer_id} is older than the last one seen, which is {self.epoch}."
+            )
+
+    def check_sequence(self, header: BatchHeader) -> None:
+        """Refuse a gap in the sequence. Raises OutOfOrderSequence.
+
+        A producer without an epoch is accepted with any sequence: its earlier records may be gone by retention.
+        """
+        first = header.base_sequence
+        if header.producer_epoch != self.epoch:
+            if first and self.epoch != NO_PRODUCER_EPOCH:
+                raise OutOfOrderSequence(
+                    f"Producer {self.producer_id} starts epoch {header.producer_epoch} with sequence {first} instead "
+                    f"of 0; the epoch before was {self.epoch}."
+                )
+            return
+        last = self.last_sequence
+        if first != last + 1 and not (first == 0 and last == INT32_MAX):
+            raise OutOfOrderSequence(
+                f"Producer {self.producer_id} sent sequence {first}, but its last one was {last}: something between "
+                "them is missing."
+            )
+
+    def check_transaction(self, header: BatchHeader) -> None:
+        """Refuse a batch outside the transaction its producer has open. Raises InvalidTxnState."""
+        if self.txn_first_offset >= 0 and not header.is_transactional:
+            raise InvalidTxnState(
+                f"Producer {self.producer_id} has a transaction open from offset {self.txn_first_offset} on, but sent "
+                "a batch outside of it."
+            )
+
+    def check_marker(self, epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
+        """Refuse the marker of a coordinator or producer that has been replaced.
+
+        Raises InvalidProducerEpoch or TransactionCoordinatorFenced.
+        """
+        if transaction_version >= TRANSACTIONS_WITH_EPOCH_BUMP and epoch <= self.epoch:
+            raise InvalidProducerEpoch(
+                f"A marker of producer {self.producer_id} has epoch {epoch}, which is not above {self.epoch}: it "
+                "belongs to an earlier transaction."
+            )
+        self.check_epoch(epoch)
+        if coordinator_epoch < self.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"The marker of producer {self.producer_id} comes from coordinator epoch {coordinator_epoch}, but "
+                f"{self.coordinator_epoch} has been seen."
+            )
+
+    def add_batch(self, header: BatchHeader, last_offset: int) -> None:
+        """Take a batch over."""
+        self.move_to_epoch(header.producer_epoch)
+        timestamp = header.max_timestamp
+        batches = self.batches
+        if len(batches) >= RETAINED_BATCHES:
+            del batches[0]
+        batches.append(BatchSpan(header.last_sequence, last_offset, header.last_offset_delta, timestamp))
+        self.last_timestamp = timestamp
+
+    def move_to_epoch(self, epoch: int) -> None:
+        """Adopt an epoch. Batches of another one do not count for duplicates or sequences any more."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()

@@ -1,0 +1,255 @@
+"""Producers of a partition: duplicates, sequences, open transactions, and their snapshots on disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from strandline.errors import CorruptMessage
+from strandline.log.files import SNAPSHOT, offset_name, read_whole, remove_if_there, rename_if_there
+from strandline.log.producer_entry import BatchSpan, ProducerEntry
+from strandline.log.producer_snapshot import format_snapshot, parse_snapshot
+from strandline.log.values import ActiveProducer, AppendOrigin
+from strandline.model import NO_OFFSET
+from strandline.records.batch import BatchHeader
+from strandline.records.control import EndTransactionMarker
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_EXPIRATION_MS: Final = 86_400_000
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction that a marker has just ended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+class ProducerState:
+    """All producers of one partition, as of the end of its log.
+
+    Batches are checked and taken over when their place in the log is reserved, before they are written: the next
+    batch of the same producer may arrive meanwhile. Should the write fail, the whole log goes offline.
+    """
+
+    __slots__ = ("_directory", "_entries", "_ongoing", "_snapshots", "_unreplicated")
+
+    def __init__(self, directory: str, snapshots: Iterable[int] = ()) -> None:
+        self._directory = directory
+        self._entries: dict[int, ProducerEntry] = {}
+        # First offset -> producer id, ascending: transactions start in the order of their offsets.
+        self._ongoing: dict[int, int] = {}
+        self._unreplicated: list[CompletedTxn] = []
+        self._snapshots = sorted(snapshots)
+
+    # Appending
+
+    def append_data(
+        self, header: BatchHeader, first_offset: int, origin: AppendOrigin, *, last_offset: int | None = None
+    ) -> BatchSpan | None:
+        """Check a batch and take it over; a batch seen before is returned and changes nothing.
+
+        Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState, which change nothing either.
+        """
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            entry = ProducerEntry(header.producer_id)
+            self._check(entry, header, origin)
+            self._entries[header.producer_id] = entry
+        else:
+            if origin is AppendOrigin.CLIENT:
+                duplicate = entry.duplicate_of(header)
+                if duplicate is not None:
+                    return duplicate
+            self._check(entry, header, origin)
+        entry.add_batch(header, first_offset + header.last_offset_delta if last_offset is None else last_offset)
+        if header.is_transactional and entry.txn_first_offset < 0:
+            entry.txn_first_offset = first_offset
+            self._ongoing[first_offset] = header.producer_id
+        return None
+
+    @staticmethod
+    def _check(entry: ProducerEntry, header: BatchHeader, origin: AppendOrigin) -> None:
+        if origin is AppendOrigin.REPLICATION:
+            return
+        entry.check_epoch(header.producer_epoch)
+        if origin is AppendOrigin.CLIENT:
+            entry.check_sequence(header)
+        entry.check_transaction(header)
+
+    def append_marker(
+        self,
+        header: BatchHeader,
+        offset: int,
+        marker: EndTransactionMarker,
+        origin: AppendOrigin,
+        transaction_version: int = 0,
+    ) -> CompletedTxn | None:
+        """Take the end of a transaction over. None if none was open: the marker is appended all the same."""
+        entry = self._entries.get(header.producer_id)
+        known = entry or ProducerEntry(header.producer_id)
+        if origin is not AppendOrigin.REPLICATION:
+            known.check_marker(header.producer_epoch, marker.coordinator_epoch, transaction_version)
+        if entry is None:
+            self._entries[header.producer_id] = known
+        known.move_to_epoch(header.producer_epoch)
+        known.coordinator_epoch = marker.coordinator_epoch
+        known.last_timestamp = header.max_timestamp
+        first_offset, known.txn_first_offset = known.txn_first_offset, NO_OFFSET
+        if first_offset < 0:
+            return None
+        return CompletedTxn(header.producer_id, first_offset, offset, marker.is_abort)
+
+    def stable_offset_after(self, completed: CompletedTxn) -> int:
+        """Where the next open transaction of another producer starts, else the offset after the marker."""
+        for first_offset, producer_id in self._ongoing.items():
+            if producer_id != completed.producer_id:
+                return first_offset
+        return completed.last_offset + 1
+
+    def complete(self, completed: CompletedTxn) -> None:
+        """Close a transaction. It holds the last stable offset back until its marker is replicated."""
+        self._ongoing.pop(completed.first_offset, None)
+        self._unreplicated.append(completed)
+
+    # Asking
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of a transaction that is open, or whose marker is not replicated yet."""
+        unstable = [txn.first_offset for txn in self._unreplicated]
+        if self._ongoing:
+            unstable.append(next(iter(self._ongoing)))
+        return min(unstable) if unstable else None
+
+    @property
+    def has_transactions(self) -> bool:
+        """True if some transaction may hold the last stable offset back."""
+        return bool(self._ongoing or self._unreplicated)
+
+    def forget_replicated(self, high_watermark: int) -> None:
+        """Let go of ended transactions whose marker is below the high watermark."""
+        if self._unreplicated:
+            self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def entries(self) -> dict[int, ProducerEntry]:
+        """State by producer id. For reading only."""
+        return self._entries
+
+    def active_producers(self) -> list[ActiveProducer]:
+        """What DescribeProducers answers."""
+        return [
+            ActiveProducer(
+                entry.producer_id,
+                entry.epoch,
+                entry.last_sequence,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.txn_first_offset,
+            )
+            for entry in self._entries.values()
+        ]
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that have been silent for so long. Returns how many."""
+        expired = [
+            entry.producer_id
+            for entry in self._entries.values()
+            if entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self._entries[producer_id]
+        return len(expired)
+
+    # Snapshots
+
+    def snapshot_path(self, offset: int) -> str:
+        """The snapshot file of the state up to `offset`, exclusive."""
+        return os.path.join(self._directory, offset_name(offset, SNAPSHOT))
+
+    @property
+    def snapshots(self) -> list[int]:
+        """Offsets of the snapshots on disk, ascending. For reading only."""
+        return self._snapshots
+
+    @property
+    def latest_snapshot(self) -> int | None:
+        return self._snapshots[-1] if self._snapshots else None
+
+    def take_snapshot(self, offset: int, write: Callable[[str, bytes], None]) -> bool:
+        """Write the state as of `offset` unless there is such a snapshot. True if it was written."""
+        if self._snapshots and self._snapshots[-1] >= offset:
+            return False
+        write(self.snapshot_path(offset), format_snapshot(self._entries.values()))
+        insort(self._snapshots, offset)
+        return True
+
+    def load_newest_snapshot(self, log_start: int, end: int, now_ms: int, expiration_ms: int) -> int:
+        """Start from the newest readable snapshot in (log start, end]; returns the offset to replay from.
+
+        Snapshots above `end` and damaged ones are removed. Expired producers are dropped.
+        """
+        self.clear()
+        self.remove_snapshots(lambda offset: offset > end)
+        while self._snapshots and self._snapshots[-1] > log_start:
+            offset = self._snapshots[-1]
+            try:
+                entries = parse_snapshot(read_whole(self.snapshot_path(offset)))
+            except FileNotFoundError:
+                self._snapshots.pop()
+            except CorruptMessage as error:
+                logger.warning("Removing the producer snapshot %s: %s", self.snapshot_path(offset), error)
+                remove_if_there(self.snapshot_path(offset))
+                self._snapshots.pop()
+            else:
+                self._entries = {entry.producer_id: entry for entry in entries}
+                self.remove_expired(now_ms, expiration_ms)
+                self._rebuild_ongoing()
+                return offset
+        return log_start
+
+    def _rebuild_ongoing(self) -> None:
+        open_ones = [(e.txn_first_offset, e.producer_id) for e in self._entries.values() if e.txn_first_offset >= 0]
+        self._ongoing = dict(sorted(open_ones))
+
+    def clear(self) -> None:
+        """Forget all producers. Snapshots stay."""
+        self._entries = {}
+        self._ongoing = {}
+        self._unreplicated = []
+
+    def remove_snapshots(self, should_go: Callable[[int], bool]) -> None:
+        """Delete the snapshots whose offset `should_go`."""
+        for offset in [offset for offset in self._snapshots if should_go(offset)]:
+            remove_if_there(self.snapshot_path(offset))
+            self._snapshots.remove(offset)
+
+    def remove_stray_snapshots(self, segment_bases: Iterable[int]) -> None:
+        """Keep the snapshots that belong to a segment, and the newest if it is above all segments."""
+        bases = set(segment_bases)
+        newest = self.latest_snapshot
+        top = max(bases, default=-1)
+        self.remove_snapshots(lambda offset: offset not in bases and not (offset == newest and offset > top))
+
+    def rename_snapshot(self, offset: int, state: str) -> str | None:
+        """Give a snapshot a state suffix before it is deleted later. Returns its new path, None if there is none."""
+        index = bisect_right(self._snapshots, offset) - 1
+        if index < 0 or self._snapshots[index] != offset:
+            return None
+        del self._snapshots[index]
+        path = self.snapshot_path(offset)
+        return path + state if rename_if_there(path, path + state) else None
+
+    def move_to(self, directory: str) -> None:
+        """Follow the log to another directory name."""
+        self._directory = directory

@@ -1,0 +1,54 @@
+"""Rebuilding producer state from a snapshot and the batches after it."""
+
+from __future__ import annotations
+
+from strandline.log.producer_state import ProducerState
+from strandline.log.segment import LogSegment
+from strandline.log.state import LogState
+from strandline.log.values import AppendOrigin
+from strandline.records.batch import BatchHeader, Buffer
+from strandline.records.control import read_marker
+
+
+def follow_batch(producers: ProducerState, header: BatchHeader, segment: LogSegment, position: int) -> None:
+    """Let producer state follow a batch that is in the log. The transaction index is left alone."""
+    if header.producer_id < 0:
+        return
+    if not header.is_control:
+        producers.append_data(header, header.base_offset, AppendOrigin.REPLICATION)
+        return
+    follow_marker(producers, header, segment.file.read(position, header.size))
+
+
+def follow_marker(producers: ProducerState, header: BatchHeader, batch: Buffer) -> None:
+    """Let producer state follow a control batch."""
+    marker = read_marker(batch) if header.record_count else None
+    if marker is not None:
+        completed = producers.append_marker(header, header.base_offset, marker, AppendOrigin.REPLICATION)
+        if completed is not None:
+            producers.complete(completed)
+
+
+def rebuild_producers(log: LogState, log_start: int, end: int) -> bool:
+    """Make the producer state that of `end`: the newest snapshot, then the batches after it. True if any were read.
+
+    Headers are enough, except for markers.
+    """
+    producers = log.producers
+    env = log.env
+    offset = producers.load_newest_snapshot(log_start, end, env.clock.now_ms(), env.producer_expiration_ms)
+    if offset >= end:
+        return False
+    for segment in log.segments.covering(offset):
+        if segment.base_offset >= end:
+            break
+        found = segment.locate(max(offset, segment.base_offset), segment.size)
+        if found is None:
+            continue
+        for position, header in segment.headers(found[0]):
+            if header.base_offset >= end:
+                break
+            if header.base_offset >= offset:
+                follow_batch(producers, header, segment, position)
+    producers.forget_replicated(log.high_watermark)
+    return True

@@ -1,0 +1,142 @@
+"""Recovery after a crash: cut a torn tail, rebuild indexes, epochs and producer state from the batches."""
+
+from __future__ import annotations
+
+import logging
+
+from strandline.errors import CorruptMessage, InvalidRecord
+from strandline.log.epochs import LeaderEpochs
+from strandline.log.files import write_atomically
+from strandline.log.producer_state import CompletedTxn, ProducerState
+from strandline.log.producers import rebuild_producers
+from strandline.log.segment import LogSegment
+from strandline.log.state import LogState
+from strandline.log.time_index import IndexedTimestamp
+from strandline.log.transaction_index import AbortedTxn
+from strandline.log.values import AppendOrigin
+from strandline.model import NO_EPOCH, NO_TIMESTAMP
+from strandline.records.batch import BatchHeader, crc_matches
+from strandline.records.control import read_marker
+
+logger = logging.getLogger(__name__)
+
+
+def recover_log(log: LogState, recovery_point: int) -> None:
+    """Repair every segment from the one that holds `recovery_point` on; drop all after a torn one.
+
+    Everything below the recovery point was forced to disk, indexes included, and is trusted.
+    """
+    segments = log.segments.covering(recovery_point)
+    rebuild_producers(log, log.log_start_offset, segments[0].base_offset)
+    if not log.epochs.entries and log.segments.first is not segments[0]:
+        _rebuild_epochs(log, segments[0].base_offset)
+    for segment in segments:
+        env = log.env
+        log.producers.remove_expired(env.clock.now_ms(), env.producer_expiration_ms)
+        cut = recover_segment(log, segment)
+        log.producers.take_snapshot(segment.read_next_offset(), _write)
+        if cut:
+            logger.warning("Cut %d bytes that are not whole batches off %s", cut, segment.file.path)
+            _drop_after(log, segment)
+            break
+    log.producers.remove_expired(log.env.clock.now_ms(), log.env.producer_expiration_ms)
+
+
+def recover_segment(log: LogState, segment: LogSegment) -> int:
+    """Rebuild the indexes of a segment, and cut it behind its last valid batch. Returns the bytes cut off.
+
+    Producer state and epochs follow the batches.
+    """
+    indexer = _Indexer(segment, log.config.index_interval_bytes)
+    size = segment.size
+    try:
+        for position, header, batch in segment.batches():
+            if not crc_matches(batch, 0, header) or header.base_offset < segment.base_offset:
+                break
+            indexer.add(header, position)
+            _follow_epoch(log.epochs, header)
+            _follow(log.producers, header, batch, segment)
+    except (CorruptMessage, InvalidRecord) as error:
+        logger.warning("%s is damaged after %d bytes: %s", segment.file.path, indexer.valid_bytes, error)
+    indexer.finish()
+    segment.file.truncate(indexer.valid_bytes)
+    segment.reserved = indexer.valid_bytes
+    return size - indexer.valid_bytes
+
+
+class _Indexer:
+    """Builds the indexes anew, by the rule that Kafka's recovery uses."""
+
+    def __init__(self, segment: LogSegment, interval: int) -> None:
+        self._segment = segment
+        self._interval = interval
+        self._last_entry = 0
+        self._newest = IndexedTimestamp(NO_TIMESTAMP, segment.base_offset)
+        self.valid_bytes = 0
+        segment.offset_index.clear()
+        segment.time_index.clear()
+        segment.txn_index.remove()
+
+    def add(self, header: BatchHeader, position: int) -> None:
+        if header.max_timestamp > self._newest.timestamp:
+            self._newest = IndexedTimestamp(header.max_timestamp, header.last_offset)
+        if position - self._last_entry > self._interval:
+            self._segment.offset_index.append(header.last_offset, position)
+            self._segment.time_index.maybe_append(*self._newest)
+            self._last_entry = position
+        self.valid_bytes = position + header.size
+
+    def finish(self) -> None:
+        if self._newest.timestamp >= 0:
+            self._segment.time_index.maybe_append(*self._newest)
+        self._segment.write_indexes()
+
+
+def _follow(producers: ProducerState, header: BatchHeader, batch: memoryview, segment: LogSegment) -> None:
+    if header.producer_id < 0:
+        return
+    if not header.is_control:
+        producers.append_data(header, header.base_offset, AppendOrigin.REPLICATION)
+        return
+    marker = read_marker(batch) if header.record_count else None
+    if marker is None:
+        return
+    completed = producers.append_marker(header, header.base_offset, marker, AppendOrigin.REPLICATION)
+    if completed is not None:
+        index_aborted(producers, completed, segment)
+        producers.complete(completed)
+
+
+def index_aborted(producers: ProducerState, completed: CompletedTxn, segment: LogSegment) -> None:
+    """Note an aborted transaction in the index of the segment that holds its marker."""
+    if completed.is_aborted:
+        stable = producers.stable_offset_after(completed)
+        segment.txn_index.append(
+            AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+        )
+
+
+def _follow_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
+    latest = epochs.latest
+    if header.leader_epoch > (NO_EPOCH if latest is None else latest):
+        epochs.assign(header.leader_epoch, header.base_offset)
+
+
+def _rebuild_epochs(log: LogState, end: int) -> None:
+    """The checkpoint is gone or empty although there are older segments: read the epochs off their batches."""
+    for segment in log.segments:
+        if segment.base_offset >= end:
+            break
+        for _, header in segment.headers():
+            _follow_epoch(log.epochs, header)
+
+
+def _drop_after(log: LogState, segment: LogSegment) -> None:
+    for later in log.segments.as_list():
+        if later.base_offset > segment.base_offset:
+            log.segments.remove(later)
+            later.remove_files()
+
+
+def _write(path: str, data: bytes) -> None:
+    write_atomically(path, data, sync=False)

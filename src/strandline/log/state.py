@@ -1,0 +1,209 @@
+"""The state of a partition's log, and what its parts have in common."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from pathlib import Path
+from uuid import UUID
+
+from strandline.config.topic import TopicConfig
+from strandline.errors import KafkaStorageError
+from strandline.log.append import PendingAppend
+from strandline.log.checkpoints import read_topic_id, write_topic_id
+from strandline.log.environment import LogEnvironment
+from strandline.log.epochs import LeaderEpochs
+from strandline.log.files import offset_name, write_atomically
+from strandline.log.limits import LogLimits
+from strandline.log.producer_state import ProducerState
+from strandline.log.recent import RecentBatches
+from strandline.log.segment import LogSegment
+from strandline.log.segments import Segments
+from strandline.model import TopicPartition
+
+
+class LogState:
+    """Segments, offsets, epochs and producers of one log.
+
+    Everything here belongs to the event loop (or, while a log is loaded, to one thread). Offsets:
+    log_start_offset <= high_watermark <= log_end_offset <= reserved_end. `log_end_offset` is what readers know;
+    `reserved_end` is where the next batch goes.
+    """
+
+    __slots__ = (
+        "_directory",
+        "_first_unstable",
+        "_is_closed",
+        "_is_directory_dirty",
+        "_limits",
+        "_pending",
+        "_recent",
+        "_topic_id",
+        "_written_epoch",
+        "config",
+        "env",
+        "epochs",
+        "high_watermark",
+        "last_flush_ms",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "recovery_point",
+        "reserved_end",
+        "segments",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        directory: str,
+        config: TopicConfig,
+        env: LogEnvironment,
+        *,
+        topic_id: UUID | None = None,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.config = config
+        self.env = env
+        self._directory = directory
+        self._topic_id = topic_id
+        self._limits = LogLimits.of(config)
+        self.segments = Segments()
+        self.epochs = LeaderEpochs(directory)
+        self.producers = ProducerState(directory)
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.reserved_end = 0
+        self.high_watermark = 0
+        self.recovery_point = 0
+        self.last_flush_ms = env.clock.now_ms()
+        self._first_unstable: int | None = None
+        self._pending: deque[PendingAppend] = deque()
+        self._recent = RecentBatches()
+        self._written_epoch = -1
+        self._is_directory_dirty = False
+        self._is_closed = False
+
+    # Identity
+
+    @property
+    def directory(self) -> Path:
+        """The partition's directory."""
+        return Path(self._directory)
+
+    @property
+    def topic_id(self) -> UUID | None:
+        """The topic's id as `partition.metadata` has it, None if the file is missing."""
+        if self._topic_id is None:
+            self._topic_id = read_topic_id(self._directory)
+        return self._topic_id
+
+    def assign_topic_id(self, topic_id: UUID) -> None:
+        """Write the id of a log that has none. Raises KafkaStorageError if it has another one."""
+        known = self.topic_id
+        if known is None:
+            write_topic_id(self._directory, topic_id)
+            self._topic_id = topic_id
+        elif known != topic_id:
+            raise KafkaStorageError(f"{self.topic_partition} in {self._directory} belongs to topic id {known}")
+
+    @property
+    def is_offline(self) -> bool:
+        """True if the log cannot be used any more: its directory has failed, or it was closed."""
+        return self.env.directory.error is not None or self._is_closed
+
+    def check_online(self) -> None:
+        """Raises KafkaStorageError if the log cannot be used."""
+        self.env.directory.check()
+        if self._is_closed:
+            raise KafkaStorageError(f"The log of {self.topic_partition} is closed")
+
+    # Offsets
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction is decided."""
+        first = self._first_unstable
+        watermark = self.high_watermark
+        return watermark if first is None or first > watermark else first
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset on this broker's disks: the log start, as long as nothing is in remote storage."""
+        return self.log_start_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments that readers may see."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def has_pending_appends(self) -> bool:
+        """True while some append has begun and not finished."""
+        return bool(self._pending)
+
+    def update_high_watermark(self, offset: int) -> bool:
+        """Move the high watermark, within the log. True if it changed."""
+        offset = max(min(offset, self.log_end_offset), self.log_start_offset)
+        if offset == self.high_watermark:
+            return False
+        self.high_watermark = offset
+        self.env.directory.has_new_high_watermarks = True
+        if self._first_unstable is not None:
+            self.producers.forget_replicated(offset)
+            self._first_unstable = self.producers.first_unstable_offset
+        return True
+
+    def _set_log_start(self, offset: int) -> None:
+        self.log_start_offset = offset
+        self.env.directory.has_new_log_starts = True
+        if self.high_watermark < offset:
+            self.high_watermark = offset
+            self.env.directory.has_new_high_watermarks = True
+
+    # Segments
+
+    def _create_segment(self, base_offset: int) -> LogSegment:
+        config, env = self.config, self.env
+        segment = LogSegment.create(
+            self._directory,
+            base_offset,
+            created_ms=env.clock.now_ms(),
+            cache=env.cache,
+            preallocate=self._limits.roll.segment_bytes if config.preallocate else 0,
+        )
+        segment.jitter_ms = env.chance.below(min(config.segment_jitter_ms, config.segment_ms))
+        self.segments.add(segment)
+        self._recent.clear()
+        self._is_directory_dirty = True
+        return segment
+
+    def roll(self, base_offset: int | None = None) -> LogSegment:
+        """Start a new active segment at the end of the log, or above it. An empty one is used again."""
+        base = max(self.reserved_end if base_offset is None else base_offset, self.reserved_end)
+        active = self.segments.active
+        if active.base_offset == base and not active.reserved:
+            active.created_ms = self.env.clock.now_ms()
+            return active
+        active.finish()
+        if self.config.preallocate:
+            os.ftruncate(active.file.fileno(), active.reserved)
+        self.producers.take_snapshot(base, self._write_small)
+        segment = self._create_segment(base)
+        self.env.on_flush_wanted(self.topic_partition)
+        return segment
+
+    def _write_small(self, path: str, data: bytes) -> None:
+        """Write a small file of the partition; the next flush forces it to disk."""
+        write_atomically(path, data, sync=False)
+        self._is_directory_dirty = True
+
+    def _path(self, offset: int, suffix: str) -> str:
+        return os.path.join(self._directory, offset_name(offset, suffix))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.topic_partition}, start={self.log_start_offset}, "
+            f"high_watermark={self.high_watermark}, end={self.log_end_offset}, segments={len(self.segments)})"
+        )

@@ -1,0 +1,199 @@
+"""One log directory of a broker: what is in it, how it is opened, checkpointed and closed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from strandline.clock import Ids
+from strandline.config.topic import TopicConfig
+from strandline.errors import KafkaStorageError, StrandlineError
+from strandline.log.checkpoints import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    read_clean_shutdown,
+    read_offsets,
+    read_topic_id,
+    remove_clean_shutdown,
+    write_clean_shutdown,
+    write_offsets,
+)
+from strandline.log.directory_lock import DirectoryLock, claim_directory
+from strandline.log.environment import LogDirectory, LogEnvironment
+from strandline.log.files import (
+    FOREIGN_TOPICS,
+    STRAY_DIRECTORY,
+    is_delete_directory,
+    parse_partition_directory,
+    renamed_directory,
+)
+from strandline.log.loading import LoadedOffsets, load_log
+from strandline.log.unified import UnifiedLog
+from strandline.model import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+ConfigOf: TypeAlias = Callable[[str], TopicConfig]
+IsStray: TypeAlias = Callable[[TopicPartition, UUID | None], bool]
+
+_CLOSING_THREADS: Final = 8
+
+
+class Storage:
+    """A log directory and its files beside the partitions: lock, identity, checkpoints."""
+
+    __slots__ = ("_cluster_id", "_ids", "_lock", "_node_id", "_threads", "directory_id", "env", "last_broker_epoch")
+
+    def __init__(self, env: LogEnvironment, *, node_id: int, cluster_id: str | None, ids: Ids, threads: int) -> None:
+        self.env = env
+        self.directory_id: UUID | None = None
+        self.last_broker_epoch: int | None = None
+        """The broker epoch of the last clean shutdown; None after an unclean one."""
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+        self._ids = ids
+        self._threads = threads
+        self._lock: DirectoryLock | None = None
+
+    @property
+    def directory(self) -> LogDirectory:
+        return self.env.directory
+
+    # Opening
+
+    def load(self, config_of: ConfigOf, is_stray: IsStray | None) -> list[UnifiedLog]:
+        """Open all partitions. A directory that cannot be used goes offline and has none.
+
+        Raises KafkaStorageError if another broker has it, InvalidConfig or InconsistentClusterId if it is not ours.
+        """
+        path = self.directory.path
+        try:
+            os.makedirs(path, exist_ok=True)
+            self._lock = DirectoryLock(path)
+            self.directory_id = claim_directory(path, node_id=self._node_id, cluster_id=self._cluster_id, ids=self._ids)
+            return self._load(config_of, is_stray)
+        except OSError as error:
+            self.directory.fail(error)
+            return []
+
+    def _load(self, config_of: ConfigOf, is_stray: IsStray | None) -> list[UnifiedLog]:
+        path = self.directory.path
+        self.last_broker_epoch = read_clean_shutdown(path)
+        is_clean = self.last_broker_epoch is not None
+        # From here on a crash must be noticed.
+        remove_clean_shutdown(path)
+        recovery_points = self.read_checkpoint(RECOVERY_POINTS)
+        log_starts = self.read_checkpoint(LOG_START_OFFSETS)
+        high_watermarks = self.read_checkpoint(HIGH_WATERMARKS)
+        configs: dict[str, TopicConfig] = {}
+
+        def open_one(partition: TopicPartition) -> UnifiedLog:
+            return load_log(
+                partition,
+                self.env.path_of(str(partition)),
+                configs[partition.topic],
+                self.env,
+                offsets=LoadedOffsets(
+                    recovery_point=recovery_points.get(partition, 0),
+                    log_start=log_starts.get(partition, 0),
+                    high_watermark=high_watermarks.get(partition, 0),
+                ),
+                is_clean=is_clean,
+            )
+
+        partitions = list(self._partitions(is_stray))
+        for partition in partitions:
+            if partition.topic not in configs:
+                configs[partition.topic] = config_of(partition.topic)
+        if is_clean or len(partitions) < 2:
+            return [open_one(partition) for partition in partitions]
+        # Threads help only where there is much to read and check.
+        with ThreadPoolExecutor(max_workers=self._threads, thread_name_prefix="log-recovery") as threads:
+            return list(threads.map(open_one, partitions))
+
+    def _partitions(self, is_stray: IsStray | None) -> Iterable[TopicPartition]:
+        with os.scandir(self.directory.path) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        for name in names:
+            if is_delete_directory(name):
+                shutil.rmtree(self.env.path_of(name), ignore_errors=True)
+                continue
+            partition = parse_partition_directory(name)
+            if partition is None or partition.topic in FOREIGN_TOPICS:
+                continue
+            if is_stray is not None and is_stray(partition, read_topic_id(self.env.path_of(name))):
+                target = renamed_directory(partition, self._ids.uuid(), STRAY_DIRECTORY)
+                logger.warning("%s is not a partition of this broker; it is kept as %s", name, target)
+                os.rename(self.env.path_of(name), self.env.path_of(target))
+                continue
+            yield partition
+
+    # Checkpoints
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """One of the offset checkpoints. A damaged one is logged and counts as empty."""
+        try:
+            return read_offsets(self.env.path_of(name))
+        except KafkaStorageError as error:
+            logger.warning("Going on without a checkpoint: %s", error)
+            return {}
+
+    def read_cleaner_offsets(self) -> dict[TopicPartition, int]:
+        """Up to where each partition was compacted."""
+        return self.read_checkpoint(CLEANER_OFFSETS)
+
+    def write_cleaner_offsets(self, offsets: dict[TopicPartition, int]) -> None:
+        """Note up to where each partition was compacted. Blocking."""
+        write_offsets(self.env.path_of(CLEANER_OFFSETS), offsets)
+
+    def plan_checkpoints(self, logs: Iterable[UnifiedLog], *, only_changed: bool = True) -> list[Callable[[], None]]:
+        """What to write, as blocking functions for another thread. Nothing if nothing changed."""
+        mine = [log for log in logs if log.env is self.env]
+        plans: list[Callable[[], None]] = []
+        if self.directory.has_new_high_watermarks or not only_changed:
+            self.directory.has_new_high_watermarks = False
+            plans.append(self._plan(HIGH_WATERMARKS, {log.topic_partition: log.high_watermark for log in mine}))
+            plans.append(self._plan(RECOVERY_POINTS, {log.topic_partition: log.recovery_point for log in mine}))
+        if self.directory.has_new_log_starts or not only_changed:
+            self.directory.has_new_log_starts = False
+            starts = {
+                log.topic_partition: log.log_start_offset
+                for log in mine
+                if log.log_start_offset > log.segments.first.base_offset
+            }
+            plans.append(self._plan(LOG_START_OFFSETS, starts))
+        return plans
+
+    def _plan(self, name: str, offsets: dict[TopicPartition, int]) -> Callable[[], None]:
+        path = self.env.path_of(name)
+        return lambda: write_offsets(path, offsets)
+
+    # Closing
+
+    def close(self, logs: list[UnifiedLog], *, broker_epoch: int) -> None:
+        """Close the logs, write the checkpoints, and say that all is well, if it is. Blocking."""
+        try:
+            if not self.directory.is_offline:
+                self._close(logs, broker_epoch)
+        except (OSError, StrandlineError) as error:
+            logger.error("The log directory %s was not closed cleanly: %s", self.directory.path, error)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+
+    def _close(self, logs: list[UnifiedLog], broker_epoch: int) -> None:
+        # Mostly waiting for the disk, so threads help.
+        with ThreadPoolExecutor(max_workers=_CLOSING_THREADS, thread_name_prefix="log-close") as threads:
+            for _ in threads.map(UnifiedLog.close, logs):
+                pass
+        for write in self.plan_checkpoints(logs, only_changed=False):
+            write()
+        write_clean_shutdown(self.directory.path, broker_epoch)

@@ -1,0 +1,128 @@
+"""The transaction index: aborted transactions whose marker is in a segment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from strandline.errors import KafkaStorageError
+from strandline.log.files import TXN_INDEX, offset_name, read_whole, remove_if_there, rename_if_there
+
+_ENTRY: Final = Struct(">hqqqq")
+_VERSION: Final = 0
+
+
+class AbortedTxn(NamedTuple):
+    """One aborted transaction. `last_offset` is that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    """The last stable offset right after the marker: where the next open transaction starts, or marker + 1."""
+
+
+class TransactionIndex:
+    """The aborted transactions that ended in one segment, in the order of their markers.
+
+    The file exists only if there is an entry; entries are written at once, since they are few.
+    """
+
+    __slots__ = ("_directory", "_entries", "_exists", "_state", "base_offset")
+
+    def __init__(self, directory: str, base_offset: int, *, exists: bool) -> None:
+        self._directory = directory
+        self._state = ""
+        self._exists = exists
+        self._entries: list[AbortedTxn] | None = None if exists else []
+        self.base_offset = base_offset
+
+    @property
+    def path(self) -> str:
+        """The file at present."""
+        return os.path.join(self._directory, offset_name(self.base_offset, TXN_INDEX) + self._state)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no transaction was aborted in this segment. Asks no file."""
+        return not self._exists
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        return iter(self._loaded())
+
+    def _loaded(self) -> list[AbortedTxn]:
+        entries = self._entries
+        if entries is None:
+            self._entries = entries = list(self._read())
+        return entries
+
+    def _read(self) -> Iterator[AbortedTxn]:
+        try:
+            data = read_whole(self.path)
+        except FileNotFoundError:
+            self._exists = False
+            return
+        if len(data) % _ENTRY.size:
+            raise KafkaStorageError(f"{self.path} ends inside an entry")
+        last = -1
+        for version, *fields in _ENTRY.iter_unpack(data):
+            entry = AbortedTxn(*fields)
+            if version != _VERSION or entry.last_offset <= last or entry.last_offset < self.base_offset:
+                raise KafkaStorageError(f"{self.path} holds an entry that cannot be: {entry}")
+            last = entry.last_offset
+            yield entry
+
+    def is_sane(self) -> bool:
+        """False if the file is damaged: it has to be rebuilt."""
+        try:
+            self._loaded()
+        except KafkaStorageError:
+            return False
+        return True
+
+    def append(self, entry: AbortedTxn) -> None:
+        """Add a transaction. Markers must ascend."""
+        entries = self._loaded()
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(fd, _ENTRY.pack(_VERSION, *entry), len(entries) * _ENTRY.size)
+        finally:
+            os.close(fd)
+        entries.append(entry)
+        self._exists = True
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions whose marker is at `offset` or above."""
+        if not self._exists:
+            return
+        entries = self._loaded()
+        keep = sum(1 for entry in entries if entry.last_offset < offset)
+        del entries[keep:]
+        if entries:
+            os.truncate(self.path, keep * _ENTRY.size)
+        else:
+            self.remove()
+
+    def remove(self) -> None:
+        """Delete the file."""
+        if self._exists:
+            remove_if_there(self.path)
+        self._exists = False
+        self._entries = []
+
+    def rename(self, state: str) -> None:
+        """Give the file another state suffix; "" for none."""
+        before = self.path
+        self._state = state
+        if self._exists:
+            rename_if_there(before, self.path)
+
+    def assume_state(self, state: str) -> None:
+        """Say which state suffix the file has already."""
+        self._state = state
+
+    def move_to(self, directory: str) -> None:
+        """Follow the log to another directory name."""
+        self._directory = directory
