@@ -99,8 +99,7 @@ def test_a_group_of_living_members_goes_on(tmp_path: Path, restart: Restart) -> 
             restart(broker)
             ConfluentDriver().produce(broker.bootstrap, "numbers", [Sent(b"%d" % number) for number in range(5, 10)])
             for expected in range(5, 10):
-                message = _next_record(consumer)
-                assert message == b"%d" % expected
+                assert _next_record(consumer) == b"%d" % expected
 
 
 def _next_record(consumer: Consumer) -> bytes | None:
