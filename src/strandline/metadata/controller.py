@@ -81,8 +81,10 @@ class Controller:
         ids: Ids,
         chance: Chance,
         timing: LeaseTiming | None = None,
+        cluster_id: str | None = None,
     ) -> None:
         self._store, self._loader, self._ids = store, loader, ids
+        self._new_cluster_id = cluster_id
         self.node_id = settings.cluster.node_id
         rules = ConfigRules(settings)
         self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance)
@@ -125,7 +127,8 @@ class Controller:
             raise as_kafka_error(error) from error
         self._sessions.begin(self._loader.image)
         if not self._loader.image.cluster_id:
-            await self.write(lambda _: Plan((ClusterRecord(cluster_id=uuid_to_text(self._ids.uuid())),), None))
+            cluster_id = self._new_cluster_id or uuid_to_text(self._ids.uuid())
+            await self.write(lambda _: Plan((ClusterRecord(cluster_id=cluster_id),), None))
         return True
 
     @asynccontextmanager
@@ -134,10 +137,13 @@ class Controller:
 
         Raises StoreInUse if another process runs with this node id.
         """
-        await self._leadership.hold_identity()
-        await self.activate()
-        async with self._upkeep.running():
-            yield self
+        async with self._leadership.identity():
+            await self.activate()
+            async with self._upkeep.running():
+                yield self
+            await self._retire()
+
+    async def _retire(self) -> None:
         try:
             await self._upkeep.finish()
             async with self._turn:

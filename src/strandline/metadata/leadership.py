@@ -8,7 +8,8 @@ lease before is dead.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,20 +68,27 @@ class Leadership:
             )
         return self._term
 
-    async def hold_identity(self) -> None:
+    @asynccontextmanager
+    async def identity(self) -> AsyncIterator[None]:
         """Make sure that no other process has our node id; an earlier life of ours gets a moment to die.
 
         Raises StoreInUse.
         """
         deadline = self._clock.monotonic() + IDENTITY_SECONDS
-        while True:
-            try:
-                return await self._store.sql.hold(f"broker with node.id {self._node_id}")
-            except StoreInUse as error:
-                if self._clock.monotonic() >= deadline:
-                    raise
-                _log.warning("%s Waiting for it to go.", error)
+        async with AsyncExitStack() as held:
+            while not await self._try_hold(held, deadline):
                 await self._clock.sleep(RETRY_SECONDS)
+            yield
+
+    async def _try_hold(self, held: AsyncExitStack, deadline: float) -> bool:
+        try:
+            await held.enter_async_context(self._store.sql.hold(f"broker with node.id {self._node_id}"))
+        except StoreInUse as error:
+            if self._clock.monotonic() >= deadline:
+                raise
+            _log.warning("%s Waiting for it to go.", error)
+            return False
+        return True
 
     async def take(self) -> bool:
         """Become the active controller if nobody is. True if we are now, with an image that has everything."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
 import asyncpg  # type: ignore[import-untyped]
@@ -60,24 +60,37 @@ def translate(error: BaseException) -> SqlError:
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 
+@contextmanager
+def translated() -> Iterator[None]:
+    """Around each use of the driver, and nothing else: what callers raise goes through unchanged."""
+    try:
+        yield
+    except DRIVER_ERRORS as error:
+        raise translate(error) from error
+
+
 class _PostgresTransaction:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self.channels: set[str] = set()
 
     async def execute(self, statement: str, *args: object) -> int:
-        status: str = await self._connection.execute(POSTGRESQL.render(statement), *args)
+        with translated():
+            status: str = await self._connection.execute(POSTGRESQL.render(statement), *args)
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        await self._connection.executemany(POSTGRESQL.render(statement), rows)
+        with translated():
+            await self._connection.executemany(POSTGRESQL.render(statement), rows)
 
     async def fetch(self, statement: str, *args: object) -> list[Row]:
-        return [tuple(row) for row in await self._connection.fetch(POSTGRESQL.render(statement), *args)]
+        with translated():
+            return [tuple(row) for row in await self._connection.fetch(POSTGRESQL.render(statement), *args)]
 
     async def fetch_one(self, statement: str, *args: object) -> Row | None:
-        row = await self._connection.fetchrow(POSTGRESQL.render(statement), *args)
+        with translated():
+            row = await self._connection.fetchrow(POSTGRESQL.render(statement), *args)
         return None if row is None else tuple(row)
 
     def notify(self, channel: str) -> None:
@@ -85,35 +98,30 @@ class _PostgresTransaction:
 
 
 class PostgresStore:
-    """See SqlStore. Made by `open_postgres`."""
+    """See SqlStore. Made by `open_store`."""
 
     def __init__(self, url: str, *, session_id: str, deadline: float, clock: Clock) -> None:
         self._url, self._session_id, self._deadline = url, session_id, deadline
         self._pool: Any = None
-        self._session = Session(url, clock=clock, connect_within=deadline)
+        self._session = Session(url, clock=clock, within=deadline)
 
     async def open(self) -> None:
         """Connect and bring the schema up to date, waiting for another broker that is doing so."""
         try:
-            self._pool = await asyncpg.create_pool(
-                self._url,
-                min_size=1,
-                max_size=_POOL_SIZE,
-                timeout=self._deadline,
-                # One that is stopped in the middle of a transaction must not keep its locks.
-                server_settings={
-                    "application_name": "strandline",
-                    "idle_in_transaction_session_timeout": str(int(self._deadline * 1000)),
-                },
-            )
-            async with self._pool.acquire(timeout=self._deadline) as connection:
-                await _migrate(connection)
-        except DRIVER_ERRORS as error:
-            await self.close()
-            raise translate(error) from error
+            with translated():
+                self._pool = await asyncpg.create_pool(
+                    self._url, min_size=1, max_size=_POOL_SIZE, timeout=self._deadline, server_settings=self._settings()
+                )
+                async with self._pool.acquire(timeout=self._deadline) as connection:
+                    await _migrate(connection)
         except BaseException:
             await self.close()
             raise
+
+    def _settings(self) -> dict[str, str]:
+        # Who is stopped in the middle of a transaction must not keep its locks for ever.
+        milliseconds = str(int(self._deadline * 1000))
+        return {"application_name": "strandline", "idle_in_transaction_session_timeout": milliseconds}
 
     @property
     def is_exclusive(self) -> bool:
@@ -126,35 +134,63 @@ class PostgresStore:
     @asynccontextmanager
     async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
         scope = asyncio.timeout(self._deadline if within is None else within)
-        if self._pool is None:
+        pool = self._pool
+        if pool is None:
             raise StoreUnavailable("The connection to PostgreSQL is closed.")
         try:
-            async with scope, self._pool.acquire() as connection, connection.transaction():
-                transaction = _PostgresTransaction(connection)
-                yield transaction
-                for channel in transaction.channels:
-                    await connection.execute("SELECT pg_notify($1, '')", channel)
+            async with scope:
+                with translated():
+                    connection = await pool.acquire()
+                try:
+                    async with _transaction(connection) as transaction:
+                        yield transaction
+                finally:
+                    await pool.release(connection)
         except TimeoutError as error:
             if scope.expired():
                 raise StoreUnavailable("PostgreSQL did not finish a transaction in time.") from error
             raise
-        except DRIVER_ERRORS as error:
-            raise translate(error) from error
 
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
         return self._session.listen(channel, wake)
 
-    async def hold(self, name: str) -> None:
-        try:
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[None]:
+        with translated():
             await self._session.hold(name)
-        except DRIVER_ERRORS as error:
-            raise translate(error) from error
+        try:
+            yield
+        finally:
+            await self._session.let_go(name)
 
     async def close(self) -> None:
         await self._session.close()
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.terminate()
+
+
+@asynccontextmanager
+async def _transaction(connection: Any) -> AsyncIterator[_PostgresTransaction]:
+    """Begin, and commit or roll back. Whoever is cancelled does not wait for the server: the connection goes."""
+    transaction = _PostgresTransaction(connection)
+    block = connection.transaction()
+    try:
+        with translated():
+            await block.start()
+        yield transaction
+        with translated():
+            for channel in transaction.channels:
+                await connection.execute("SELECT pg_notify($1, '')", channel)
+            await block.commit()
+    except Exception:
+        if not connection.is_closed() and connection.is_in_transaction():
+            with suppress(*DRIVER_ERRORS):
+                await block.rollback()
+        raise
+    except BaseException:
+        connection.terminate()
+        raise
 
 
 async def _migrate(connection: Any) -> None:

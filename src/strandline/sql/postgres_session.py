@@ -7,6 +7,7 @@ have been missed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import zlib
 from collections.abc import Callable
@@ -23,6 +24,14 @@ _log = logging.getLogger(__name__)
 
 _LOCK_SPACE: Final = 0x5374_7264  # first half of our advisory lock numbers
 _RETRY_SECONDS: Final = 0.5
+_SETTINGS: Final = {
+    "application_name": "strandline-session",
+    # Locks of a machine that vanished without a word are freed after these seconds.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+}
+_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
 
 def _lock_number(name: str) -> int:
@@ -32,79 +41,91 @@ def _lock_number(name: str) -> int:
 class Session:
     """Connects at first use; afterwards keeps itself connected until closed."""
 
-    def __init__(self, url: str, *, clock: Clock, connect_within: float) -> None:
-        self._url, self._clock, self._connect_within = url, clock, connect_within
+    def __init__(self, url: str, *, clock: Clock, within: float) -> None:
+        self._url, self._clock, self._within = url, clock, within
         self._listeners = Listeners()
-        self._held: list[str] = []
+        self._listening: set[str] = set()
+        self._held: set[str] = set()
         self._connection: Any = None
-        self._lost = asyncio.Event()
+        self._turn = asyncio.Lock()  # a connection does one thing at a time
+        self._wake = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
         """See SqlStore.listen."""
-        known = channel in self._listeners.channels()
         remove = self._listeners.add(channel, wake)
-        if self._keeper is None:
-            self._keeper = asyncio.create_task(self._keep(), name="postgres-session")
-        elif not known:
-            self._lost.set()  # connect again, with the new channel
+        self._start_keeper()
+        self._wake.set()
         return remove
 
     async def hold(self, name: str) -> None:
-        """See SqlStore.hold."""
-        if self._connection is None:
-            await self._connect()
-        if self._keeper is None:
-            self._keeper = asyncio.create_task(self._keep(), name="postgres-session")
-        await self._take(self._connection, name)
-        self._held.append(name)
+        """The beginning of SqlStore.hold."""
+        if name in self._held:  # PostgreSQL would give a session the lock that it has once more
+            raise StoreInUse(f"Another {name} runs in this process.")
+        async with self._turn:
+            await self._ensure_connected()
+            await self._take(self._connection, name)
+            self._held.add(name)
+        self._start_keeper()
+
+    async def let_go(self, name: str) -> None:
+        """The end of SqlStore.hold. A connection that is lost has let go already."""
+        self._held.discard(name)
+        async with self._turn:
+            if self._connection is not None:
+                with contextlib.suppress(*_ERRORS):
+                    await self._connection.execute("SELECT pg_advisory_unlock($1, $2)", _LOCK_SPACE, _lock_number(name))
 
     async def _take(self, connection: Any, name: str) -> None:
         if not await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", _LOCK_SPACE, _lock_number(name)):
             raise StoreInUse(f"Another {name} is connected to this database.")
 
-    async def _connect(self) -> None:
+    async def _ensure_connected(self) -> None:
+        if self._connection is not None and not self._connection.is_closed():
+            return
+        self._drop()
         connection = await asyncpg.connect(
-            self._url,
-            timeout=self._connect_within,
-            command_timeout=self._connect_within,
-            # Locks of a machine that vanished without a word are freed after these seconds.
-            server_settings={
-                "application_name": "strandline-session",
-                "tcp_keepalives_idle": "5",
-                "tcp_keepalives_interval": "2",
-                "tcp_keepalives_count": "3",
-            },
+            self._url, timeout=self._within, command_timeout=self._within, server_settings=_SETTINGS
         )
-        self._lost.clear()
-        connection.add_termination_listener(lambda _: self._lost.set())
+        try:
+            for name in self._held:
+                await self._take(connection, name)
+        except BaseException:
+            connection.terminate()
+            raise
+        connection.add_termination_listener(lambda _: self._wake.set())
         self._connection = connection
 
-    async def _resume(self) -> None:
-        """Listen again and take the names again on a fresh connection."""
-        for name in self._held:
-            await self._take(self._connection, name)
-        for channel in self._listeners.channels():
+    async def _ensure_listening(self) -> None:
+        fresh = self._listeners.channels() - self._listening
+        for channel in fresh:
             await self._connection.add_listener(channel, self._heard)
-        self._listeners.wake(self._listeners.channels())
+            self._listening.add(channel)
+        self._listeners.wake(fresh)  # what happened before we listened was not heard
 
     def _heard(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
         self._listeners.wake((channel,))
 
+    def _start_keeper(self) -> None:
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._keep(), name="postgres-session")
+
     async def _keep(self) -> None:
         while True:
+            self._wake.clear()
             try:
-                if self._connection is None:
-                    await self._connect()
-                await self._resume()
-                await self._lost.wait()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, StoreInUse) as error:
+                async with self._turn:
+                    await self._ensure_connected()
+                    await self._ensure_listening()
+            except (*_ERRORS, StoreInUse) as error:
                 _log.warning("the PostgreSQL session is not available, trying again: %s", error)
                 await self._clock.sleep(_RETRY_SECONDS)
-            self._drop()
+            else:
+                await self._wake.wait()
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
+        self._listening.clear()
         if connection is not None:
             connection.terminate()
 

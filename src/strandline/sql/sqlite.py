@@ -235,10 +235,15 @@ class SqliteStore:
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
         return self._listeners.add(channel, wake)
 
-    async def hold(self, name: str) -> None:
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[None]:
         if name in self._held:
             raise StoreInUse(f"Another {name} runs in this process.")
         self._held.add(name)
+        try:
+            yield
+        finally:
+            self._held.discard(name)
 
     async def close(self) -> None:
         async with self._turn:

@@ -59,8 +59,8 @@ class SqlStore(Protocol):
         lost, so listeners also poll.
         """
 
-    async def hold(self, name: str) -> None:
-        """Hold `name` until the store is closed or this process dies. Raises StoreInUse if another session has it."""
+    def hold(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Hold `name` until the block ends or this process dies. Raises StoreInUse if somebody else has it."""
 
     async def close(self) -> None:
         """Give everything back. Open transactions are rolled back; closing twice is fine."""
