@@ -7,11 +7,14 @@ Known gap: replicas do not move between directories, so none is a future one and
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
+from strandline.log import LogDirectory, LogManager
 from strandline.replication.partition import Partition
 from strandline.replication.replica_manager import ReplicaManager
 from strandline.server.context import Handler, RequestContext
@@ -28,23 +31,11 @@ from strandline.wire.messages.describe_log_dirs import (
 UNKNOWN_SIZE: Final = -1
 
 
-class LogDirectories(Protocol):
-    """Who knows the directories: the log manager."""
-
-    @property
-    def directories(self) -> Iterable[Path]:
-        """All configured directories."""
-
-    @property
-    def offline_directories(self) -> Iterable[Path]:
-        """Those that failed."""
-
-
 class LogDirsHandler:
     """Describes log directories."""
 
-    def __init__(self, directories: LogDirectories, replicas: ReplicaManager) -> None:
-        self._directories = directories
+    def __init__(self, logs: LogManager, replicas: ReplicaManager) -> None:
+        self._logs = logs
         self._replicas = replicas
 
     def routes(self) -> Mapping[ApiKey, Handler]:
@@ -58,25 +49,12 @@ class LogDirsHandler:
         if request.topics is not None:
             wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
         topics = self._topics_by_directory(wanted)
-        offline = set(self._directories.offline_directories)
-        results = []
-        for directory in self._directories.directories:
-            if directory in offline:
-                results.append(DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(directory)))
-                continue
-            total, usable = await asyncio.to_thread(_room, directory)
-            results.append(
-                DescribeLogDirsResult(
-                    log_dir=str(directory.absolute()),
-                    topics=[
-                        DescribeLogDirsTopic(name=name, partitions=partitions)
-                        for name, partitions in topics.get(directory, {}).items()
-                    ],
-                    total_bytes=total,
-                    usable_bytes=usable,
-                )
-            )
-        return DescribeLogDirsResponse(results=results)
+        return DescribeLogDirsResponse(
+            results=[
+                await asyncio.to_thread(_directory, directory, topics.get(Path(directory.path), {}))
+                for directory in self._logs.directories
+            ]
+        )
 
     def _topics_by_directory(
         self, wanted: set[tuple[str, int]] | None
@@ -98,10 +76,17 @@ def _described(partition: Partition) -> DescribeLogDirsPartition:
     )
 
 
-def _room(directory: Path) -> tuple[int, int]:
-    """Total and usable bytes of the file system. A hanging disk must not hold up the event loop: runs in a thread."""
-    try:
-        usage = shutil.disk_usage(directory)
-    except OSError:
-        return UNKNOWN_SIZE, UNKNOWN_SIZE
-    return usage.total, usage.free
+def _directory(directory: LogDirectory, topics: Mapping[str, list[DescribeLogDirsPartition]]) -> DescribeLogDirsResult:
+    """One directory. Asks the file system, which may hang: runs in a thread."""
+    path = os.path.abspath(directory.path)
+    if directory.is_offline:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+    total, usable = UNKNOWN_SIZE, UNKNOWN_SIZE
+    with suppress(OSError):
+        total, _, usable = shutil.disk_usage(path)
+    return DescribeLogDirsResult(
+        log_dir=path,
+        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=total,
+        usable_bytes=usable,
+    )

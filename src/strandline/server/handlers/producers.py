@@ -9,14 +9,14 @@ transactional id, or a producer id without its epoch, gets INVALID_REQUEST.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
 from strandline.metadata import Controller
 from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId, TopicPartition
 from strandline.replication.replica_manager import ReplicaManager
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import ImageSource, outcome
+from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -31,9 +31,9 @@ from strandline.wire.messages.init_producer_id import InitProducerIdRequest, Ini
 class ProducerIds:
     """Gives out producer ids, and asks the controller for another block when one is used up."""
 
-    def __init__(self, node_id: BrokerId, images: ImageSource, controller: Controller) -> None:
+    def __init__(self, node_id: BrokerId, broker_epoch: Callable[[], int], controller: Controller) -> None:
         self._node_id = node_id
-        self._images = images
+        self._broker_epoch = broker_epoch
         self._controller = controller
         self._block: Iterator[ProducerId] = iter(())
         self._refill = asyncio.Lock()
@@ -45,9 +45,8 @@ class ProducerIds:
             return found
         async with self._refill:
             while (found := next(self._block, None)) is None:
-                broker = self._images.image.brokers.get(self._node_id)
-                epoch = -1 if broker is None else broker.epoch
-                self._block = iter(await self._controller.allocate_producer_ids(self._node_id, epoch))
+                block = await self._controller.allocate_producer_ids(self._node_id, self._broker_epoch())
+                self._block = iter(block)
             return found
 
 

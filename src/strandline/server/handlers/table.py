@@ -1,0 +1,67 @@
+"""The table of handlers: every API this broker serves, beside Produce and Fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from strandline.coordinators.groups import GroupCoordinator
+from strandline.log import LogManager
+from strandline.metadata import Controller, MetadataLoader
+from strandline.replication import ReplicaManager
+from strandline.server.context import Handler
+from strandline.server.handlers.alter_configs import AlterConfigsHandler
+from strandline.server.handlers.api_versions import ApiVersionsHandler
+from strandline.server.handlers.auto_creation import TopicAutoCreator
+from strandline.server.handlers.broker_loggers import BrokerLoggers
+from strandline.server.handlers.cluster import ClusterHandler
+from strandline.server.handlers.common import CurrentSettings
+from strandline.server.handlers.configs import DescribeConfigsHandler
+from strandline.server.handlers.elections import ElectionsHandler
+from strandline.server.handlers.find_coordinator import FindCoordinatorHandler
+from strandline.server.handlers.group_admin import GroupAdminHandler
+from strandline.server.handlers.group_offsets import GroupOffsetsHandler
+from strandline.server.handlers.groups import GroupMembershipHandler
+from strandline.server.handlers.log_dirs import LogDirsHandler
+from strandline.server.handlers.metadata import MetadataHandler
+from strandline.server.handlers.offset_fetch import OffsetFetchHandler
+from strandline.server.handlers.offsets import OffsetsHandler
+from strandline.server.handlers.producers import ProducerIds, ProducersHandler
+from strandline.server.handlers.records import RecordsHandler
+from strandline.server.handlers.topic_partitions import TopicPartitionsHandler
+from strandline.server.handlers.topics import TopicsHandler
+from strandline.wire.api import ApiKey
+
+
+def handler_table(
+    *,
+    images: MetadataLoader,
+    controller: Controller,
+    replicas: ReplicaManager,
+    logs: LogManager,
+    groups: GroupCoordinator,
+    settings: CurrentSettings,
+) -> Mapping[ApiKey, Handler]:
+    """Build every handler over the components it needs, and say which serves what."""
+    creator = TopicAutoCreator(images, controller, settings)
+    loggers = BrokerLoggers()
+    node_id = controller.node_id
+    handlers = (
+        ApiVersionsHandler(),
+        MetadataHandler(images, creator),
+        ClusterHandler(images),
+        TopicPartitionsHandler(images, settings().network.max_request_partition_size_limit),
+        TopicsHandler(controller, settings),
+        DescribeConfigsHandler(node_id, images, settings, loggers),
+        AlterConfigsHandler(node_id, controller, loggers),
+        OffsetsHandler(replicas),
+        RecordsHandler(replicas),
+        ProducersHandler(ProducerIds(node_id, images, controller), replicas),
+        LogDirsHandler(logs, replicas),
+        ElectionsHandler(controller),
+        FindCoordinatorHandler(groups, images, creator),
+        GroupMembershipHandler(groups),
+        GroupOffsetsHandler(groups, images),
+        OffsetFetchHandler(groups, images),
+        GroupAdminHandler(groups),
+    )
+    return {key: handler for part in handlers for key, handler in part.routes().items()}
