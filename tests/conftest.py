@@ -1,12 +1,20 @@
-"""Attaches the logs of the brokers a failing test used to its report."""
+"""Hypothesis profiles, and the logs of the brokers a failing test used, attached to its report."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.broker import started_brokers
+
+# `quick` finds the same examples in every run, so that a push fails for its own faults only; `deep` looks for new ones.
+_UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("quick", derandomize=True, max_examples=50, deadline=None, suppress_health_check=_UNHURRIED)
+settings.register_profile("deep", max_examples=2000, deadline=None, suppress_health_check=_UNHURRIED)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.hookimpl(wrapper=True)

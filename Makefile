@@ -1,0 +1,52 @@
+# Everything a person does with this repository. `make` alone prints this list.
+# Needed: Python 3.11 or newer, git, make, and a package index. Go and a C compiler for `make interop`;
+# Java, if there is one, lets `make bench` compare with Apache Kafka.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.ready
+# The first Python on the path that is new enough. `make setup PYTHON=/some/python` chooses another one.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo run check test bench interop docs clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with everything that demo, run, check and test need
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none is on the PATH."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: setup ## show the product at work: start a broker, produce, consume, look at the disk, stop
+	@$(BIN)/python scripts/demo.py
+
+run: setup ## run a broker in the foreground, with its data in ./strandline-data
+	$(BIN)/strandline broker
+
+check: setup ## lint, format, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: check ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
+	$(BIN)/pytest -n 2 --dist loadfile
+
+bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
+	$(BIN)/python -m bench
+
+interop: setup ## run the client test suites of other projects against a broker
+	$(BIN)/python -m interop
+
+docs: setup ## write the pages that are generated from the code
+	$(BIN)/python -m strandline.config.reference docs/configuration.md
+
+clean: ## remove the virtual environment and caches; data directories stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
