@@ -7,6 +7,7 @@ without it a topic could lose data to a retention it never had, so adoption with
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,15 @@ from uuid import UUID
 from strandline.errors import InvalidConfig
 from strandline.log.checkpoints import read_epochs, read_properties, read_topic_id
 from strandline.log.files import parse_partition_directory
+from strandline.metadata import ConfigResource, ConfigResourceType, Controller
+from strandline.metadata.records import ConfigRecord, MetadataRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
+from strandline.metadata.requests import Plan
+from strandline.model import NO_LEADER
 from strandline.records.batch import iter_headers
 from strandline.records.record import read_records
 from strandline.wire.primitives import read_compact_nullable_string, read_compact_string, read_uuid, read_uvarint
+
+logger = logging.getLogger(__name__)
 
 KAFKA_METADATA_TOPIC: Final = "__cluster_metadata"
 _TOPIC_RECORD: Final = 2
@@ -75,6 +82,39 @@ def find_kafka_cluster(log_dirs: Sequence[str]) -> FoundCluster | None:
         topics=sorted(topics.values(), key=lambda topic: topic.name),
         next_producer_id=settings.next_producer_id,
     )
+
+
+async def adopt(found: FoundCluster, controller: Controller, node_id: int) -> None:
+    """Write what was found into the metadata log, in one step. Raises InvalidConfig if it belongs to another node."""
+    if found.node_id not in (node_id, -1):
+        raise InvalidConfig(f"the log directories belong to node {found.node_id}: start with --node-id {found.node_id}")
+    partitions = sum(len(topic.partitions) for topic in found.topics)
+    await controller.write(lambda _: Plan(tuple(_records(found, node_id)), None))
+    logger.info("took over %d partitions of %d topics from Kafka", partitions, len(found.topics))
+
+
+def _records(found: FoundCluster, node_id: int) -> Iterator[MetadataRecord]:
+    for topic in found.topics:
+        missing = set(range(max(topic.partitions) + 1)) - set(topic.partitions)
+        if missing:
+            raise InvalidConfig(
+                f"partitions {sorted(missing)} of topic {topic.name} are not in log.dirs: this broker can only take "
+                f"over a cluster of one node"
+            )
+        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+        for number, epoch in sorted(topic.partitions.items()):
+            yield PartitionRecord(
+                topic_id=topic.topic_id,
+                partition=number,
+                replicas=(node_id,),
+                isr=(node_id,),
+                leader=NO_LEADER,
+                leader_epoch=epoch,
+            )
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
+        for key, value in topic.configs.items():
+            yield ConfigRecord(resource=resource, key=key, value=value)
+    yield ProducerIdsRecord(node_id=node_id, broker_epoch=-1, next_producer_id=found.next_producer_id)
 
 
 def _topics_in(log_dir: Path) -> Iterator[FoundTopic]:

@@ -202,10 +202,21 @@ class Partition:
                 ) from error
         return appended.info
 
+    @property
+    def _effective_min_isr(self) -> int:
+        return min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """True if too few replicas are in sync for acks=all."""
+        return len(self.isr) < self._effective_min_isr
+
     def _check_enough_replicas(self, error: type[StrandlineError]) -> None:
-        needed = min(self.log.config.min_insync_replicas, len(self.replicas))
-        if len(self.isr) < needed:
-            raise error(f"{self.topic_partition} has {len(self.isr)} in-sync replicas, min.insync.replicas is {needed}")
+        if self.is_under_min_isr:
+            raise error(
+                f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
+                f"min.insync.replicas asks for {self._effective_min_isr}"
+            )
 
     def _wait_for(self, offset: Offset, acks: int, done: Done) -> bool:
         """True if everything below `offset` is durable enough already; otherwise `done` is called when it is."""
@@ -230,7 +241,7 @@ class Partition:
         Below min.insync.replicas it stands still, as in Kafka 4: what too few replicas hold stays invisible.
         """
         log = self.log
-        if len(self.isr) < min(log.config.min_insync_replicas, len(self.replicas)):
+        if self.is_under_min_isr:
             return
         if self.isr == (self.node_id,):
             log.update_high_watermark(log.log_end_offset)

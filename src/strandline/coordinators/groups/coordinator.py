@@ -256,6 +256,11 @@ class GroupCoordinator:
         error = await future
         return None if error is None else client_error(error)
 
+    @property
+    def group_count(self) -> int:
+        """How many groups this broker coordinates."""
+        return sum(len(owned.shard.groups) for owned in self._shards.values() if owned.state is ShardState.ACTIVE)
+
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """The groups of this broker, filtered by names of states and types in any case; no filter: all."""
         if self._tasks is None:

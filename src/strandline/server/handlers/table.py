@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.log import LogManager
-from strandline.metadata import Controller, MetadataLoader
+from strandline.metadata import BrokerLifecycle, Controller, MetadataLoader
 from strandline.replication import ReplicaManager
 from strandline.server.context import Handler
 from strandline.server.handlers.alter_configs import AlterConfigsHandler
@@ -15,12 +15,12 @@ from strandline.server.handlers.auto_creation import TopicAutoCreator
 from strandline.server.handlers.broker_loggers import BrokerLoggers
 from strandline.server.handlers.cluster import ClusterHandler
 from strandline.server.handlers.common import CurrentSettings
-from strandline.server.handlers.configs import DescribeConfigsHandler
+from strandline.server.handlers.configs import ConfigsHandler
 from strandline.server.handlers.elections import ElectionsHandler
 from strandline.server.handlers.find_coordinator import FindCoordinatorHandler
 from strandline.server.handlers.group_admin import GroupAdminHandler
 from strandline.server.handlers.group_offsets import GroupOffsetsHandler
-from strandline.server.handlers.groups import GroupMembershipHandler
+from strandline.server.handlers.groups import GroupsHandler
 from strandline.server.handlers.log_dirs import LogDirsHandler
 from strandline.server.handlers.metadata import MetadataHandler
 from strandline.server.handlers.offset_fetch import OffsetFetchHandler
@@ -36,6 +36,7 @@ def handler_table(
     *,
     images: MetadataLoader,
     controller: Controller,
+    lifecycle: BrokerLifecycle,
     replicas: ReplicaManager,
     logs: LogManager,
     groups: GroupCoordinator,
@@ -51,15 +52,15 @@ def handler_table(
         ClusterHandler(images),
         TopicPartitionsHandler(images, settings().network.max_request_partition_size_limit),
         TopicsHandler(controller, settings),
-        DescribeConfigsHandler(node_id, images, settings, loggers),
+        ConfigsHandler(node_id, images, settings, loggers),
         AlterConfigsHandler(node_id, controller, loggers),
         OffsetsHandler(replicas),
         RecordsHandler(replicas),
-        ProducersHandler(ProducerIds(node_id, images, controller), replicas),
+        ProducersHandler(ProducerIds(node_id, lambda: lifecycle.broker_epoch, controller), replicas),
         LogDirsHandler(logs, replicas),
         ElectionsHandler(controller),
         FindCoordinatorHandler(groups, images, creator),
-        GroupMembershipHandler(groups),
+        GroupsHandler(groups),
         GroupOffsetsHandler(groups, images),
         OffsetFetchHandler(groups, images),
         GroupAdminHandler(groups),

@@ -1,0 +1,384 @@
+"""Builds a broker out of its components, connects them, and runs it until it is told to stop.
+
+The only place where components meet. Each is opened in the order in which it needs the others and closed in the
+reverse order, in one exit stack; a component that dies takes the broker with it, which is never half alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import resource
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow
+from strandline.clock import SystemChance, SystemClock, SystemIds
+from strandline.config import Settings
+from strandline.config.topic import TopicConfig
+from strandline.coordinators.groups import GroupCoordinator
+from strandline.coordinators.groups.replicated_log import ReplicatedGroupLog
+from strandline.errors import StrandlineError
+from strandline.log import LogManager
+from strandline.log.cleaning import LogCleaner
+from strandline.metadata import (
+    BrokerLifecycle,
+    BrokerRegistration,
+    Controller,
+    Listener,
+    MetadataDelta,
+    MetadataImage,
+    MetadataLoader,
+    MetadataStore,
+)
+from strandline.metrics import CollectorRegistry
+from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
+from strandline.replication import ReplicaManager
+from strandline.replication.adoption import adopt, find_kafka_cluster
+from strandline.server.deadlines import Deadlines
+from strandline.server.dispatcher import ApiDispatcher
+from strandline.server.fetch_sessions import FetchSessions
+from strandline.server.handlers.fetch import FetchHandler
+from strandline.server.handlers.produce import ProduceHandler
+from strandline.server.handlers.table import handler_table
+from strandline.server.network import BoundListener, NetworkServer, bound_addresses
+from strandline.sql import open_store
+
+logger = logging.getLogger(__name__)
+
+SHUTDOWN_SECONDS: Final = 3.0
+
+
+class BrokerFailed(StrandlineError):
+    """A part of the broker that it cannot do without has failed."""
+
+
+def run_broker(settings: Settings) -> None:
+    """Run a broker in this process until SIGTERM or SIGINT. Raises StrandlineError if it cannot start or go on."""
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        runner.run(_run_until_signal(settings))
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    return uvloop.new_event_loop()
+
+
+async def _run_until_signal(settings: Settings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with Broker(settings) as broker:
+        await broker.wait_stopped(stop)
+        logger.info("broker %d is stopping", broker.node_id)
+
+
+class Broker:
+    """One broker. `async with Broker(settings)` serves clients inside the block."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.node_id = settings.cluster.node_id
+        self.listeners: tuple[BoundListener, ...] = ()
+        self._static_settings = settings
+        self._clock, self._ids, self._chance = SystemClock(), SystemIds(), SystemChance()
+        self._stack = AsyncExitStack()
+        self._failed = asyncio.Event()
+        self._failure = ""
+        self._is_stopping = False
+        self._started = self._clock.monotonic()
+
+    # Starting
+
+    async def __aenter__(self) -> Broker:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self) -> None:
+        loop = self._loop = asyncio.get_running_loop()
+        _raise_file_limit()
+        enter = self._stack.enter_async_context
+        self._make_directories()
+
+        sql = await enter(open_store(self.settings.cluster.strandline_metadata_url, clock=self._clock, ids=self._ids))
+        store = MetadataStore(sql)
+        self.loader = MetadataLoader(store, self._clock)
+        await self.loader.load()
+        found = None if self.loader.image.cluster_id else find_kafka_cluster(self.settings.log.log_dirs)
+        await enter(self.loader.running())
+        self.controller = Controller(
+            store,
+            self.loader,
+            self.settings,
+            clock=self._clock,
+            ids=self._ids,
+            chance=self._chance,
+            cluster_id=None if found is None else found.cluster_id,
+        )
+        await enter(self.controller.running())
+        if found is not None:
+            await adopt(found, self.controller, self.node_id)
+
+        self.network = NetworkServer(self.settings.network, loop)
+        self._stack.callback(self.network.close)
+        self.listeners = tuple(
+            self.network.bind(endpoint.name, endpoint.host, endpoint.port)
+            for endpoint in self.settings.network.endpoints
+        )
+        self._load_dynamic_settings(self.loader.image)
+        self.logs = LogManager(
+            self.settings.log,
+            node_id=self.node_id,
+            cluster_id=self.loader.image.cluster_id,
+            clock=self._clock,
+            ids=self._ids,
+            chance=self._chance,
+            producer_expiration_ms=self.settings.transactions.producer_id_expiration_ms,
+            on_directory_failure=self._directory_failed,
+        )
+        self.replicas = ReplicaManager(self.node_id, self.logs, loop=loop, topic_config=self.topic_config)
+        await loop.run_in_executor(None, self._load_logs)
+        self._stack.push_async_callback(self._close_logs)
+        await enter(self._background(self.logs.run, "log-housekeeping"))
+
+        self.lifecycle = BrokerLifecycle(
+            self.controller, self.loader, self._registration(), self.settings.cluster, self._clock
+        )
+        await enter(self.lifecycle.running())
+        await self.lifecycle.unfence()
+        self.loader.subscribe(self._apply)
+
+        self.groups = GroupCoordinator(
+            ReplicatedGroupLog(self.replicas, lambda: self.loader.image, self.settings.groups),
+            clock=self._clock,
+            ids=self._ids,
+            settings=self.settings.groups,
+        )
+        await enter(self.groups.running())
+        self.replicas.add_listener(GROUP_METADATA_TOPIC, self.groups)
+        self.loader.subscribe(self.groups.apply)
+        self.cleaner = LogCleaner(self.settings.log, self.logs.all_logs, self._clock)
+        await enter(self._background(self.cleaner.run, "log-cleaner"))
+        self._serve(loop)
+        self._stack.push_async_callback(self._leave)
+        await self._open_http()
+
+    @asynccontextmanager
+    async def _background(self, work: Callable[[], Awaitable[None]], name: str) -> AsyncIterator[None]:
+        """Run endless work while the block lasts. Work that dies ends the broker."""
+
+        async def run() -> None:
+            try:
+                await work()
+            except Exception as error:
+                logger.exception("%s has failed", name)
+                self._fail(f"{name} has failed: {error}")
+
+        task = asyncio.create_task(run(), name=name)
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _load_logs(self) -> None:
+        image = self.loader.image
+
+        def is_stray(partition: TopicPartition, topic_id: UUID | None) -> bool:
+            topic = image.topics.get(partition.topic)
+            known = None if topic is None else topic.partition(partition.partition)
+            if topic is None or known is None or self.node_id not in known.replicas:
+                return True
+            return topic_id is not None and topic_id != topic.topic_id
+
+        self.logs.load(self.topic_config, is_stray=is_stray)
+
+    def _make_directories(self) -> None:
+        Path(self.settings.cluster.strandline_data_dir).mkdir(parents=True, exist_ok=True)
+
+    def _registration(self) -> BrokerRegistration:
+        ports = {listener.name: listener.port for listener in self.listeners}
+        advertised = self.settings.network.advertised_endpoints(socket.gethostname())
+        return BrokerRegistration(
+            node_id=self.node_id,
+            incarnation_id=self._ids.uuid(),
+            listeners=tuple(Listener(e.name, e.host, e.port or ports[e.name], e.security_protocol) for e in advertised),
+            cluster_id=self.loader.image.cluster_id,
+            rack=self.settings.cluster.broker_rack,
+        )
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        deadlines = Deadlines(loop)
+        self._stack.callback(deadlines.close)
+        self.sessions = FetchSessions(
+            self.settings.network.max_incremental_fetch_session_cache_slots, self._clock, self._chance
+        )
+        self.dispatcher = ApiDispatcher(
+            produce=ProduceHandler(self.replicas, deadlines),
+            fetch=FetchHandler(
+                self.replicas, self.sessions, deadlines, loop=loop, max_bytes=self.settings.network.fetch_max_bytes
+            ),
+            handlers=handler_table(
+                images=self.loader,
+                controller=self.controller,
+                lifecycle=self.lifecycle,
+                replicas=self.replicas,
+                logs=self.logs,
+                groups=self.groups,
+                settings=lambda: self.settings,
+            ),
+        )
+        self._stack.push_async_callback(self.dispatcher.close)
+        # What was built so far lives as long as the broker: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        self.network.start(self.dispatcher)
+        logger.info(
+            "broker %d of cluster %s serves clients on %s",
+            self.node_id,
+            self.loader.image.cluster_id,
+            bound_addresses(self.listeners),
+        )
+
+    async def _open_http(self) -> None:
+        address = self.settings.admin.http_address
+        if address is None:
+            return
+        # Imported here: clients need not wait for a web framework to load.
+        from strandline.admin.http import open_http
+
+        bound = await self._stack.enter_async_context(open_http(self, CollectorRegistry(), address))
+        logger.info("HTTP on http://%s:%d (/healthz, /readyz, /metrics)", *bound)
+
+    # Following the metadata
+
+    def topic_config(self, topic: str) -> TopicConfig:
+        """What holds for a topic now."""
+        return self.settings.topic_config(self.loader.image.topic_overrides(topic))
+
+    def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if delta.changed_configs:
+            self._load_dynamic_settings(image)
+            self.network.reconfigure(self.settings.network)
+        self.replicas.apply(delta, image)
+
+    def _load_dynamic_settings(self, image: MetadataImage) -> None:
+        cluster, own = image.cluster_default_overrides(), image.broker_overrides(self.node_id)
+        if cluster != self.settings.cluster_default or own != self.settings.per_broker:
+            self.settings = self._static_settings.with_dynamic(cluster, own)
+            for sentence in self.settings.rejected:
+                logger.warning("a dynamic setting is not used: %s", sentence)
+
+    def _directory_failed(self, directory: Path) -> None:
+        """Called from any thread, possibly in the middle of an append: act in the next turn of the loop."""
+        self._loop.call_soon_threadsafe(self._drop_directory, directory)
+
+    def _drop_directory(self, directory: Path) -> None:
+        self.replicas.directory_failed(directory)
+        if len(self.logs.offline_directories) == len(self.logs.directories):
+            self._fail(f"every log directory has failed, the last one is {directory}")
+
+    def _fail(self, reason: str) -> None:
+        self._failure = self._failure or reason
+        self._failed.set()
+
+    # Stopping
+
+    async def wait_stopped(self, stop: asyncio.Event) -> None:
+        """Return when `stop` is set. Raises BrokerFailed when the broker cannot go on."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (stop, self._failed)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        if self._failed.is_set():
+            raise BrokerFailed(self._failure)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+        logger.info("broker %d has stopped", self.node_id)
+
+    async def _leave(self) -> None:
+        """The first step of stopping: no new clients, and leadership goes to other brokers."""
+        self._is_stopping = True
+        self.network.stop_listening()
+        if self.settings.cluster.controlled_shutdown_enable:
+            await self.lifecycle.shut_down(SHUTDOWN_SECONDS)
+        self.network.close()
+
+    async def _close_logs(self) -> None:
+        self.replicas.close()
+        epoch = self.lifecycle.broker_epoch
+        await asyncio.to_thread(self.logs.shutdown, broker_epoch=epoch)
+
+    # What operators see
+
+    def status(self) -> BrokerStatus:
+        """`admin.status.StatusSource`."""
+        image = self.loader.image
+        led = [partition for partition in self.replicas.partitions() if partition.is_leader]
+        return BrokerStatus(
+            version=version("strandline"),
+            node_id=self.node_id,
+            cluster_id=image.cluster_id,
+            not_ready_because=tuple(self._reasons_not_ready()),
+            uptime_s=self._clock.monotonic() - self._started,
+            listeners=tuple(f"{listener.name}://{listener.host}:{listener.port}" for listener in self.listeners),
+            controller_id=image.controller_id,
+            controller_epoch=image.controller_epoch,
+            metadata_offset=image.offset,
+            brokers=tuple(_broker_rows(image)),
+            topics=len(image.topics),
+            partitions=sum(len(topic.partitions) for topic in image.topics.values()),
+            local_partitions=len(self.replicas),
+            led_partitions=len(led),
+            under_replicated_partitions=sum(len(p.isr) < len(p.replicas) for p in led),
+            under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
+            offline_partitions=sum(not p.has_leader for _, p in image.all_partitions()),
+            groups=self.groups.group_count,
+            connections=len(self.network.connections),
+            log_dirs=tuple(self._log_dir_rows()),
+        )
+
+    def _reasons_not_ready(self) -> Iterator[str]:
+        if self._is_stopping:
+            yield f"broker {self.node_id} is stopping"
+        if self.lifecycle.is_fenced:
+            yield f"broker {self.node_id} is fenced by the controller"
+
+    def _log_dir_rows(self) -> Iterator[LogDirRow]:
+        sizes: dict[str, list[int]] = {}
+        for log in self.logs.all_logs():
+            sizes.setdefault(log.env.directory.path, []).append(log.size)
+        for directory in self.logs.directories:
+            rows = sizes.get(directory.path, [])
+            yield LogDirRow(
+                path=directory.path, is_online=not directory.is_offline, partitions=len(rows), bytes=sum(rows)
+            )
+
+
+def _broker_rows(image: MetadataImage) -> Iterator[BrokerRow]:
+    for broker in image.brokers.values():
+        address = next((f"{listener.host}:{listener.port}" for listener in broker.listeners), "")
+        yield BrokerRow(node_id=broker.node_id, address=address, rack=broker.rack, is_fenced=broker.fenced)
+
+
+def _raise_file_limit() -> None:
+    """Segments and connections are open files: take as many as the system lets us have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
