@@ -112,10 +112,9 @@ class GroupDriver:
         for response in joined:
             is_leader = response is leader
             await self.start_sync(response.member_id, generation, assignments if is_leader else None)
-        assert self.state is GroupState.STABLE
+        assert self.state() is GroupState.STABLE
         return joined
 
-    @property
     def state(self) -> GroupState:
         return self.coordinator.describe_group("g").state
 
