@@ -37,6 +37,10 @@ class IndexFile:
     def create(self) -> None:
         """Make an empty file; whatever was there is cut away."""
         os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
+        self.reset()
+
+    def reset(self) -> None:
+        """Hold no entries, and expect none on disk."""
         self._start_empty()
         self._written = 0
         self._is_longer_on_disk = False

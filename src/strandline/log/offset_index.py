@@ -123,7 +123,7 @@ class OffsetIndex(IndexFile):
         self._entries = None
 
     def _start_empty(self) -> None:
-        self._entries = None
+        self._entries = array("Q")
 
     def _unwritten(self) -> bytes:
         entries = self._entries

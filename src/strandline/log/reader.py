@@ -77,8 +77,7 @@ class LogReader(LogState):
             recent = self._recent.find(offset, segment.file.size)
             if recent is not None:
                 return recent if recent[0] < limit else None
-        found = segment.locate(offset, limit)
-        return None if found is None else (found[0], found[0] + found[1].size)
+        return segment.locate(offset, limit)
 
     def _limit_in(self, segment: LogSegment, upper: int) -> int:
         """How far into `segment` a reader may go that sees offsets below `upper`."""

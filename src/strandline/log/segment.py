@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 from strandline.log.files import LOG, offset_name
 from strandline.log.index_file import IndexCache
 from strandline.log.offset_index import OffsetIndex
-from strandline.log.scan import iter_file_batches, iter_file_headers
+from strandline.log.scan import find_batch, iter_file_batches, iter_file_headers
 from strandline.log.segment_file import SegmentFile
 from strandline.log.time_index import IndexedTimestamp, TimeIndex
 from strandline.log.transaction_index import TransactionIndex
 from strandline.log.values import TimestampOffset
 from strandline.model import INT32_MAX, NO_TIMESTAMP
-from strandline.records.batch import BatchHeader
+from strandline.records.batch import BatchHeader, read_header
 from strandline.records.record import read_records
 
 _ENTRIES_KEPT_UNWRITTEN: Final = 512
@@ -95,9 +95,10 @@ class LogSegment:
         segment.file.create()
         if preallocate:
             segment.file.preallocate(preallocate)
-        segment.offset_index.create()
-        segment.time_index.create()
         segment.file.close()
+        # The index files follow with the first batch: most of many partitions never get one.
+        segment.offset_index.reset()
+        segment.time_index.reset()
         return segment
 
     @property
@@ -156,6 +157,8 @@ class LogSegment:
             self._max_timestamp = newest = IndexedTimestamp(max_timestamp, last_offset)
         if not position:
             self._first_timestamp = max_timestamp
+            self.offset_index.create()
+            self.time_index.create()
         if self._bytes_since_index > interval:
             self._add_index_entry(last_offset, position, newest)
             self._bytes_since_index = 0
@@ -194,16 +197,13 @@ class LogSegment:
 
     # Reading
 
-    def locate(self, offset: int, end: int) -> tuple[int, BatchHeader] | None:
-        """Position and header of the first batch before `end` whose last offset is at least `offset`."""
+    def locate(self, offset: int, end: int) -> tuple[int, int] | None:
+        """(position, end) of the first batch before `end` whose last offset is at least `offset`."""
         index = self.offset_index
         if not index.is_loaded:
             index.lookup(offset)
             self._cache.touch(index)
-        for position, header in iter_file_headers(self.file, index.lookup(offset), end):
-            if header.last_offset >= offset:
-                return position, header
-        return None
+        return find_batch(self.file, index.lookup(offset), end, offset)
 
     def headers(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of the batches from a position on."""
@@ -239,8 +239,9 @@ class LogSegment:
         found = self.locate(newest.offset, self.file.size) if newest.timestamp >= 0 else None
         if found is None:
             return None
-        position, header = found
-        for record in read_records(self.file.read(position, header.size)):
+        batch = self.file.read(found[0], found[1] - found[0])
+        header = read_header(batch)
+        for record in read_records(batch):
             if record.timestamp == header.max_timestamp:
                 return TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
         return None

@@ -124,7 +124,7 @@ class TimeIndex(IndexFile):
         self._data = None
 
     def _start_empty(self) -> None:
-        self._data = None
+        self._data = bytearray()
         self._last = None
 
     def _unwritten(self) -> bytes:
