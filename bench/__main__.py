@@ -139,6 +139,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     names = [workload.name for workload in WORKLOADS]
     parser.add_argument("--workloads", type=_list_of(names), default=[], help=f"comma-separated: {', '.join(names)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample to this file")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="put the tables into this page (docs/benchmarks.md)")
     parser.add_argument(
         "--profile", action="store_true", help="sample Strandline while it works, print where time goes"
     )

@@ -127,11 +127,14 @@ def _latency() -> Iterable[Figure]:
 
 
 def _connections() -> Iterable[Figure]:
-    section = "Small Produce requests (100 B)"
-    yield Figure(name="requests.rate", title="8 connections, 5 in flight", unit="req/s", section=section)
-    yield Figure(name="requests.p99", title="their p99", unit="ms", more_is_better=False, section=section)
-    yield Figure(name="connections.rate", title="50 active + 200 idle connections", unit="req/s", section=section)
-    yield Figure(name="connections.p99", title="their p99", unit="ms", more_is_better=False, section=section)
+    for case, title in (
+        ("requests", "8 connections, 5 in flight"),
+        ("connections", "50 active + 200 idle connections"),
+    ):
+        section = f"Small Produce requests (100 B), {title}"
+        yield Figure(name=f"{case}.rate", title="requests", unit="req/s", section=section)
+        yield Figure(name=f"{case}.p99", title="p99", unit="ms", more_is_better=False, section=section)
+        yield Figure(name=f"{case}.cpu", title="broker CPU", unit="µs/req", more_is_better=False, section=section)
 
 
 def _footprint() -> Iterable[Figure]:

@@ -179,10 +179,13 @@ def requests(bench: Bench) -> Measured:
     with bench.topic("bench-requests", 16) as topic:
         where = {"brokers": bench.broker.bootstrap, "topic": topic}
         for name, shape in cases:
+            before = bench.broker.process.usage().cpu_seconds
             answer = bench.generator.run(
                 "requests", partitions=16, seconds=bench.scale.request_seconds, **where, **shape
             )
+            spent = bench.broker.process.usage().cpu_seconds - before
             measured[f"{name}.rate"] = float(answer["requests_s"])
+            measured[f"{name}.cpu"] = spent / int(answer["requests"]) * 1e6
             measured[f"{name}.p99"] = float(answer["answer"]["p99_ms"])
     return measured
 
