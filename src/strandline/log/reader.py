@@ -30,8 +30,8 @@ class LogReader(LogState):
     ) -> LogReadResult:
         """The bytes from the batch that holds `offset` on, at most `max_bytes` of one segment.
 
-        With `min_one_message` the first batch comes whole even if it is larger. Raises OffsetOutOfRange or
-        KafkaStorageError.
+        With `min_one_message` the first batch comes whole even if it is larger; without it there is nothing then.
+        Raises OffsetOutOfRange or KafkaStorageError.
         """
         if self.env.directory.error is not None or self._is_closed:
             self.check_online()
@@ -65,9 +65,12 @@ class LogReader(LogState):
             if found is not None:
                 position, batch_end = found
                 length = min(limit - position, max_bytes)
-                if min_one_message and length < batch_end - position:
+                if length < batch_end - position:
+                    # Part of a batch helps no reader: clients take it for a record that is too large for them.
+                    if not min_one_message:
+                        return None
                     length = batch_end - position
-                return FileSlice(segment.file, position, length) if length > 0 else None
+                return FileSlice(segment.file, position, length)
             segment = self.segments.after(segment.base_offset)
         return None
 
