@@ -262,9 +262,7 @@ def _show_tree(data: Path) -> None:
 
     def add(branch: Tree, directory: Path) -> None:
         entries = sorted(directory.iterdir(), key=lambda path: (path.is_dir(), path.name))
-        for topic, paths in groupby(
-            entries, key=lambda path: path.name.rpartition("-")[0] if path.is_dir() else path.name
-        ):
+        for topic, paths in groupby(entries, key=topic_or_file):
             path, *others = paths
             if path.is_file():
                 branch.add(f"{path.name}  [dim]{size(path.stat().st_size)}[/]")

@@ -27,6 +27,8 @@ def _read(data: memoryview) -> list[tuple[str, int]]:
     position = 6
     for _ in range(topics):
         (length,) = _INT16.unpack_from(data, position)
+        if length < 0:
+            return []
         position += 2
         topic = str(data[position : position + length], "utf-8")
         position += length

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Final
 
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -80,8 +80,9 @@ async def open_http(
     after a second.
     """
     listener = _bind(*address)
-    collector = StatusCollector(source)
-    registry.register(collector)
+    collectors = (StatusCollector(source), ProcessCollector(registry=None))
+    for collector in collectors:
+        registry.register(collector)
     config = uvicorn.Config(
         build_app(source, registry),
         http="h11",
@@ -100,7 +101,8 @@ async def open_http(
         server.should_exit = True
         await serving
         listener.close()
-        registry.unregister(collector)
+        for collector in collectors:
+            registry.unregister(collector)
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -1,0 +1,143 @@
+"""HTTP: health, readiness, metrics, the status page, and a life inside somebody else's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+import pytest_asyncio
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from strandline.admin.http import build_app, open_http
+from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow
+
+READY = BrokerStatus(
+    version="1.2.3",
+    node_id=4,
+    cluster_id="a<b",
+    uptime_s=125,
+    listeners=("PLAINTEXT://127.0.0.1:9092",),
+    controller_id=4,
+    controller_epoch=2,
+    metadata_offset=17,
+    brokers=(BrokerRow(node_id=4, address="h:9092", rack="r"), BrokerRow(node_id=5, address="i:9092", is_fenced=True)),
+    topics=3,
+    partitions=12,
+    local_partitions=10,
+    led_partitions=9,
+    offline_partitions=1,
+    groups=2,
+    connections=6,
+    log_dirs=(LogDirRow(path="/d/<one>", partitions=10, bytes=1234), LogDirRow(path="/d/two", is_online=False)),
+)
+
+
+class Source:
+    """A broker that says what the test wants."""
+
+    def __init__(self) -> None:
+        self.now = READY
+
+    def status(self) -> BrokerStatus:
+        return self.now
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+@pytest_asyncio.fixture
+async def client(source: Source) -> AsyncIterator[httpx.AsyncClient]:
+    registry = CollectorRegistry()
+    async with (
+        open_http(source, registry, ("127.0.0.1", 0)) as (host, port),
+        httpx.AsyncClient(base_url=f"http://{host}:{port}") as http,
+    ):
+        yield http
+
+
+async def test_healthz_answers_while_the_loop_runs(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/healthz")
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+
+
+async def test_readyz_follows_the_broker_and_gives_the_reasons(client: httpx.AsyncClient, source: Source) -> None:
+    source.now = replace(READY, not_ready_because=("fenced by the controller", "loading logs"))
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.text) == (503, "fenced by the controller\nloading logs\n")
+    source.now = READY
+    assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    values = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+    assert values["kafka_server_replicamanager_leadercount",] == 9
+    assert values["kafka_server_kafkaserver_brokerstate",] == 3
+    assert values["kafka_controller_kafkacontroller_activecontrollercount",] == 1
+    assert values["kafka_controller_kafkacontroller_activebrokercount",] == 1
+    assert values["kafka_controller_kafkacontroller_fencedbrokercount",] == 1
+    assert values["kafka_log_logmanager_offlinelogdirectorycount",] == 1
+    assert values["strandline_log_dir_bytes", "/d/<one>"] == 1234
+    assert values["process_resident_memory_bytes",] > 0
+
+
+async def test_the_status_page_escapes_what_it_shows(client: httpx.AsyncClient, source: Source) -> None:
+    page = (await client.get("/")).text
+    assert "Ready</span> for 2 min 5 s" in page
+    assert "a&lt;b" in page
+    assert "/d/&lt;one&gt;" in page
+    source.now = replace(READY, not_ready_because=("<script>",))
+    assert "<li>&lt;script&gt;</li>" in (await client.get("/")).text
+
+
+async def test_the_status_as_json(client: httpx.AsyncClient) -> None:
+    status = (await client.get("/status")).json()
+    assert status["is_ready"] is True
+    assert status["brokers"][1] == {"node_id": 5, "address": "i:9092", "rack": None, "is_fenced": True}
+
+
+async def test_other_paths_and_methods_are_refused(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/nowhere")).status_code == 404
+    assert (await client.post("/healthz")).status_code == 405
+
+
+async def test_an_address_in_use_is_named(source: Source) -> None:
+    async with open_http(source, CollectorRegistry(), ("127.0.0.1", 0)) as (host, port):
+        with pytest.raises(OSError, match=f"strandline.http.listen={host}:{port} cannot be used"):
+            async with open_http(source, CollectorRegistry(), (host, port)):
+                pytest.fail("two servers on one port")
+
+
+async def test_leaving_the_block_ends_open_connections_and_leaves_signals_alone(source: Source) -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    registry = CollectorRegistry()
+    async with open_http(source, registry, ("127.0.0.1", 0)) as (host, port):
+        assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    assert (await reader.read()).endswith(b"ok\n")
+    writer.close()
+    await writer.wait_closed()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, port)
+    assert list(registry.collect()) == []
+
+
+async def test_the_application_works_without_a_socket(source: Source) -> None:
+    transport = httpx.ASGITransport(app=build_app(source, CollectorRegistry()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://broker") as http:
+        assert json.loads((await http.get("/status")).text)["topics"] == 3
