@@ -214,7 +214,7 @@ def test_levels_of_loggers(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broker", "wish", "expected"),
+    ("node", "wish", "expected"),
     [
         ("2", ("root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
         ("1", ("root", DELETE, None), ErrorCode.INVALID_REQUEST),
@@ -224,9 +224,9 @@ def test_levels_of_loggers(client: Client) -> None:
     ],
 )
 def test_levels_that_cannot_be_set(
-    client: Client, broker: str, wish: tuple[str, int, str | None], expected: ErrorCode
+    client: Client, node: str, wish: tuple[str, int, str | None], expected: ErrorCode
 ) -> None:
-    assert change(client, BROKER_LOGGER, broker, wish) is expected
+    assert change(client, BROKER_LOGGER, node, wish) is expected
 
 
 def test_listing_what_has_settings(client: Client, topic: str) -> None:
