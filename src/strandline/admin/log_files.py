@@ -109,18 +109,18 @@ def read_batches(path: Path, *, with_records: bool) -> Iterator[Json]:
 
 
 def _batches(data: memoryview, *, with_records: bool) -> Iterator[Json]:
-    end = 0
+    end, problem = 0, "bytes of a batch that is not complete"
     try:
         for position, header in iter_headers(data):
             yield _batch(data, position, header, with_records=with_records)
             end = position + header.size
     except StrandlineError as error:
-        yield {"position": end, "problem": str(error)}
-        return
+        problem = f"bytes that are no batch: {error}"
     rest = data[end:]
     if len(rest) > 0:
-        what = "unused, preallocated bytes" if not any(rest[: 1 << 16]) else "bytes of a batch that is not complete"
-        yield {"position": end, "problem": f"{len(rest)} {what}"}
+        if not any(rest[: 1 << 16]):
+            problem = "unused, preallocated bytes"
+        yield {"position": end, "problem": f"{len(rest)} {problem}"}
 
 
 def _batch(data: memoryview, position: int, header: BatchHeader, *, with_records: bool) -> Json:
