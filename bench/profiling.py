@@ -15,7 +15,10 @@ from typing import Final
 
 from rich.table import Table
 
-_RATE: Final = 250
+_RATE: Final = 100  # py-spy stops the process for each sample
+
+# Innermost frames of threads that wait for work, which py-spy does not always recognise as idle.
+_WAITING: Final = ("_worker (concurrent/futures/thread.py", "LogWriter._run (strandline/replication/writer.py")
 
 
 class ProfilerMissing(RuntimeError):
@@ -46,8 +49,10 @@ class Profile:
     def read(cls, collapsed: Path) -> Profile:
         stacks: Counter[tuple[str, ...]] = Counter()
         for line in collapsed.read_text().splitlines():
-            stack, _, count = line.rpartition(" ")
-            stacks[tuple(stack.split(";"))] += int(count)
+            text, _, count = line.rpartition(" ")
+            stack = tuple(text.split(";"))
+            if not stack[-1].startswith(_WAITING):
+                stacks[stack] += int(count)
         return cls(stacks)
 
     @property

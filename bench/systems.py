@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import compileall
+import importlib.util
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -92,6 +94,10 @@ class Strandline:
 
     def __init__(self) -> None:
         self._program = Path(sys.executable).parent / "strandline"
+
+        # As pip does with a package it installs: where Python may not write its cache, each start would compile anew.
+        for location in getattr(importlib.util.find_spec("strandline"), "submodule_search_locations", None) or ():
+            compileall.compile_dir(location, quiet=2)
 
     def why_unavailable(self) -> str | None:
         return None if self._program.exists() else f"{self._program} is missing: run `make setup`"
