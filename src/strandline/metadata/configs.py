@@ -74,8 +74,8 @@ class ConfigPlanner:
         if change.operation is ConfigOperation.SET:
             values[change.key] = change.value
             return
-        current = values.get(change.key)
-        parts = _parts(self.rules.list_default(resource, change.key) if current is None else current)
+        default = self.rules.list_default(resource, change.key)
+        parts = _parts(values.get(change.key, default))
         given = _parts(change.value)
         if change.operation is ConfigOperation.APPEND:
             parts += [part for part in given if part not in parts]

@@ -105,6 +105,11 @@ class Controller:
         """The lease."""
         return self._leadership
 
+    @property
+    def upkeep(self) -> Upkeep:
+        """What it does without being asked."""
+        return self._upkeep
+
     def status(self) -> ControllerStatus:
         """Where the controller stands."""
         term = self._leadership.term

@@ -2,7 +2,7 @@
 
 The rules are Kafka's striped placer: leaders go round the racks and, inside a rack, round its brokers; the replicas of
 a partition are spread over as many racks as possible; fenced brokers are used only when the others do not suffice and
-never as the first replica.
+never as the first replica. Partitions that are added to a topic go on where its last ones stopped.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class UsableBroker(NamedTuple):
 class _Ring:
     """Brokers in a circle. Each partition starts one further than the one before."""
 
-    def __init__(self, nodes: Sequence[int], chance: Chance) -> None:
+    def __init__(self, nodes: Sequence[int], chance: Chance, last: int | None = None) -> None:
         self.nodes = sorted(nodes)
-        self._offset = chance.below(len(nodes))
+        self._offset = self.nodes.index(last) if last in self.nodes else chance.below(len(nodes))
         self._epoch = 0
         self._index = 0
 
@@ -49,8 +49,8 @@ class _Ring:
 
 
 class _Rack:
-    def __init__(self, brokers: Sequence[UsableBroker], chance: Chance) -> None:
-        self.unfenced = _Ring([broker.node_id for broker in brokers if not broker.fenced], chance)
+    def __init__(self, brokers: Sequence[UsableBroker], chance: Chance, last: int | None) -> None:
+        self.unfenced = _Ring([broker.node_id for broker in brokers if not broker.fenced], chance, last)
         self.fenced = _Ring([broker.node_id for broker in brokers if broker.fenced], chance)
 
     def next(self, epoch: int) -> int | None:
@@ -59,20 +59,24 @@ class _Rack:
 
 
 class _RackList:
-    def __init__(self, brokers: Sequence[UsableBroker], chance: Chance) -> None:
+    def __init__(self, brokers: Sequence[UsableBroker], chance: Chance, existing: Sequence[Sequence[int]]) -> None:
         by_rack: dict[str | None, list[UsableBroker]] = {}
         for broker in brokers:
             by_rack.setdefault(broker.rack, []).append(broker)
         names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
-        self._racks = [_Rack(by_rack[name], chance) for name in names]
+        used = [node for replicas in reversed(existing) for node in replicas]  # latest partition first
+        lasts = {name: _first_of(by_rack[name], used) for name in names}
+        self._racks = [_Rack(by_rack[name], chance, lasts[name]) for name in names]
         self._chance = chance
         self._unfenced = sum(1 for broker in brokers if not broker.fenced)
-        self._offset = chance.below(len(self._racks))
+        rack_of = {broker.node_id: names.index(broker.rack) for broker in brokers}
+        last_rack = rack_of.get(existing[-1][0]) if existing else None
+        self._offset = chance.below(len(self._racks)) if last_rack is None else last_rack
         self._epoch = 0
 
     def place(self, replication_factor: int) -> tuple[int, ...]:
         """The replicas of the next partition, preferred leader first."""
-        if self._epoch and self._epoch % self._unfenced == 0:
+        if self._epoch and self._unfenced > 1 and self._epoch % self._unfenced == 0:
             self._shuffle()
         self._epoch += 1
         self._offset = (self._offset + 1) % len(self._racks)
@@ -106,10 +110,19 @@ class _RackList:
             rack.fenced.shuffle(self._chance)
 
 
+def _first_of(brokers: Sequence[UsableBroker], used: Sequence[int]) -> int | None:
+    nodes = {broker.node_id for broker in brokers}
+    return next((node for node in used if node in nodes), None)
+
+
 def place_partitions(
-    count: int, replication_factor: int, brokers: Iterable[UsableBroker], chance: Chance
+    count: int,
+    replication_factor: int,
+    brokers: Iterable[UsableBroker],
+    chance: Chance,
+    existing: Sequence[Sequence[int]] = (),
 ) -> list[tuple[int, ...]]:
-    """Replicas for `count` new partitions. Raises InvalidReplicationFactor."""
+    """Replicas for `count` partitions, after the `existing` ones of the topic. Raises InvalidReplicationFactor."""
     usable = list(brokers)
     if replication_factor <= 0:
         raise InvalidReplicationFactor(
@@ -125,5 +138,5 @@ def place_partitions(
             f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
             f"{replication_factor} cannot be reached because only {len(usable)} broker(s) are registered."
         )
-    racks = _RackList(usable, chance)
+    racks = _RackList(usable, chance, existing)
     return [racks.place(replication_factor) for _ in range(count)]

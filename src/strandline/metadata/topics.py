@@ -104,10 +104,10 @@ class TopicPlanner:
         defaults = self.rules.settings(image).cluster
         count = defaults.num_partitions if topic.num_partitions == -1 else topic.num_partitions
         factor = defaults.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
-        return self._placed(image, first=0, count=count, factor=factor, room=room)
+        return self._placed(image, (), count=count, factor=factor, room=room)
 
     def _placed(
-        self, image: MetadataImage, *, first: int, count: int, factor: int, room: int
+        self, image: MetadataImage, old: tuple[PartitionImage, ...], *, count: int, factor: int, room: int
     ) -> tuple[PartitionImage, ...]:
         _check_room(count, room)
         usable = (
@@ -115,8 +115,9 @@ class TopicPlanner:
             for broker in image.brokers.values()
             if broker.fenced or not broker.in_controlled_shutdown
         )
-        placed = place_partitions(count, factor, usable, self.chance)
-        return tuple(_new_partition(image, number, replicas) for number, replicas in enumerate(placed, first))
+        existing = [partition.replicas for partition in old]
+        placed = place_partitions(count, factor, usable, self.chance, existing)
+        return tuple(_new_partition(image, number, replicas) for number, replicas in enumerate(placed, len(old)))
 
     def delete(
         self, image: MetadataImage, topics: Sequence[str | uuid.UUID]
@@ -178,7 +179,7 @@ class TopicPlanner:
             )
         factor = len(topic.partitions[0].replicas)
         if wish.assignments is None:
-            return topic, self._placed(image, first=current, count=additional, factor=factor, room=room)
+            return topic, self._placed(image, topic.partitions, count=additional, factor=factor, room=room)
         if len(wish.assignments) != additional:
             raise InvalidReplicaAssignment(
                 f"Attempted to add {additional} additional partition(s), but {len(wish.assignments)} assignment(s) "
