@@ -37,11 +37,11 @@ class TransactionTracker:
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """Whether a data batch belongs to an aborted transaction."""
-        self._advance(header.last_offset)
+        self._advance(header)
         if not header.is_transactional:
             return False
         aborted = self._open.get(header.producer_id)
-        if aborted is None:
+        if aborted is None or aborted.txn.last_offset < header.base_offset:
             self._committed.add(header.producer_id)
             return False
         aborted.has_data = True
@@ -49,7 +49,7 @@ class TransactionTracker:
 
     def is_marker_of_nothing(self, header: BatchHeader, control_type: ControlType | None) -> bool:
         """Whether a control batch ends a transaction of which no record was seen. None: the batch is empty."""
-        self._advance(header.last_offset)
+        self._advance(header)
         if control_type is None:
             return True
         if control_type is ControlType.ABORT:
@@ -64,8 +64,10 @@ class TransactionTracker:
             self._committed.remove(header.producer_id)
         return False
 
-    def _advance(self, offset: int) -> None:
-        while self._next < len(self._aborted) and self._aborted[self._next].first_offset <= offset:
+    def _advance(self, header: BatchHeader) -> None:
+        while self._next < len(self._aborted) and self._aborted[self._next].first_offset <= header.last_offset:
             txn = self._aborted[self._next]
-            self._open.setdefault(txn.producer_id, _OpenAbort(txn))
             self._next += 1
+            # A walk that starts in the middle of a log never sees the markers before it.
+            if txn.last_offset >= header.base_offset:
+                self._open[txn.producer_id] = _OpenAbort(txn)
