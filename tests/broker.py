@@ -41,12 +41,17 @@ class Broker(Protocol):
     def bootstrap(self) -> str:
         """host:port of its first listener."""
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended, as far as we know."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExternalBroker:
     """A broker that somebody else runs."""
 
     bootstrap: str
+    is_running: bool = True
 
 
 def free_port() -> int:

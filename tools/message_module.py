@@ -146,6 +146,7 @@ _PRIMITIVES = [
     "read_uvarint",
     "skip_tags",
     "truncated",
+    "write_compact_numbers",
     "write_numbers",
     "write_tagged_field",
     "write_uvarint",
@@ -433,10 +434,10 @@ class StructCodec:
             self._call("write_array_length", f"{out}, -1", f"{indent}    ")
             self.lines.append(f"{indent}else:")
             indent += "    "
-        self._call("write_array_length", f"{out}, len({value})", indent)
         if spec.base in FIXED_CODES:
-            self.lines.append(f'{indent}write_numbers({out}, {value}, "{FIXED_CODES[spec.base]}")')
+            self._call("write_numbers", f'{out}, {value}, "{FIXED_CODES[spec.base]}"', indent)
             return
+        self._call("write_array_length", f"{out}, len({value})", indent)
         item = self._item(spec)
         self.lines.append(f"{indent}for {item} in {value}:")
         if spec.struct is not None:

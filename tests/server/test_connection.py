@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -247,6 +248,30 @@ async def test_file_ranges_of_every_size_arrive_between_bytes(tmp_path: Path) ->
         for n in range(3):
             writer.write(request(METADATA, n))
             assert await receive(reader) == (n, b"".join(content[p : p + length] + b"|" for p, length in ranges))
+
+
+async def test_old_data_comes_from_disk_without_stopping_the_loop(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 40_000
+    path = tmp_path / "segment"
+    path.write_bytes(content)
+    file = SegmentFile(str(path), len(content))
+    ranges = [(0, 20_000), (20_000, 5_000_000), (6_000_000, 60_000)]
+
+    def send(exchange: Exchange, frame: memoryview) -> None:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        size = sum(length for _, length in ranges) + 4
+        parts: list[Part] = [struct.pack(">ii", size, exchange.correlation_id)]
+        exchange.respond(parts + [FileSlice(file, position, length) for position, length in ranges])
+
+    async with serving(send) as (server, connect):
+        reader, writer = await connect()
+        for n in range(3):
+            writer.write(request(METADATA, n))
+            assert await receive(reader) == (n, b"".join(content[p : p + length] for p, length in ranges))
+        if server.pages.has(file.fileno(), 0, 1) and not server.pages.loads:
+            pytest.skip("this file system keeps everything in memory")
+        assert server.pages.loads > 0
 
 
 async def test_a_segment_that_shrinks_under_a_response_closes_the_connection(tmp_path: Path) -> None:

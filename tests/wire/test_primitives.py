@@ -132,11 +132,20 @@ def test_a_null_array_where_none_is_allowed(
         read(memoryview(out), 0, 1)
 
 
-@given(st.lists(st.integers(-(2**31), 2**31 - 1)))
-def test_numbers_come_back(values: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("write", "read_length"),
+    [(p.write_numbers, p.read_array_length), (p.write_compact_numbers, p.read_compact_array_length)],
+)
+@given(values=st.lists(st.integers(-(2**31), 2**31 - 1), max_size=20))
+def test_numbers_come_back(
+    write: Callable[[bytearray, list[int], str], None],
+    read_length: Callable[[memoryview, int, int], tuple[int, int]],
+    values: list[int],
+) -> None:
     out = bytearray()
-    p.write_numbers(out, values, "i")
-    assert p.read_numbers(memoryview(out), 0, len(values), "i") == (values, 4 * len(values))
+    write(out, values, "i")
+    count, position = read_length(memoryview(out), 0, 4)
+    assert p.read_numbers(memoryview(out), position, count, "i") == (values, len(out))
 
 
 def test_unknown_tagged_fields_are_skipped() -> None:

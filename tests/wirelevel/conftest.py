@@ -20,6 +20,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def _broker_is_alive(request: pytest.FixtureRequest) -> None:
+    """Fail at once, not by time-out, when an earlier test of the module brought the broker down."""
+    if "broker" in request.fixturenames:
+        running: Broker = request.getfixturevalue("broker")
+        assert running.is_running, "the broker died in an earlier test"
+
+
 @pytest.fixture
 def own_broker(broker: Broker) -> BrokerProcess:
     """The broker, for tests that look into its process or log."""

@@ -178,9 +178,9 @@ class Storage:
     # Closing
 
     def close(self, logs: list[UnifiedLog], *, broker_epoch: int) -> None:
-        """Close the logs, write the checkpoints, and say that all is well, if it is. Blocking."""
+        """Close the logs, write the checkpoints, and say that all is well, if it is. Blocking. Once is enough."""
         try:
-            if not self.directory.is_offline:
+            if not self.directory.is_offline and self._lock is not None:
                 self._close(logs, broker_epoch)
         except (OSError, StrandlineError) as error:
             logger.error("The log directory %s was not closed cleanly: %s", self.directory.path, error)

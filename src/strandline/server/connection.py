@@ -51,7 +51,9 @@ class Connection:
         "_expects_large",
         "_filled",
         "_frame_size",
+        "_has_pages",
         "_in_turn",
+        "_is_loading",
         "_is_reading",
         "_is_resuming",
         "_is_writing",
@@ -89,6 +91,8 @@ class Connection:
         self._in_turn = False
         self._is_resuming = False
         self._is_writing = False
+        self._is_loading = False
+        self._has_pages = False
         self._is_reading = True
         self._loop.add_reader(self.fd, self._on_readable)
 
@@ -247,7 +251,7 @@ class Connection:
         while exchanges and (parts := exchanges[0].parts) is not None:
             exchanges.popleft()
             out.extend(parts)
-        if out and not self._is_writing:
+        if out and not self._is_writing and not self._is_loading:
             self._flush()
         self.wake()
 
@@ -264,10 +268,11 @@ class Connection:
         except OSError as error:
             self.close(None if isinstance(error, ConnectionError) else f"sending failed: {error}")
             return
-        if self._out and not self._is_writing:
+        wants_to_write = bool(self._out) and not self._is_loading
+        if wants_to_write and not self._is_writing:
             self._is_writing = True
             self._loop.add_writer(self.fd, self._on_writable)
-        elif not self._out and self._is_writing:
+        elif self._is_writing and not wants_to_write:
             self._is_writing = False
             self._loop.remove_writer(self.fd)
 
@@ -282,6 +287,8 @@ class Connection:
         if isinstance(part, FileSlice) and part.length > MAX_INLINE_SLICE:
             return self._send_file(part, budget)
         chunks, size, flags = self._gather(budget)
+        if not chunks:
+            raise BlockingIOError
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         sent = self.sock.send(data, flags)
         self.server.bytes_out += sent
@@ -300,6 +307,8 @@ class Connection:
             if isinstance(part, FileSlice):
                 if part.length > MAX_INLINE_SLICE:
                     return chunks, size, socket.MSG_MORE
+                if not self._is_in_memory(part, part.length):
+                    break
                 data: bytes | bytearray = os.pread(part.file.fileno(), part.length, part.position)
                 if len(data) < part.length:
                     raise OSError(f"a segment ended {part.length - len(data)} bytes before the records it promised")
@@ -313,7 +322,10 @@ class Connection:
         return chunks, size, 0
 
     def _send_file(self, part: FileSlice, budget: int) -> int:
-        sent = os.sendfile(self.fd, part.file.fileno(), part.position, min(part.length, budget))
+        wanted = min(part.length, budget)
+        if not self._is_in_memory(part, wanted):
+            raise BlockingIOError
+        sent = os.sendfile(self.fd, part.file.fileno(), part.position, wanted)
         if sent == 0:
             raise OSError(f"a segment ended {part.length} bytes before the records it promised")
         self.server.bytes_out += sent
@@ -322,6 +334,24 @@ class Connection:
         if part.length == 0:
             self._out.popleft()
         return sent
+
+    def _is_in_memory(self, part: FileSlice, length: int) -> bool:
+        """False if the bytes have to come from disk first. They are on their way then; nothing is sent meanwhile."""
+        pages = self.server.pages
+        if self._has_pages or pages.has(part.file.fileno(), part.position, length):
+            self._has_pages = False
+            return True
+        if not self._is_loading:
+            self._is_loading = True
+            pages.load(part.file, part.position, length, self._loaded)
+        return False
+
+    def _loaded(self) -> None:
+        self._is_loading = False
+        if not self.is_closed:
+            # Believed once without asking: with too little memory for its cache the kernel may say no for ever.
+            self._has_pages = True
+            self._on_writable()
 
     def close(self, reason: str | None) -> None:
         """Close the socket. A reason is something the operator should read; None is a client that left."""

@@ -16,6 +16,7 @@ from strandline.errors import StrandlineError
 from strandline.server.buffers import BufferPool, FrameBuffer
 from strandline.server.connection import Connection
 from strandline.server.exchange import Exchange
+from strandline.server.page_cache import PageCache
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class NetworkServer:
         self.loop = loop
         self._dispatcher: Dispatcher | None = None
         self.pool = BufferPool()
+        self.pages = PageCache(loop)
         self.max_request_bytes = settings.socket_request_max_bytes
         self.shared_buffer = memoryview(bytearray(_SHARED_BUFFER_BYTES))
         self.peek_buffer = self.shared_buffer[:_PEEK_BYTES]
@@ -214,6 +216,7 @@ class NetworkServer:
             self._sweep_handle.cancel()
         for connection in tuple(self.connections):
             connection.close(None)
+        self.pages.close()
 
 
 def bound_addresses(listeners: Sequence[BoundListener]) -> str:

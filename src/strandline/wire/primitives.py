@@ -19,6 +19,9 @@ INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 
+# Replica lists are short, and there is one for every partition: their layouts are compiled once.
+_SHORT_LAYOUTS: Final = {code: tuple(struct.Struct(f">{count}{code}") for count in range(9)) for code in "bhHiq"}
+
 MAX_STRING_LENGTH: Final = 0x7FFF
 # Kafka's varint of 32 bits: five bytes at most, seven bits each.
 _LAST_VARINT_SHIFT: Final = 28
@@ -189,8 +192,8 @@ def read_compact_array_length(buffer: memoryview, position: int, element_size: i
 
 def read_numbers(buffer: memoryview, position: int, count: int, code: str) -> tuple[list[int], int]:
     """`count` numbers of the struct format `code`, in one go. Their length has been checked with the array's."""
-    layout = f">{count}{code}"
-    return list(struct.unpack_from(layout, buffer, position)), position + struct.calcsize(layout)
+    layout = _SHORT_LAYOUTS[code][count] if count < 9 else struct.Struct(f">{count}{code}")
+    return list(layout.unpack_from(buffer, position)), position + layout.size
 
 
 def read_tag(buffer: memoryview, position: int) -> tuple[int, int, int]:
@@ -216,6 +219,9 @@ def skip_tags(buffer: memoryview, position: int) -> int:
 
 def write_uvarint(out: bytearray, value: int) -> None:
     """An unsigned varint."""
+    if value < 0x80:
+        out.append(value)
+        return
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -297,9 +303,23 @@ def write_compact_array_length(out: bytearray, count: int) -> None:
     write_uvarint(out, count + 1)
 
 
+def _packed(values: list[int], code: str) -> bytes:
+    count = len(values)
+    if count < 9:
+        return _SHORT_LAYOUTS[code][count].pack(*values)
+    return struct.pack(f">{count}{code}", *values)
+
+
 def write_numbers(out: bytearray, values: list[int], code: str) -> None:
-    """Numbers of the struct format `code`, in one go."""
-    out += struct.pack(f">{len(values)}{code}", *values)
+    """A legacy array of numbers of the struct format `code`."""
+    out += INT32.pack(len(values))
+    out += _packed(values, code)
+
+
+def write_compact_numbers(out: bytearray, values: list[int], code: str) -> None:
+    """A compact array of numbers of the struct format `code`."""
+    write_uvarint(out, len(values) + 1)
+    out += _packed(values, code)
 
 
 def write_tagged_field(out: bytearray, tag: int, value: bytearray) -> None:

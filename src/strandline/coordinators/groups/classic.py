@@ -110,6 +110,12 @@ class ClassicProtocol:
         if len(group.members) > self._settings.group_max_size:
             self._rebalancer.prepare(group, "the group was loaded with more members than group.max.size")
 
+    @staticmethod
+    def forget_pending(group: ClassicGroup) -> None:
+        """The ids that were given out but not used are worth nothing any more."""
+        for member_id in list(group.pending):
+            group.forget_pending(member_id)
+
     def stop(self, group: ClassicGroup, error: StrandlineError) -> None:
         """The group lives elsewhere, or no more: whoever waits gets `error`."""
         self._rebalancer.stop_timers(group)

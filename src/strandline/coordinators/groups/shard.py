@@ -221,6 +221,8 @@ class GroupShard:
         group = self._existing(group_id)
         group.check_delete()
         del self.groups[group_id]
+        if isinstance(group, ClassicGroup):
+            self.classic.forget_pending(group)
         self._being_deleted.add(group_id)
         self.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
 

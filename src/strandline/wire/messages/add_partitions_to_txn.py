@@ -18,6 +18,7 @@ from strandline.wire.primitives import (
     truncated,
     write_array_length,
     write_compact_array_length,
+    write_compact_numbers,
     write_compact_string,
     write_numbers,
     write_string,
@@ -115,10 +116,9 @@ def _write_add_partitions_to_txn_topic(out: bytearray, message: AddPartitionsToT
     else:
         write_string(out, message.name)
     if flexible:
-        write_compact_array_length(out, len(message.partitions))
+        write_compact_numbers(out, message.partitions, "i")
     else:
-        write_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+        write_numbers(out, message.partitions, "i")
     if flexible:
         out += b"\x00"
 

@@ -17,7 +17,7 @@ from strandline.wire.primitives import (
     skip_tags,
     truncated,
     write_compact_array_length,
-    write_numbers,
+    write_compact_numbers,
 )
 
 _INT8_INT32 = Struct(">bi")
@@ -136,8 +136,7 @@ def _read_request_partition_data(buffer: memoryview, position: int, version: int
 def _write_request_partition_data(out: bytearray, message: RequestPartitionData, version: int) -> None:
     out += _INT32_INT32.pack(message.partition_index, message.leader_epoch)
     if version <= 2:
-        write_compact_array_length(out, len(message.new_isr))
-        write_numbers(out, message.new_isr, "i")
+        write_compact_numbers(out, message.new_isr, "i")
     if version >= 3:
         write_compact_array_length(out, len(message.new_isr_with_epochs))
         for broker_state in message.new_isr_with_epochs:
@@ -221,8 +220,7 @@ def _write_response_partition_data(out: bytearray, message: ResponsePartitionDat
     out += _INT32_INT16_INT32_INT32.pack(
         message.partition_index, message.error_code, message.leader_id, message.leader_epoch
     )
-    write_compact_array_length(out, len(message.isr))
-    write_numbers(out, message.isr, "i")
+    write_compact_numbers(out, message.isr, "i")
     out += _INT8_INT32.pack(message.leader_recovery_state, message.partition_epoch)
     out += b"\x00"
 

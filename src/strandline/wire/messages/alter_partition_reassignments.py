@@ -18,8 +18,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _BOOL = Struct(">?")
@@ -97,8 +97,7 @@ def _write_reassignable_partition(out: bytearray, message: ReassignablePartition
     if message.replicas is None:
         write_compact_array_length(out, -1)
     else:
-        write_compact_array_length(out, len(message.replicas))
-        write_numbers(out, message.replicas, "i")
+        write_compact_numbers(out, message.replicas, "i")
     out += b"\x00"
 
 

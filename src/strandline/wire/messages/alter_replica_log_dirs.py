@@ -18,6 +18,7 @@ from strandline.wire.primitives import (
     truncated,
     write_array_length,
     write_compact_array_length,
+    write_compact_numbers,
     write_compact_string,
     write_numbers,
     write_string,
@@ -95,10 +96,9 @@ def _write_alter_replica_log_dir_topic(out: bytearray, message: AlterReplicaLogD
     else:
         write_string(out, message.name)
     if flexible:
-        write_compact_array_length(out, len(message.partitions))
+        write_compact_numbers(out, message.partitions, "i")
     else:
-        write_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+        write_numbers(out, message.partitions, "i")
     if flexible:
         out += b"\x00"
 

@@ -20,8 +20,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _BOOL = Struct(">?")
@@ -146,8 +146,7 @@ def _read_topic_partitions(buffer: memoryview, position: int, version: int) -> t
 def _write_topic_partitions(out: bytearray, message: TopicPartitions, version: int) -> None:
     out += message.topic_id.bytes
     write_compact_string(out, message.topic_name)
-    write_compact_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+    write_compact_numbers(out, message.partitions, "i")
     out += b"\x00"
 
 

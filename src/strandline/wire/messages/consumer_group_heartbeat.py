@@ -21,8 +21,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT8 = Struct(">b")
@@ -85,8 +85,7 @@ def _read_topic_partitions(buffer: memoryview, position: int, version: int) -> t
 
 def _write_topic_partitions(out: bytearray, message: TopicPartitions, version: int) -> None:
     out += message.topic_id.bytes
-    write_compact_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+    write_compact_numbers(out, message.partitions, "i")
     out += b"\x00"
 
 

@@ -45,7 +45,6 @@ def _read_topic_partition(buffer: memoryview, position: int, version: int) -> tu
 
 def _write_topic_partition(out: bytearray, message: TopicPartition, version: int) -> None:
     write_string(out, message.topic)
-    write_array_length(out, len(message.partitions))
     write_numbers(out, message.partitions, "i")
 
 

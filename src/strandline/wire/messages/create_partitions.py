@@ -23,6 +23,7 @@ from strandline.wire.primitives import (
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
     write_nullable_string,
     write_numbers,
@@ -92,10 +93,9 @@ def _read_create_partitions_assignment(
 def _write_create_partitions_assignment(out: bytearray, message: CreatePartitionsAssignment, version: int) -> None:
     flexible = version >= 2
     if flexible:
-        write_compact_array_length(out, len(message.broker_ids))
+        write_compact_numbers(out, message.broker_ids, "i")
     else:
-        write_array_length(out, len(message.broker_ids))
-    write_numbers(out, message.broker_ids, "i")
+        write_numbers(out, message.broker_ids, "i")
     if flexible:
         out += b"\x00"
 

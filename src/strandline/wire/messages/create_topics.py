@@ -28,6 +28,7 @@ from strandline.wire.primitives import (
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
     write_nullable_string,
     write_numbers,
@@ -131,10 +132,9 @@ def _write_creatable_replica_assignment(out: bytearray, message: CreatableReplic
     flexible = version >= 5
     out += _INT32.pack(message.partition_index)
     if flexible:
-        write_compact_array_length(out, len(message.broker_ids))
+        write_compact_numbers(out, message.broker_ids, "i")
     else:
-        write_array_length(out, len(message.broker_ids))
-    write_numbers(out, message.broker_ids, "i")
+        write_numbers(out, message.broker_ids, "i")
     if flexible:
         out += b"\x00"
 

@@ -17,8 +17,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT32 = Struct(">i")
@@ -89,8 +89,7 @@ def _read_topic_request(buffer: memoryview, position: int, version: int) -> tupl
 
 def _write_topic_request(out: bytearray, message: TopicRequest, version: int) -> None:
     write_compact_string(out, message.name)
-    write_compact_array_length(out, len(message.partition_indexes))
-    write_numbers(out, message.partition_indexes, "i")
+    write_compact_numbers(out, message.partition_indexes, "i")
     out += b"\x00"
 
 

@@ -21,8 +21,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT16 = Struct(">h")
@@ -107,8 +107,7 @@ def _write_describe_share_group_offsets_request_topic(
     out: bytearray, message: DescribeShareGroupOffsetsRequestTopic, version: int
 ) -> None:
     write_compact_string(out, message.topic_name)
-    write_compact_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+    write_compact_numbers(out, message.partitions, "i")
     out += b"\x00"
 
 

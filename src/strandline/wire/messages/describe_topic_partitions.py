@@ -21,8 +21,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _BOOL = Struct(">?")
@@ -209,22 +209,17 @@ def _write_describe_topic_partitions_response_partition(
     out += _INT16_INT32_INT32_INT32.pack(
         message.error_code, message.partition_index, message.leader_id, message.leader_epoch
     )
-    write_compact_array_length(out, len(message.replica_nodes))
-    write_numbers(out, message.replica_nodes, "i")
-    write_compact_array_length(out, len(message.isr_nodes))
-    write_numbers(out, message.isr_nodes, "i")
+    write_compact_numbers(out, message.replica_nodes, "i")
+    write_compact_numbers(out, message.isr_nodes, "i")
     if message.eligible_leader_replicas is None:
         write_compact_array_length(out, -1)
     else:
-        write_compact_array_length(out, len(message.eligible_leader_replicas))
-        write_numbers(out, message.eligible_leader_replicas, "i")
+        write_compact_numbers(out, message.eligible_leader_replicas, "i")
     if message.last_known_elr is None:
         write_compact_array_length(out, -1)
     else:
-        write_compact_array_length(out, len(message.last_known_elr))
-        write_numbers(out, message.last_known_elr, "i")
-    write_compact_array_length(out, len(message.offline_replicas))
-    write_numbers(out, message.offline_replicas, "i")
+        write_compact_numbers(out, message.last_known_elr, "i")
+    write_compact_numbers(out, message.offline_replicas, "i")
     out += b"\x00"
 
 

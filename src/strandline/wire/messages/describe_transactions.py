@@ -15,8 +15,8 @@ from strandline.wire.primitives import (
     skip_tags,
     truncated,
     write_compact_array_length,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT16 = Struct(">h")
@@ -105,8 +105,7 @@ def _read_topic_data(buffer: memoryview, position: int, version: int) -> tuple[T
 
 def _write_topic_data(out: bytearray, message: TopicData, version: int) -> None:
     write_compact_string(out, message.topic)
-    write_compact_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+    write_compact_numbers(out, message.partitions, "i")
     out += b"\x00"
 
 

@@ -23,6 +23,7 @@ from strandline.wire.primitives import (
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
     write_nullable_string,
     write_numbers,
@@ -97,10 +98,9 @@ def _write_topic_partitions(out: bytearray, message: TopicPartitions, version: i
     else:
         write_string(out, message.topic)
     if flexible:
-        write_compact_array_length(out, len(message.partitions))
+        write_compact_numbers(out, message.partitions, "i")
     else:
-        write_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+        write_numbers(out, message.partitions, "i")
     if flexible:
         out += b"\x00"
 

@@ -31,6 +31,7 @@ from strandline.wire.primitives import (
     write_compact_array_length,
     write_compact_nullable_bytes,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
     write_nullable_bytes,
     write_nullable_string,
@@ -338,10 +339,9 @@ def _write_forgotten_topic(out: bytearray, message: ForgottenTopic, version: int
     if version >= 13:
         out += message.topic_id.bytes
     if flexible:
-        write_compact_array_length(out, len(message.partitions))
+        write_compact_numbers(out, message.partitions, "i")
     else:
-        write_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+        write_numbers(out, message.partitions, "i")
     if flexible:
         out += b"\x00"
 

@@ -18,8 +18,8 @@ from strandline.wire.primitives import (
     skip_tags,
     truncated,
     write_compact_array_length,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT32 = Struct(">i")
@@ -118,8 +118,7 @@ def _write_get_telemetry_subscriptions_response(
     out += _INT32_INT16.pack(message.throttle_time_ms, message.error_code)
     out += message.client_instance_id.bytes
     out += _INT32.pack(message.subscription_id)
-    write_compact_array_length(out, len(message.accepted_compression_types))
-    write_numbers(out, message.accepted_compression_types, "b")
+    write_compact_numbers(out, message.accepted_compression_types, "b")
     out += _INT32_INT32_BOOL.pack(message.push_interval_ms, message.telemetry_max_bytes, message.delta_temporality)
     write_compact_array_length(out, len(message.requested_metrics))
     for text in message.requested_metrics:

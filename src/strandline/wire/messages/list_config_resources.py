@@ -15,8 +15,8 @@ from strandline.wire.primitives import (
     skip_tags,
     truncated,
     write_compact_array_length,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT8 = Struct(">b")
@@ -60,8 +60,7 @@ def _read_list_config_resources_request(
 
 def _write_list_config_resources_request(out: bytearray, message: ListConfigResourcesRequest, version: int) -> None:
     if version >= 1:
-        write_compact_array_length(out, len(message.resource_types))
-        write_numbers(out, message.resource_types, "b")
+        write_compact_numbers(out, message.resource_types, "b")
     out += b"\x00"
 
 

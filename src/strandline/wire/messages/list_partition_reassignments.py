@@ -18,8 +18,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT32 = Struct(">i")
@@ -84,8 +84,7 @@ def _write_list_partition_reassignments_topics(
     out: bytearray, message: ListPartitionReassignmentsTopics, version: int
 ) -> None:
     write_compact_string(out, message.name)
-    write_compact_array_length(out, len(message.partition_indexes))
-    write_numbers(out, message.partition_indexes, "i")
+    write_compact_numbers(out, message.partition_indexes, "i")
     out += b"\x00"
 
 
@@ -159,12 +158,9 @@ def _read_ongoing_partition_reassignment(
 
 def _write_ongoing_partition_reassignment(out: bytearray, message: OngoingPartitionReassignment, version: int) -> None:
     out += _INT32.pack(message.partition_index)
-    write_compact_array_length(out, len(message.replicas))
-    write_numbers(out, message.replicas, "i")
-    write_compact_array_length(out, len(message.adding_replicas))
-    write_numbers(out, message.adding_replicas, "i")
-    write_compact_array_length(out, len(message.removing_replicas))
-    write_numbers(out, message.removing_replicas, "i")
+    write_compact_numbers(out, message.replicas, "i")
+    write_compact_numbers(out, message.adding_replicas, "i")
+    write_compact_numbers(out, message.removing_replicas, "i")
     out += b"\x00"
 
 

@@ -17,8 +17,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT32_INT16 = Struct(">ih")
@@ -84,8 +84,7 @@ def _write_list_transactions_request(out: bytearray, message: ListTransactionsRe
     write_compact_array_length(out, len(message.state_filters))
     for text in message.state_filters:
         write_compact_string(out, text)
-    write_compact_array_length(out, len(message.producer_id_filters))
-    write_numbers(out, message.producer_id_filters, "q")
+    write_compact_numbers(out, message.producer_id_filters, "q")
     if version >= 1:
         out += _INT64.pack(message.duration_filter)
     if version >= 2:

@@ -27,6 +27,7 @@ from strandline.wire.primitives import (
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
     write_nullable_string,
     write_numbers,
@@ -289,21 +290,18 @@ def _write_metadata_response_partition(out: bytearray, message: MetadataResponse
     if version >= 7:
         out += _INT32.pack(message.leader_epoch)
     if flexible:
-        write_compact_array_length(out, len(message.replica_nodes))
+        write_compact_numbers(out, message.replica_nodes, "i")
     else:
-        write_array_length(out, len(message.replica_nodes))
-    write_numbers(out, message.replica_nodes, "i")
+        write_numbers(out, message.replica_nodes, "i")
     if flexible:
-        write_compact_array_length(out, len(message.isr_nodes))
+        write_compact_numbers(out, message.isr_nodes, "i")
     else:
-        write_array_length(out, len(message.isr_nodes))
-    write_numbers(out, message.isr_nodes, "i")
+        write_numbers(out, message.isr_nodes, "i")
     if version >= 5:
         if flexible:
-            write_compact_array_length(out, len(message.offline_replicas))
+            write_compact_numbers(out, message.offline_replicas, "i")
         else:
-            write_array_length(out, len(message.offline_replicas))
-        write_numbers(out, message.offline_replicas, "i")
+            write_numbers(out, message.offline_replicas, "i")
     if flexible:
         out += b"\x00"
 

@@ -27,6 +27,7 @@ from strandline.wire.primitives import (
     write_array_length,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
     write_nullable_string,
     write_numbers,
@@ -156,10 +157,9 @@ def _write_offset_fetch_request_topic(out: bytearray, message: OffsetFetchReques
     else:
         write_string(out, message.name)
     if flexible:
-        write_compact_array_length(out, len(message.partition_indexes))
+        write_compact_numbers(out, message.partition_indexes, "i")
     else:
-        write_array_length(out, len(message.partition_indexes))
-    write_numbers(out, message.partition_indexes, "i")
+        write_numbers(out, message.partition_indexes, "i")
     if flexible:
         out += b"\x00"
 
@@ -184,8 +184,7 @@ def _write_offset_fetch_request_topics(out: bytearray, message: OffsetFetchReque
         write_compact_string(out, message.name)
     if version >= 10:
         out += message.topic_id.bytes
-    write_compact_array_length(out, len(message.partition_indexes))
-    write_numbers(out, message.partition_indexes, "i")
+    write_compact_numbers(out, message.partition_indexes, "i")
     out += b"\x00"
 
 

@@ -20,8 +20,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _BOOL = Struct(">?")
@@ -128,8 +128,7 @@ def _read_acknowledgement_batch(buffer: memoryview, position: int, version: int)
 
 def _write_acknowledgement_batch(out: bytearray, message: AcknowledgementBatch, version: int) -> None:
     out += _INT64_INT64.pack(message.first_offset, message.last_offset)
-    write_compact_array_length(out, len(message.acknowledge_types))
-    write_numbers(out, message.acknowledge_types, "b")
+    write_compact_numbers(out, message.acknowledge_types, "b")
     out += b"\x00"
 
 

@@ -22,8 +22,8 @@ from strandline.wire.primitives import (
     write_compact_array_length,
     write_compact_nullable_bytes,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT8_BOOL = Struct(">b?")
@@ -161,8 +161,7 @@ def _read_acknowledgement_batch(buffer: memoryview, position: int, version: int)
 
 def _write_acknowledgement_batch(out: bytearray, message: AcknowledgementBatch, version: int) -> None:
     out += _INT64_INT64.pack(message.first_offset, message.last_offset)
-    write_compact_array_length(out, len(message.acknowledge_types))
-    write_numbers(out, message.acknowledge_types, "b")
+    write_compact_numbers(out, message.acknowledge_types, "b")
     out += b"\x00"
 
 
@@ -215,8 +214,7 @@ def _read_forgotten_topic(buffer: memoryview, position: int, version: int) -> tu
 
 def _write_forgotten_topic(out: bytearray, message: ForgottenTopic, version: int) -> None:
     out += message.topic_id.bytes
-    write_compact_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+    write_compact_numbers(out, message.partitions, "i")
     out += b"\x00"
 
 

@@ -18,8 +18,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _BOOL = Struct(">?")
@@ -343,8 +343,7 @@ def _read_task_ids(buffer: memoryview, position: int, version: int) -> tuple[Tas
 
 def _write_task_ids(out: bytearray, message: TaskIds, version: int) -> None:
     write_compact_string(out, message.subtopology_id)
-    write_compact_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+    write_compact_numbers(out, message.partitions, "i")
     out += b"\x00"
 
 

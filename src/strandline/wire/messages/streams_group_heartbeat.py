@@ -18,8 +18,8 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_array_length,
     write_compact_nullable_string,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _BOOL = Struct(">?")
@@ -226,12 +226,9 @@ def _read_copartition_group(buffer: memoryview, position: int, version: int) -> 
 
 
 def _write_copartition_group(out: bytearray, message: CopartitionGroup, version: int) -> None:
-    write_compact_array_length(out, len(message.source_topics))
-    write_numbers(out, message.source_topics, "h")
-    write_compact_array_length(out, len(message.source_topic_regex))
-    write_numbers(out, message.source_topic_regex, "h")
-    write_compact_array_length(out, len(message.repartition_source_topics))
-    write_numbers(out, message.repartition_source_topics, "h")
+    write_compact_numbers(out, message.source_topics, "h")
+    write_compact_numbers(out, message.source_topic_regex, "h")
+    write_compact_numbers(out, message.repartition_source_topics, "h")
     out += b"\x00"
 
 
@@ -332,8 +329,7 @@ def _read_task_ids(buffer: memoryview, position: int, version: int) -> tuple[Tas
 
 def _write_task_ids(out: bytearray, message: TaskIds, version: int) -> None:
     write_compact_string(out, message.subtopology_id)
-    write_compact_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+    write_compact_numbers(out, message.partitions, "i")
     out += b"\x00"
 
 
@@ -550,8 +546,7 @@ def _read_topic_partition(buffer: memoryview, position: int, version: int) -> tu
 
 def _write_topic_partition(out: bytearray, message: TopicPartition, version: int) -> None:
     write_compact_string(out, message.topic)
-    write_compact_array_length(out, len(message.partitions))
-    write_numbers(out, message.partitions, "i")
+    write_compact_numbers(out, message.partitions, "i")
     out += b"\x00"
 
 

@@ -15,8 +15,8 @@ from strandline.wire.primitives import (
     skip_tags,
     truncated,
     write_compact_array_length,
+    write_compact_numbers,
     write_compact_string,
-    write_numbers,
 )
 
 _INT8 = Struct(">b")
@@ -96,8 +96,7 @@ def _read_writable_txn_marker_topic(
 
 def _write_writable_txn_marker_topic(out: bytearray, message: WritableTxnMarkerTopic, version: int) -> None:
     write_compact_string(out, message.name)
-    write_compact_array_length(out, len(message.partition_indexes))
-    write_numbers(out, message.partition_indexes, "i")
+    write_compact_numbers(out, message.partition_indexes, "i")
     out += b"\x00"
 
 
