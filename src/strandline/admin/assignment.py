@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from struct import Struct, error
 from typing import Final
 
-_INT16: Final = Struct(">h")
-_INT32: Final = Struct(">i")
+from strandline.wire.messages.consumer_protocol_assignment import read_consumer_protocol_assignment
+from strandline.wire.primitives import MalformedRequest
+
 CONSUMER_PROTOCOL: Final = "consumer"
+# The bytes begin with a version. Its newest form begins like every other one, and only that beginning is needed.
+_OLDEST_VERSION: Final = 0
+_VERSION_BYTES: Final = 2
 
 
 def assigned_partitions(protocol_type: str, assignment: bytes) -> list[tuple[str, int]]:
@@ -15,26 +18,7 @@ def assigned_partitions(protocol_type: str, assignment: bytes) -> list[tuple[str
     if protocol_type != CONSUMER_PROTOCOL or not assignment:
         return []
     try:
-        return sorted(_read(memoryview(assignment)))
-    except (error, UnicodeDecodeError):
+        message, _ = read_consumer_protocol_assignment(memoryview(assignment), _VERSION_BYTES, _OLDEST_VERSION)
+    except MalformedRequest:
         return []
-
-
-def _read(data: memoryview) -> list[tuple[str, int]]:
-    # version (int16), then an array of topic (string) and partitions (array of int32), then user data.
-    pairs: list[tuple[str, int]] = []
-    (topics,) = _INT32.unpack_from(data, 2)
-    position = 6
-    for _ in range(topics):
-        (length,) = _INT16.unpack_from(data, position)
-        if length < 0:
-            return []
-        position += 2
-        topic = str(data[position : position + length], "utf-8")
-        position += length
-        (count,) = _INT32.unpack_from(data, position)
-        position += 4
-        for _ in range(count):
-            pairs.append((topic, _INT32.unpack_from(data, position)[0]))
-            position += 4
-    return pairs
+    return sorted((row.topic, partition) for row in message.assigned_partitions for partition in row.partitions)
