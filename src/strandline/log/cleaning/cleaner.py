@@ -86,6 +86,12 @@ class LogCleaner:
         """Follow a change of the dynamic broker settings."""
         self._settings = settings
 
+    def note_truncation(self, log: UnifiedLog, offset: int) -> None:
+        """Tell the cleaner that a log was cut at `offset`: what is written there from now on is dirty."""
+        checkpoint = self._checkpoints.get(log)
+        if checkpoint is not None and checkpoint > offset:
+            self._checkpoints.set(log, offset)
+
     def wake(self) -> None:
         """Look at the logs now instead of after log.cleaner.backoff.ms."""
         self._woken.set()
@@ -142,9 +148,7 @@ class LogCleaner:
     def _choose(self, now_ms: int) -> Candidate | None:
         self._last_run_ms = now_ms
         candidates = [
-            assess(log, self._checkpoints.get(log), now_ms)
-            for log in self._logs()
-            if log.config.is_compacted and not log.is_offline and log.topic_partition not in self._uncleanable
+            assess(log, self._checkpoints.get(log), now_ms) for log in self._logs() if self._may_be_dirty(log)
         ]
         for candidate in candidates:
             if candidate.is_checkpoint_invalid:
@@ -152,6 +156,15 @@ class LogCleaner:
         self._max_dirty_ratio = max((candidate.ratio for candidate in candidates), default=0.0)
         self._max_delay_ms = max((candidate.overdue_ms for candidate in candidates), default=0)
         return dirtiest(candidates)
+
+    def _may_be_dirty(self, log: UnifiedLog) -> bool:
+        """Asked of every log in every round: most are sorted out here, at almost no cost."""
+        return (
+            log.config.is_compacted
+            and len(log.segments) > 1
+            and not log.is_offline
+            and log.topic_partition not in self._uncleanable
+        )
 
     async def _clean(self, candidate: Candidate) -> PassReport:
         log = candidate.log
