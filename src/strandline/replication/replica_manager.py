@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from strandline.config.topic import TopicConfig
 from strandline.errors import (
@@ -24,6 +24,9 @@ from strandline.replication.partition import Partition
 from strandline.replication.writer import LogWriter
 
 logger = logging.getLogger(__name__)
+
+_CREATED_AT_ONCE: Final = 64
+_CREATED_PER_TURN: Final = 4
 
 
 class LeadershipListener(Protocol):
@@ -58,6 +61,9 @@ class ReplicaManager:
         self._offline: dict[tuple[str, int], str] = {}
         self._writers: dict[Path, LogWriter] = {}
         self._listeners: dict[str, LeadershipListener] = {}
+        # Replicas that the metadata gives this broker and that have no log yet, in the order they were given.
+        self._uncreated: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
+        self._is_creating = False
 
     # Finding
 
@@ -114,37 +120,49 @@ class ReplicaManager:
         for topic in delta.changed_topics.values():
             self._names_by_id[topic.topic_id.bytes] = topic.name
             self._follow(topic, topic.partitions)
+        if self._uncreated:
+            self._create_some(_CREATED_AT_ONCE)
         if delta.changed_configs:
             self.refresh_configs()
 
     def _follow(self, topic: TopicImage, partitions: Iterable[PartitionImage]) -> None:
-        config: TopicConfig | None = None
         for image in partitions:
+            key = TopicPartition(topic.name, image.partition)
+            partition = self._partitions.get(key)
             if self.node_id not in image.replicas:
-                self._remove(TopicPartition(topic.name, image.partition), image.leader_epoch)
-                continue
-            partition = self._partitions.get((topic.name, image.partition))
-            if partition is None:
-                config = config or self._topic_config(topic.name)
-                partition = self._create(topic, image, config)
-                if partition is None:
-                    continue
-            elif partition.partition_epoch == image.partition_epoch:
-                continue
-            if partition.follow(image):
+                self._remove(key, image.leader_epoch)
+            elif partition is None:
+                self._uncreated[key] = (topic, image)
+            elif partition.partition_epoch != image.partition_epoch and partition.follow(image):
                 self._tell(partition)
 
-    def _create(self, topic: TopicImage, image: PartitionImage, config: TopicConfig) -> Partition | None:
-        key = TopicPartition(topic.name, image.partition)
+    def _create_some(self, limit: int) -> None:
+        """Make replicas, at most `limit` new logs in this turn of the loop: making files takes its time."""
+        made = 0
+        while self._uncreated and made < limit:
+            key = next(iter(self._uncreated))
+            topic, image = self._uncreated.pop(key)
+            made += self._logs.get(key) is None
+            self._create(key, topic, image)
+        if self._uncreated and not self._is_creating:
+            self._is_creating = True
+            self._loop.call_soon(self._create_more)
+
+    def _create_more(self) -> None:
+        self._is_creating = False
+        self._create_some(_CREATED_PER_TURN)
+
+    def _create(self, key: TopicPartition, topic: TopicImage, image: PartitionImage) -> None:
         try:
-            log = self._logs.get_or_create(key, topic.topic_id, config)
+            log = self._logs.get_or_create(key, topic.topic_id, self._topic_config(topic.name))
         except KafkaStorageError as error:
             logger.error("%s has no usable log directory: %s", key, error)
             self._offline[key] = str(error)
-            return None
+            return
         partition = Partition(key, topic.topic_id, log, node_id=self.node_id, writer=self._writer_of(log))
         self._partitions[key] = partition
-        return partition
+        if partition.follow(image):
+            self._tell(partition)
 
     def _writer_of(self, log: UnifiedLog) -> LogWriter:
         parent = log.directory.parent
@@ -169,6 +187,7 @@ class ReplicaManager:
             self._offline.pop((topic.name, image.partition), None)
 
     def _remove(self, key: TopicPartition, leader_epoch: LeaderEpoch) -> None:
+        self._uncreated.pop(key, None)
         partition = self._partitions.pop(key, None)
         if partition is None:
             return
@@ -203,6 +222,7 @@ class ReplicaManager:
 
     def close(self) -> None:
         """Finish queued writes. Call it before the logs are closed."""
+        self._uncreated.clear()
         for writer in self._writers.values():
             writer.close()
         for partition in self.partitions():

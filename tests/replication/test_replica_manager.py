@@ -1,0 +1,144 @@
+"""The registry of replicas: it follows the metadata, and tells clients why a partition is not here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from strandline.config import Settings
+from strandline.config.topic import TopicConfig
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicId, UnknownTopicOrPartition
+from strandline.metadata.delta import delta_between
+from strandline.metadata.image import (
+    EMPTY_IMAGE,
+    ConfigResource,
+    ConfigResourceType,
+    MetadataImage,
+    PartitionImage,
+    TopicImage,
+)
+from strandline.model import TopicPartition
+from strandline.replication import Partition, ReplicaManager
+from tests.replication.conftest import NODE, Fixture
+
+
+def topic(name: str, partitions: int = 1, *, number: int = 1, leader: int = NODE, epoch: int = 0) -> TopicImage:
+    replicas = (leader,)
+    return TopicImage(
+        name,
+        UUID(int=number),
+        tuple(PartitionImage(p, replicas, replicas, leader, epoch, epoch) for p in range(partitions)),
+    )
+
+
+def cluster(*topics: TopicImage, offset: int = 0, configs: dict[str, dict[str, str]] | None = None) -> MetadataImage:
+    return MetadataImage(
+        offset=offset,
+        topics={t.name: t for t in topics},
+        topics_by_id={t.topic_id: t for t in topics},
+        configs={ConfigResource(ConfigResourceType.TOPIC, n): c for n, c in (configs or {}).items()},
+    )
+
+
+class Node:
+    """A replica manager and the image it has seen."""
+
+    def __init__(self, fixture: Fixture) -> None:
+        self.image = EMPTY_IMAGE
+        self.replicas = ReplicaManager(NODE, fixture.logs, loop=asyncio.get_running_loop(), topic_config=self._config)
+
+    def _config(self, name: str) -> TopicConfig:
+        return Settings().topic_config(self.image.topic_overrides(name))
+
+    def see(self, image: MetadataImage) -> None:
+        delta, self.image = delta_between(self.image, image), image
+        self.replicas.apply(delta, image)
+
+
+class Diary:
+    """Writes down leadership changes."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, int, int]] = []
+
+    def leadership_gained(self, partition: Partition, leader_epoch: int) -> None:
+        self.entries.append(("gained", partition.topic_partition.partition, leader_epoch))
+
+    def leadership_lost(self, partition: TopicPartition, leader_epoch: int) -> None:
+        self.entries.append(("lost", partition.partition, leader_epoch))
+
+
+async def test_partitions_come_and_go_with_the_metadata(fixture: Fixture, tmp_path: Path) -> None:
+    node = Node(fixture)
+    node.see(cluster(topic("a", 2)))
+    assert node.replicas.get_leader(TopicPartition("a", 1)).is_leader
+    assert (tmp_path / "a-1").is_dir()
+    node.see(cluster(offset=1))
+    with pytest.raises(UnknownTopicOrPartition):
+        node.replicas.find("a", 0)
+    assert not (tmp_path / "a-1").exists()
+    assert sum(name.endswith("-delete") for name in os.listdir(tmp_path)) == 2
+
+
+async def test_a_topic_made_again_under_its_name_starts_empty(fixture: Fixture) -> None:
+    node = Node(fixture)
+    node.see(cluster(topic("a", number=1)))
+    old = node.replicas.find("a", 0)
+    node.see(cluster(topic("a", number=2), offset=1))
+    new = node.replicas.find("a", 0)
+    assert new is not old
+    assert new.topic_id == UUID(int=2)
+    assert not old.is_leader
+
+
+async def test_clients_are_told_why_a_partition_is_not_here(fixture: Fixture, tmp_path: Path) -> None:
+    node = Node(fixture)
+    node.see(cluster(topic("here"), topic("elsewhere", number=2, leader=9)))
+    with pytest.raises(NotLeaderOrFollower):
+        node.replicas.find("elsewhere", 0)
+    with pytest.raises(UnknownTopicOrPartition):
+        node.replicas.find("here", 1)
+    with pytest.raises(UnknownTopicId):
+        node.replicas.topic_name(UUID(int=77).bytes)
+    assert node.replicas.topic_name(UUID(int=1).bytes) == "here"
+    node.replicas.directory_failed(tmp_path)
+    with pytest.raises(KafkaStorageError):
+        node.replicas.find("here", 0)
+
+
+async def test_coordinators_hear_of_leadership_also_of_what_holds_already(fixture: Fixture) -> None:
+    node = Node(fixture)
+    node.see(cluster(topic("a", 2)))
+    diary = Diary()
+    node.replicas.add_listener("a", diary)
+    assert diary.entries == [("gained", 0, 0), ("gained", 1, 0)]
+    node.see(cluster(topic("a", 2, epoch=1), offset=1))
+    assert diary.entries[2:] == [("gained", 0, 1), ("gained", 1, 1)]
+    node.see(cluster(offset=2))
+    assert diary.entries[4:] == [("lost", 0, 1), ("lost", 1, 1)]
+
+
+async def test_settings_reach_the_logs(fixture: Fixture) -> None:
+    node = Node(fixture)
+    node.see(cluster(topic("a")))
+    node.see(cluster(topic("a"), offset=1, configs={"a": {"retention.ms": "12345"}}))
+    assert node.replicas.find("a", 0).log.config.retention_ms == 12345
+
+
+async def test_a_topic_of_many_partitions_does_not_stop_the_loop(fixture: Fixture) -> None:
+    """Files are made over many turns of the loop; a topic deleted meanwhile leaves nothing behind."""
+    node = Node(fixture)
+    node.see(cluster(topic("big", 300), topic("gone", 300, number=2)))
+    assert 0 < len(node.replicas) < 600
+    node.see(cluster(topic("big", 300), offset=1))
+    loop = asyncio.get_running_loop()
+    while len(node.replicas) < 300:
+        turn = loop.create_future()
+        loop.call_soon(turn.set_result, None)
+        await turn
+    assert all(node.replicas.find("big", number).is_leader for number in range(300))
+    assert sum(log.topic_partition.topic == "gone" for log in fixture.logs.all_logs()) == 0
