@@ -19,6 +19,7 @@ from strandline.model import TopicPartition
 from strandline.records.builder import build_batch
 from strandline.records.record import Record
 from strandline.replication import LogWriter, Partition
+from tests.golden import kafka_classic as kafka_classic
 
 TOPIC_ID = UUID(int=7)
 TP = TopicPartition("topic", 0)
