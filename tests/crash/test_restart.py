@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from strandline.clock import SystemClock
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.broker import BrokerProcess, running_broker
@@ -169,7 +170,9 @@ def _producer_id(connection: RawConnection) -> int:
 
 
 def _send(connection: RawConnection, producer_id: int, sequence: int) -> tuple[int, int]:
-    records = batch(b"a", b"b", producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+    # Producers are forgotten a day after the time of their last record, so these are of today.
+    now = SystemClock().now_ms()
+    records = batch(b"a", b"b", first_timestamp=now, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
     return produce(connection, "numbers", records)[:2]
 
 

@@ -132,9 +132,9 @@ def end_offset(connection: RawConnection, topic: str, partition: int = 0) -> tup
     return answer.error_code, answer.offset
 
 
-def batch(*values: bytes, **how: Any) -> bytes:
+def batch(*values: bytes, first_timestamp: int = T0, **how: Any) -> bytes:
     """One record batch with these values."""
-    records = [Record(offset, T0 + offset, b"key", value) for offset, value in enumerate(values)]
+    records = [Record(offset, first_timestamp + offset, b"key", value) for offset, value in enumerate(values)]
     return bytes(build_batch(records, **how))
 
 
