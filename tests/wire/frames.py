@@ -61,6 +61,15 @@ def _frame(row: dict[str, Any]) -> Frame:
 
 
 @cache
+def frames_by_api() -> dict[str, tuple[Frame, ...]]:
+    """The frames of each API: one test for each is quicker than one for each frame."""
+    found: dict[str, list[Frame]] = {}
+    for frame in golden_frames():
+        found.setdefault(frame.api_name, []).append(frame)
+    return {name: tuple(frames) for name, frames in sorted(found.items())}
+
+
+@cache
 def offered_by_kafka() -> dict[int, dict[str, Any]]:
     """Kafka's ApiVersions answer: a row per API key."""
     with tarfile.open(ARCHIVE) as tar:

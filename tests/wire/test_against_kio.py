@@ -16,16 +16,16 @@ from strandline.wire.api import KNOWN_APIS, ApiKey
 from strandline.wire.registry import codec
 from tests.wire.kio_messages import entities, kio_bytes, kio_entity, plain, schema
 
-CASES = [
-    pytest.param(key, version, is_request, id=f"{key.name}-v{version}-{'request' if is_request else 'response'}")
-    for key, versions in KNOWN_APIS.items()
-    for version in range(versions.min, versions.max + 1)
-    for is_request in (True, False)
-]
+
+@pytest.mark.parametrize("api_key", sorted(KNOWN_APIS), ids=lambda key: key.name)
+@pytest.mark.parametrize("is_request", [True, False], ids=["request", "response"])
+def test_both_read_and_write_the_same(api_key: ApiKey, is_request: bool) -> None:
+    versions = KNOWN_APIS[api_key]
+    for version in range(versions.min, versions.max + 1):
+        check_version(api_key, version, is_request=is_request)
 
 
-@pytest.mark.parametrize(("api_key", "version", "is_request"), CASES)
-def test_both_read_and_write_the_same(api_key: ApiKey, version: int, is_request: bool) -> None:
+def check_version(api_key: ApiKey, version: int, *, is_request: bool) -> None:
     cls = schema(api_key, version, is_request=is_request)
     functions = codec(api_key)
     read = functions.read_request if is_request else functions.read_response

@@ -12,11 +12,7 @@ import pytest
 from strandline.model import uuid_to_text
 from strandline.wire.api import ApiKey, request_header_version, response_header_version
 from strandline.wire.registry import decode_request, decode_response, encode_request, encode_response
-from tests.wire.frames import Frame, golden_frames, offered_by_kafka, snake
-
-
-def each_frame() -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("frame", golden_frames(), ids=str)
+from tests.wire.frames import Frame, frames_by_api, golden_frames, offered_by_kafka, snake
 
 
 def decoded(frame: Frame) -> Any:
@@ -25,8 +21,13 @@ def decoded(frame: Frame) -> Any:
     return decode_response(ApiKey(frame.api_key), frame.api_version, memoryview(frame.data))[1]
 
 
-@each_frame()
-def test_a_frame_is_written_as_it_was_read(frame: Frame) -> None:
+@pytest.mark.parametrize("api_name", frames_by_api())
+def test_frames_are_written_as_they_were_read(api_name: str) -> None:
+    for frame in frames_by_api()[api_name]:
+        assert_round_trip(frame)
+
+
+def assert_round_trip(frame: Frame) -> None:
     api_key, data = ApiKey(frame.api_key), memoryview(frame.data)
     if frame.is_request:
         header, message = decode_request(data)
@@ -36,13 +37,19 @@ def test_a_frame_is_written_as_it_was_read(frame: Frame) -> None:
     else:
         correlation_id, message = decode_response(api_key, frame.api_version, data)
         written = encode_response(api_key, frame.api_version, correlation_id, message)
-    assert written == frame.data[: len(frame.data) - frame.unread_bytes]
+    assert written == frame.data[: len(frame.data) - frame.unread_bytes], str(frame)
 
 
-@each_frame()
-def test_a_frame_means_what_kafka_says(frame: Frame) -> None:
-    if frame.decoded is not None:
-        assert_means(decoded(frame), frame.decoded, str(frame))
+@pytest.mark.parametrize("api_name", frames_by_api())
+def test_frames_mean_what_kafka_says(api_name: str) -> None:
+    for frame in frames_by_api()[api_name]:
+        if frame.decoded is not None:
+            assert_means(decoded(frame), frame.decoded, str(frame))
+
+
+def test_no_frame_was_forgotten() -> None:
+    assert len(golden_frames()) == sum(map(len, frames_by_api().values())) > 1100
+    assert {frame.client for frame in golden_frames()} == {"aiokafka", "confluent", "java", "kafka-python", "raw"}
 
 
 def assert_means(value: Any, expected: Any, where: str) -> None:
