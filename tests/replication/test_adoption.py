@@ -57,7 +57,7 @@ def test_without_the_settings_nothing_is_adopted(log_dir: Path) -> None:
 
 def test_without_a_cluster_id_nothing_is_adopted(log_dir: Path) -> None:
     (log_dir / "meta.properties").unlink()
-    with pytest.raises(InvalidConfig, match="cluster.id"):
+    with pytest.raises(InvalidConfig, match=r"cluster\.id"):
         find_kafka_cluster([str(log_dir)])
 
 
