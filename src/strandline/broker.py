@@ -159,6 +159,7 @@ class Broker:
         )
         await enter(self.lifecycle.running())
         await self.lifecycle.unfence()
+        self.cleaner = LogCleaner(self.settings.log, self.logs.all_logs, self._clock)
         self.loader.subscribe(self._apply)
 
         self.groups = GroupCoordinator(
@@ -170,7 +171,6 @@ class Broker:
         await enter(self.groups.running())
         self.replicas.add_listener(GROUP_METADATA_TOPIC, self.groups)
         self.loader.subscribe(self.groups.apply)
-        self.cleaner = LogCleaner(self.settings.log, self.logs.all_logs, self._clock)
         await enter(self._background(self.cleaner.run, "log-cleaner"))
         self._serve(loop)
         self._stack.push_async_callback(self._leave)
@@ -273,6 +273,7 @@ class Broker:
         if delta.changed_configs:
             self._load_dynamic_settings(image)
             self.network.reconfigure(self.settings.network)
+            self.cleaner.update_settings(self.settings.log)
         self.replicas.apply(delta, image)
 
     def _load_dynamic_settings(self, image: MetadataImage) -> None:

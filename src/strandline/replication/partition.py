@@ -203,19 +203,16 @@ class Partition:
         return appended.info
 
     @property
-    def _effective_min_isr(self) -> int:
-        return min(self.log.config.min_insync_replicas, len(self.replicas))
-
-    @property
     def is_under_min_isr(self) -> bool:
-        """True if too few replicas are in sync for acks=all."""
-        return len(self.isr) < self._effective_min_isr
+        """True if too few replicas are in sync for acks=all: fewer than min.insync.replicas, and not all there are."""
+        in_sync = len(self.isr)
+        return in_sync < self.log.config.min_insync_replicas and in_sync < len(self.replicas)
 
     def _check_enough_replicas(self, error: type[StrandlineError]) -> None:
         if self.is_under_min_isr:
             raise error(
                 f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
-                f"min.insync.replicas asks for {self._effective_min_isr}"
+                f"min.insync.replicas is {self.log.config.min_insync_replicas}"
             )
 
     def _wait_for(self, offset: Offset, acks: int, done: Done) -> bool:
