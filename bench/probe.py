@@ -1,4 +1,4 @@
-"""Ask a broker, with two hand-made requests, whether a client would be served. Standard library only."""
+"""Ask a broker, with a few hand-made requests, whether a client would be served. Standard library only."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Final
 _API_VERSIONS: Final = 18
 _METADATA: Final = 3
 _METADATA_VERSION: Final = 1
+_LIST_OFFSETS: Final = 2
+_LIST_OFFSETS_VERSION: Final = 1
 _CLIENT_ID: Final = b"probe"
 
 
@@ -35,6 +37,29 @@ def is_answering(host: str, port: int, *, led_partitions: int = 0, topics: Mappi
         return False
     leads_topics = all(seen.led_by_topic.get(name) == count for name, count in (topics or {}).items())
     return seen.brokers > 0 and leads_topics and sum(seen.led_by_topic.values()) >= led_partitions
+
+
+def is_serving(host: str, port: int, topic: str, partitions: int) -> bool:
+    """True when the broker answers ListOffsets for each partition as its leader.
+
+    Metadata may name a leader before that broker has made the partition ready, and a client would wait and try again.
+    """
+    name = struct.pack(">h", len(topic)) + topic.encode()
+    asked = b"".join(struct.pack(">iq", partition, -1) for partition in range(partitions))
+    body = struct.pack(">ii", -1, 1) + name + struct.pack(">i", partitions) + asked
+    try:
+        with socket.create_connection((host, port), timeout=5.0) as connection:
+            reader = _Reader(_ask(connection, _LIST_OFFSETS, _LIST_OFFSETS_VERSION, body))
+    except (OSError, EOFError):
+        return False
+    reader.skip(4)
+    reader.string()
+    errors = []
+    for _ in range(reader.number(">i")):
+        reader.skip(4)
+        errors.append(reader.number(">h"))
+        reader.skip(16)
+    return errors == [0] * partitions
 
 
 def parse_metadata(body: bytes) -> Seen:

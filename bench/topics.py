@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from bench.probe import is_answering
+from bench.probe import is_answering, is_serving
 
 _PATIENCE_SECONDS: Final = 120.0
 
@@ -23,17 +23,22 @@ class Topics:
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def create(self, partitions_by_topic: Mapping[str, int]) -> None:
-        """Create topics with one replica; returns when each partition has a leader."""
+        """Create topics with one replica; returns when the leader of each partition serves it."""
         from confluent_kafka.cimpl import NewTopic
 
         wanted = [NewTopic(name, partitions, 1) for name, partitions in partitions_by_topic.items()]
         for future in self._admin.create_topics(wanted, request_timeout=_PATIENCE_SECONDS).values():
             future.result()
         deadline = time.perf_counter() + _PATIENCE_SECONDS
-        while not is_answering(self._host, self._port, topics=partitions_by_topic):
+        while not self._is_served(partitions_by_topic):
             if time.perf_counter() > deadline:
                 raise TimeoutError(f"no leader for all of {', '.join(partitions_by_topic)}")
             time.sleep(0.02)
+
+    def _is_served(self, partitions_by_topic: Mapping[str, int]) -> bool:
+        return is_answering(self._host, self._port, topics=partitions_by_topic) and all(
+            is_serving(self._host, self._port, name, partitions) for name, partitions in partitions_by_topic.items()
+        )
 
     def delete(self, names: Iterable[str]) -> None:
         for future in self._admin.delete_topics(list(names), request_timeout=_PATIENCE_SECONDS).values():
