@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.broker import Broker, broker_for_clients
+from tests.golden import kafka_classic as kafka_classic
 from tests.waiting import wait_until
 
 _numbers = itertools.count(1)
