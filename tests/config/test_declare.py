@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strandline
 from strandline.config.declare import Declaration, Kind, Value, declarations_of
 from strandline.config.settings import AREAS, BROKER_DECLARATIONS
 from strandline.config.topic import TOPIC_DECLARATIONS, TopicConfig
@@ -90,3 +93,20 @@ def test_every_topic_setting_follows_a_broker_setting_with_the_same_range() -> N
         assert broker.kind is declaration.kind
         assert broker.most == declaration.most
         assert broker.allowed == declaration.allowed
+
+
+def _source() -> str:
+    """All code that could read a setting: not the generated messages, which have fields of the same names."""
+    root = Path(strandline.__file__).parent
+    return "".join(path.read_text() for path in root.rglob("*.py") if "messages" not in path.parts)
+
+
+def test_every_setting_is_read_somewhere_or_says_that_it_has_no_effect() -> None:
+    source = _source()
+    followed = {declaration.broker_name for declaration in TOPIC_DECLARATIONS.values()}
+    for declaration in ALL:
+        is_read = re.search(rf"\.{declaration.attribute}\b|\"{declaration.attribute}\"", source) is not None
+        if declaration.no_effect:
+            assert declaration.documentation.endswith(f" No effect: {declaration.no_effect}.")
+        else:
+            assert is_read or declaration.name in followed, f"nothing reads {declaration.name}"

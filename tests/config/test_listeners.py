@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from strandline.config import Settings
-from strandline.config.listeners import Endpoint, join_address, parse_address
+from strandline.config.listeners import Endpoint, join_address, machine_name, parse_address
 from strandline.errors import InvalidConfig
 
 
@@ -116,3 +118,9 @@ def test_an_address_survives_its_text_form(text: str) -> None:
 def test_a_bad_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig, match="x must be host:port"):
         parse_address(text, name="x")
+
+
+def test_the_machine_has_a_name_that_can_be_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert socket.getaddrinfo(machine_name(), None)
+    monkeypatch.setattr(socket, "gethostname", lambda: "no such host")
+    assert machine_name() == "localhost"

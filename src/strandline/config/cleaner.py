@@ -34,6 +34,7 @@ class CleanerSettings:
         "Memory in bytes, over all cleaner threads, for reading and writing.",
         least=0,
         dynamic=CLUSTER_WIDE,
+        no_effect="compaction sizes its buffers itself",
     )
     log_cleaner_io_buffer_load_factor: float = setting(
         "log.cleaner.io.buffer.load.factor",
@@ -43,6 +44,7 @@ class CleanerSettings:
         least=0.0,
         most=1.0,
         dynamic=CLUSTER_WIDE,
+        no_effect="compaction sizes its map by log.cleaner.dedupe.buffer.size alone",
     )
     log_cleaner_io_max_bytes_per_second: float = setting(
         "log.cleaner.io.max.bytes.per.second",

@@ -77,12 +77,18 @@ class Declaration:
     may_be_empty: bool = True
     dynamic: Dynamic = Dynamic.READ_ONLY
     broker_name: str | None = None
+    no_effect: str = ""
     is_internal: bool = False
 
     @property
     def attribute(self) -> str:
         """The name of the dataclass field that holds the value."""
         return self.name.replace(".", "_").replace("-", "_")
+
+    @property
+    def documentation(self) -> str:
+        """The help, and why the setting has no effect, if it has none."""
+        return f"{self.help} No effect: {self.no_effect}." if self.no_effect else self.help
 
     @property
     def is_sensitive(self) -> bool:
@@ -211,7 +217,8 @@ def setting(name: str, kind: Kind, default: Value, help: str, **rules: Any) -> A
 
     `rules` are the further fields of `Declaration`: `least`, `most`, `also` (legal numbers outside the
     range), `allowed`, `may_be_empty`, `dynamic`, `broker_name` (topic settings: the broker setting they
-    fall back to) and `is_internal`. A default of None means "not set", and makes None legal.
+    fall back to), `no_effect` (the reason, for a setting that nothing reads) and `is_internal`. A default of
+    None means "not set", and makes None legal.
     """
     declaration = Declaration(name=name, kind=kind, default=default, help=help, **rules)
     return field(default=default, metadata={"declaration": declaration})

@@ -127,7 +127,7 @@ def _entry(
         read_only=read_only,
         is_sensitive=declaration.is_sensitive,
         kind=declaration.kind,
-        documentation=declaration.help,
+        documentation=declaration.documentation,
         synonyms=tuple(synonyms),
     )
 

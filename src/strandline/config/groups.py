@@ -8,6 +8,8 @@ from strandline.config.declare import INT, LIST, LONG, SHORT, STRING, setting
 from strandline.errors import InvalidConfig
 from strandline.model import INT32_MAX
 
+_LATER = "the consumer protocol of KIP-848 is not available yet"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
@@ -32,16 +34,18 @@ class GroupSettings:
         "group.coordinator.rebalance.protocols",
         LIST,
         ("classic",),
-        "The group protocols that are served. This version has the classic one; others may be named and are ignored.",
+        "The group protocols that are served.",
         allowed=("classic", "consumer", "streams", "share"),
         may_be_empty=False,
+        no_effect="the classic protocol is served, whatever is named",
     )
     group_coordinator_threads: int = setting(
         "group.coordinator.threads",
         INT,
         4,
-        "Taken for the sake of Kafka's files: one event loop does the work.",
+        "Threads of the coordinator.",
         least=1,
+        no_effect="one event loop does the work",
     )
     group_coordinator_append_linger_ms: int = setting(
         "group.coordinator.append.linger.ms",
@@ -49,6 +53,7 @@ class GroupSettings:
         -1,
         "How long the coordinator gathers changes before it writes them. -1: no longer than the write before takes.",
         least=-1,
+        no_effect="changes are written at once",
     )
     offset_metadata_max_bytes: int = setting(
         "offset.metadata.max.bytes", INT, 4096, "Longest metadata text of a committed offset.", least=0
@@ -103,25 +108,60 @@ class GroupSettings:
         least=1,
     )
     group_consumer_session_timeout_ms: int = setting(
-        "group.consumer.session.timeout.ms", INT, 45_000, "Session timeout of the consumer protocol.", least=1
+        "group.consumer.session.timeout.ms",
+        INT,
+        45_000,
+        "Session timeout of the consumer protocol.",
+        least=1,
+        no_effect=_LATER,
     )
     group_consumer_min_session_timeout_ms: int = setting(
-        "group.consumer.min.session.timeout.ms", INT, 45_000, "Its least value for one group.", least=1
+        "group.consumer.min.session.timeout.ms",
+        INT,
+        45_000,
+        "Its least value for one group.",
+        least=1,
+        no_effect=_LATER,
     )
     group_consumer_max_session_timeout_ms: int = setting(
-        "group.consumer.max.session.timeout.ms", INT, 60_000, "Its greatest value for one group.", least=1
+        "group.consumer.max.session.timeout.ms",
+        INT,
+        60_000,
+        "Its greatest value for one group.",
+        least=1,
+        no_effect=_LATER,
     )
     group_consumer_heartbeat_interval_ms: int = setting(
-        "group.consumer.heartbeat.interval.ms", INT, 5000, "Heartbeat interval of the consumer protocol.", least=1
+        "group.consumer.heartbeat.interval.ms",
+        INT,
+        5000,
+        "Heartbeat interval of the consumer protocol.",
+        least=1,
+        no_effect=_LATER,
     )
     group_consumer_min_heartbeat_interval_ms: int = setting(
-        "group.consumer.min.heartbeat.interval.ms", INT, 5000, "Its least value for one group.", least=1
+        "group.consumer.min.heartbeat.interval.ms",
+        INT,
+        5000,
+        "Its least value for one group.",
+        least=1,
+        no_effect=_LATER,
     )
     group_consumer_max_heartbeat_interval_ms: int = setting(
-        "group.consumer.max.heartbeat.interval.ms", INT, 15_000, "Its greatest value for one group.", least=1
+        "group.consumer.max.heartbeat.interval.ms",
+        INT,
+        15_000,
+        "Its greatest value for one group.",
+        least=1,
+        no_effect=_LATER,
     )
     group_consumer_max_size: int = setting(
-        "group.consumer.max.size", INT, INT32_MAX, "Members in one group of the consumer protocol.", least=1
+        "group.consumer.max.size",
+        INT,
+        INT32_MAX,
+        "Members in one group of the consumer protocol.",
+        least=1,
+        no_effect=_LATER,
     )
     group_consumer_assignors: tuple[str, ...] = setting(
         "group.consumer.assignors",
@@ -129,6 +169,7 @@ class GroupSettings:
         ("uniform", "range"),
         "Assignors of the consumer protocol; the first is the default.",
         may_be_empty=False,
+        no_effect=_LATER,
     )
     group_consumer_migration_policy: str = setting(
         "group.consumer.migration.policy",
@@ -136,6 +177,7 @@ class GroupSettings:
         "bidirectional",
         "Which way a group may move between the classic and the consumer protocol while it has members.",
         allowed=("bidirectional", "upgrade", "downgrade", "disabled"),
+        no_effect=_LATER,
     )
     group_consumer_regex_refresh_interval_ms: int = setting(
         "group.consumer.regex.refresh.interval.ms",
@@ -143,6 +185,7 @@ class GroupSettings:
         600_000,
         "How often subscriptions by regular expression are matched against the topics again.",
         least=10_000,
+        no_effect=_LATER,
     )
 
     def check(self) -> None:

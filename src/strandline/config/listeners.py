@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -13,6 +14,16 @@ AVAILABLE_PROTOCOLS: Final = ("PLAINTEXT",)
 EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})
 _LISTENER: Final = re.compile(r"([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]\s]*):([0-9]+)")
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]\s]*):([0-9]+)")
+
+
+def machine_name() -> str:
+    """The name of this machine if it can be resolved, else localhost: what clients are told where no host is set."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return "localhost"
+    return name
 
 
 class Endpoint(NamedTuple):

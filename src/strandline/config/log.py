@@ -18,6 +18,7 @@ TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 SMALLEST_SEGMENT: Final = 1024 * 1024
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
+NO_TIERS: Final = "tiered storage is not available yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +166,7 @@ class LogSettings(CleanerSettings):
         60_000,
         "How often the recovery points are written to their checkpoint file.",
         least=0,
+        no_effect="checkpoints are written every five seconds, where something moved",
     )
     log_flush_start_offset_checkpoint_interval_ms: int = setting(
         "log.flush.start.offset.checkpoint.interval.ms",
@@ -172,6 +174,7 @@ class LogSettings(CleanerSettings):
         60_000,
         "How often the log start offsets are written to their checkpoint file.",
         least=0,
+        no_effect="checkpoints are written every five seconds, where something moved",
     )
     log_initial_task_delay_ms: int = setting(
         "log.initial.task.delay.ms",
@@ -187,6 +190,7 @@ class LogSettings(CleanerSettings):
         30_000,
         "A broker that cannot report a failed directory to the controller within this time stops.",
         least=1,
+        no_effect="a broker that loses all its directories stops at once",
     )
     num_recovery_threads_per_data_dir: int = setting(
         "num.recovery.threads.per.data.dir",
@@ -281,6 +285,7 @@ class LogSettings(CleanerSettings):
         "Tiered topics: how long records stay on the broker's disks. -2 means as long as log.retention.ms.",
         least=-2,
         dynamic=CLUSTER_WIDE,
+        no_effect=NO_TIERS,
     )
     log_local_retention_bytes: int = setting(
         "log.local.retention.bytes",
@@ -289,6 +294,7 @@ class LogSettings(CleanerSettings):
         "Tiered topics: how much stays on the broker's disks. -2 means as much as log.retention.bytes.",
         least=-2,
         dynamic=CLUSTER_WIDE,
+        no_effect=NO_TIERS,
     )
 
     @property

@@ -9,6 +9,7 @@ from strandline.config.listeners import Endpoint, check_distinct_ports, parse_li
 from strandline.errors import InvalidConfig
 from strandline.model import INT32_MAX
 
+_ONE_LOOP = "one event loop does the work"
 _DEFAULT_PROTOCOLS = (
     "SASL_SSL:SASL_SSL",
     "PLAINTEXT:PLAINTEXT",
@@ -64,12 +65,13 @@ class NetworkSettings:
         "PLAINTEXT",
         "The security protocol between brokers, where inter.broker.listener.name is not set.",
         allowed=("PLAINTEXT",),
+        no_effect="brokers do not talk to each other yet",
     )
     socket_send_buffer_bytes: int = setting(
         "socket.send.buffer.bytes",
         INT,
         102_400,
-        "SO_SNDBUF of client connections. -1 leaves it to the operating system.",
+        "SO_SNDBUF of client connections. -1, and Kafka's default, leave it to the operating system.",
         least=1,
         also=(-1,),
     )
@@ -77,7 +79,7 @@ class NetworkSettings:
         "socket.receive.buffer.bytes",
         INT,
         102_400,
-        "SO_RCVBUF of client connections. -1 leaves it to the operating system.",
+        "SO_RCVBUF of client connections. -1, and Kafka's default, leave it to the operating system.",
         least=1,
         also=(-1,),
     )
@@ -92,7 +94,7 @@ class NetworkSettings:
         "socket.listen.backlog.size",
         INT,
         50,
-        "Connections that may wait to be accepted on a listener.",
+        "Connections that may wait to be accepted on a listener; never fewer than 1024.",
         least=1,
     )
     connections_max_idle_ms: int = setting(
@@ -131,6 +133,7 @@ class NetworkSettings:
         "New connections a second on the whole broker; more have to wait.",
         least=0,
         dynamic=CLUSTER_WIDE,
+        no_effect="new connections are not counted by time yet",
     )
     queued_max_requests: int = setting(
         "queued.max.requests",
@@ -138,6 +141,7 @@ class NetworkSettings:
         500,
         "Requests that may be in work on the broker before it stops reading from connections.",
         least=1,
+        no_effect="requests do not queue: each connection is read when it can be served",
     )
     queued_max_request_bytes: int = setting(
         "queued.max.request.bytes",
@@ -146,7 +150,12 @@ class NetworkSettings:
         "Bytes of requests in work before the broker stops reading from connections. -1 is no limit.",
     )
     request_timeout_ms: int = setting(
-        "request.timeout.ms", INT, 30_000, "How long a broker waits for the answer of another one.", least=1
+        "request.timeout.ms",
+        INT,
+        30_000,
+        "How long a broker waits for the answer of another one.",
+        least=1,
+        no_effect="brokers do not talk to each other yet",
     )
     fetch_max_bytes: int = setting(
         "fetch.max.bytes",
@@ -174,32 +183,36 @@ class NetworkSettings:
         "num.network.threads",
         INT,
         3,
-        "Without effect, for the sake of Kafka's files: one event loop does the work.",
+        "Threads of Kafka's network layer or its workers.",
         least=1,
         dynamic=CLUSTER_WIDE,
+        no_effect=_ONE_LOOP,
     )
     num_io_threads: int = setting(
         "num.io.threads",
         INT,
         8,
-        "Without effect, for the sake of Kafka's files: one event loop does the work.",
+        "Threads of Kafka's network layer or its workers.",
         least=1,
         dynamic=CLUSTER_WIDE,
+        no_effect=_ONE_LOOP,
     )
     background_threads: int = setting(
         "background.threads",
         INT,
         10,
-        "Without effect, for the sake of Kafka's files: one event loop does the work.",
+        "Threads of Kafka's network layer or its workers.",
         least=1,
         dynamic=CLUSTER_WIDE,
+        no_effect=_ONE_LOOP,
     )
     sasl_kerberos_min_time_before_relogin: int = setting(
         "sasl.kerberos.min.time.before.relogin",
         LONG,
         60_000,
-        "Without effect: client test suites change it to see that dynamic settings work.",
+        "Kerberos.",
         dynamic=PER_BROKER,
+        no_effect="client test suites change it to see that dynamic settings work",
     )
 
     @property

@@ -92,7 +92,7 @@ def _row(declaration: Declaration, extra: str) -> str:
         _default(declaration),
         _legal(declaration),
         extra,
-        declaration.help.replace("|", "\\|"),
+        declaration.documentation.replace("|", "\\|"),
     )
     return "| " + " | ".join(cells) + " |"
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from strandline.config.declare import CLUSTER_WIDE, INT, LONG, setting
 from strandline.errors import InvalidConfig
 
+_ONE_BROKER = "brokers do not copy partitions from each other yet"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSettings:
@@ -18,24 +20,50 @@ class ReplicationSettings:
         30_000,
         "A follower that has not caught up for this long leaves the in-sync replicas.",
         least=1,
+        no_effect=_ONE_BROKER,
     )
     replica_fetch_max_bytes: int = setting(
-        "replica.fetch.max.bytes", INT, 1_048_576, "Bytes a follower asks for from one partition.", least=0
+        "replica.fetch.max.bytes",
+        INT,
+        1_048_576,
+        "Bytes a follower asks for from one partition.",
+        least=0,
+        no_effect=_ONE_BROKER,
     )
     replica_fetch_wait_max_ms: int = setting(
-        "replica.fetch.wait.max.ms", INT, 500, "How long a follower's fetch waits for new records.", least=0
+        "replica.fetch.wait.max.ms",
+        INT,
+        500,
+        "How long a follower's fetch waits for new records.",
+        least=0,
+        no_effect=_ONE_BROKER,
     )
     replica_fetch_min_bytes: int = setting(
-        "replica.fetch.min.bytes", INT, 1, "Bytes a follower's fetch waits for.", least=0
+        "replica.fetch.min.bytes", INT, 1, "Bytes a follower's fetch waits for.", least=0, no_effect=_ONE_BROKER
     )
     replica_fetch_response_max_bytes: int = setting(
-        "replica.fetch.response.max.bytes", INT, 10_485_760, "Bytes in the whole answer to a follower.", least=0
+        "replica.fetch.response.max.bytes",
+        INT,
+        10_485_760,
+        "Bytes in the whole answer to a follower.",
+        least=0,
+        no_effect=_ONE_BROKER,
     )
     replica_fetch_backoff_ms: int = setting(
-        "replica.fetch.backoff.ms", INT, 1000, "How long a follower rests after an error of a partition.", least=0
+        "replica.fetch.backoff.ms",
+        INT,
+        1000,
+        "How long a follower rests after an error of a partition.",
+        least=0,
+        no_effect=_ONE_BROKER,
     )
     replica_socket_timeout_ms: int = setting(
-        "replica.socket.timeout.ms", INT, 30_000, "How long a follower waits for an answer.", least=1
+        "replica.socket.timeout.ms",
+        INT,
+        30_000,
+        "How long a follower waits for an answer.",
+        least=1,
+        no_effect=_ONE_BROKER,
     )
     replica_socket_receive_buffer_bytes: int = setting(
         "replica.socket.receive.buffer.bytes",
@@ -44,6 +72,7 @@ class ReplicationSettings:
         "SO_RCVBUF of a follower's connections.",
         least=1,
         also=(-1,),
+        no_effect=_ONE_BROKER,
     )
     num_replica_fetchers: int = setting(
         "num.replica.fetchers",
@@ -52,6 +81,7 @@ class ReplicationSettings:
         "Connections that a follower opens to each leader.",
         least=1,
         dynamic=CLUSTER_WIDE,
+        no_effect=_ONE_BROKER,
     )
     replica_high_watermark_checkpoint_interval_ms: int = setting(
         "replica.high.watermark.checkpoint.interval.ms",
@@ -59,6 +89,7 @@ class ReplicationSettings:
         5000,
         "How often high watermarks are written to their checkpoint file.",
         least=1,
+        no_effect="checkpoints are written every five seconds, where something moved",
     )
 
     def check(self) -> None:

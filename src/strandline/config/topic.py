@@ -23,6 +23,7 @@ from strandline.config.log import (
     CLEANUP_POLICIES,
     COMPRESSION_TYPES,
     HOUR_MS,
+    NO_TIERS,
     SMALLEST_SEGMENT,
     TIMESTAMP_TYPES,
     LogSettings,
@@ -116,6 +117,7 @@ class TopicConfig:
         LIST,
         (),
         "Replicas throttled as followers: partition:broker pairs, or * for all.",
+        no_effect="replication is not throttled yet",
     )
     index_interval_bytes: int = setting(
         "index.interval.bytes",
@@ -130,6 +132,7 @@ class TopicConfig:
         LIST,
         (),
         "Replicas throttled as leaders: partition:broker pairs, or * for all.",
+        no_effect="replication is not throttled yet",
     )
     local_retention_bytes: int = setting(
         "local.retention.bytes",
@@ -138,6 +141,7 @@ class TopicConfig:
         "Tiered topics: how much stays on the broker's disks. -2 means as much as retention.bytes.",
         least=-2,
         broker_name="log.local.retention.bytes",
+        no_effect=NO_TIERS,
     )
     local_retention_ms: int = setting(
         "local.retention.ms",
@@ -146,6 +150,7 @@ class TopicConfig:
         "Tiered topics: how long records stay on the broker's disks. -2 means as long as retention.ms.",
         least=-2,
         broker_name="log.local.retention.ms",
+        no_effect=NO_TIERS,
     )
     max_compaction_lag_ms: int = setting(
         "max.compaction.lag.ms",
@@ -220,13 +225,14 @@ class TopicConfig:
         broker_name="log.preallocate",
     )
     remote_log_copy_disable: bool = setting(
-        "remote.log.copy.disable", BOOLEAN, False, "Tiered topics: no further segments are copied."
+        "remote.log.copy.disable", BOOLEAN, False, "Tiered topics: no further segments are copied.", no_effect=NO_TIERS
     )
     remote_log_delete_on_disable: bool = setting(
         "remote.log.delete.on.disable",
         BOOLEAN,
         False,
         "Switching remote.storage.enable off deletes what is in remote storage.",
+        no_effect=NO_TIERS,
     )
     remote_storage_enable: bool = setting(
         "remote.storage.enable", BOOLEAN, False, "Finished segments are copied to remote storage."
