@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from strandline.log.cleaning.requests import GroupRequest, MapRequest, SegmentSource
-from strandline.log.cleaning.rewriting import CleaningRules
+from strandline.log.cleaning.requests import CleaningRules, GroupRequest, MapRequest, SegmentSource
 from strandline.log.cleaning.worker import build_map, clean_group
 from strandline.records import BatchHeader, Codec, Record, iter_headers, read_records
 from tests.golden import kafka_classic as kafka_classic

@@ -134,7 +134,9 @@ if __name__ == "__main__":
 def test_the_worker_ends_with_a_broker_that_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as parent:
         assert parent.stdout is not None
         handle = os.pidfd_open(int(parent.stdout.readline()))
         try:

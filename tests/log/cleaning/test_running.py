@@ -12,8 +12,8 @@ import pytest
 
 from strandline.config.log import LogSettings
 from strandline.log.cleaning.cleaner import LogCleaner
-from strandline.log.cleaning.requests import GroupRequest, GroupResult
-from strandline.log.cleaning.worker import CleaningStopped, clean_group
+from strandline.log.cleaning.requests import CleaningStopped, GroupRequest, GroupResult
+from strandline.log.cleaning.worker import clean_group
 from tests.log.cleaning.support import CompactedLog, InlineWorker
 
 

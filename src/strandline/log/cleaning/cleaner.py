@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from strandline.log.cleaning.candidates import Candidate, assess, dirtiest
 from strandline.log.cleaning.checkpoint import CleanerCheckpoints
 from strandline.log.cleaning.passes import CleaningPass, PassReport
 from strandline.log.cleaning.process import CleaningWorker, ProcessWorker
-from strandline.log.cleaning.worker import CleaningStopped
+from strandline.log.cleaning.requests import CleaningStopped
 from strandline.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_RETRIED: Final = (CleaningStopped, KafkaStorageError, BrokenProcessPool, OSError)
+_RETRIED: Final = (CleaningStopped, KafkaStorageError, BrokenExecutor, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,15 @@ from strandline.clock import Clock
 from strandline.config.log import LogSettings
 from strandline.log.cleaning.candidates import Candidate, groups_of, segments_between
 from strandline.log.cleaning.process import CleaningWorker
-from strandline.log.cleaning.requests import GroupRequest, GroupResult, MapRequest, SegmentSource
-from strandline.log.cleaning.rewriting import CleaningRules, LastOfProducer
-from strandline.log.cleaning.worker import CleaningStopped
+from strandline.log.cleaning.requests import (
+    CleaningRules,
+    CleaningStopped,
+    GroupRequest,
+    GroupResult,
+    LastOfProducer,
+    MapRequest,
+    SegmentSource,
+)
 from strandline.log.files import CLEANED, SEGMENT_SUFFIXES, offset_name, remove_if_there
 from strandline.log.segment import LogSegment
 from strandline.log.transaction_index import AbortedTxn

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing.synchronize import Event as ProcessEvent
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from strandline.log.cleaning.requests import GroupRequest, GroupResult, MapRequest, MapResult
-from strandline.log.cleaning.worker import build_map, clean_group, start_worker
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.connection import Connection
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
@@ -33,18 +33,25 @@ class CleaningWorker(Protocol):
 
 
 class ProcessWorker:
-    """One worker process, started when first needed."""
+    """One worker process, started when first needed.
 
-    __slots__ = ("_pool", "_stop")
+    What only that process needs is imported when it starts: most brokers never compact anything.
+    """
+
+    __slots__ = ("_pipe", "_pool")
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
-        self._stop: ProcessEvent | None = None
+        self._pipe: tuple[Connection, Connection] | None = None
 
     async def build_map(self, request: MapRequest) -> MapResult:
+        from strandline.log.cleaning.worker import build_map
+
         return await self._run(build_map, request)
 
     async def clean_group(self, request: GroupRequest) -> GroupResult:
+        from strandline.log.cleaning.worker import clean_group
+
         return await self._run(clean_group, request)
 
     async def _run(self, function: Callable[[Request], Result], request: Request) -> Result:
@@ -55,14 +62,23 @@ class ProcessWorker:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
+            import multiprocessing
+            from concurrent.futures import ProcessPoolExecutor
+
+            from strandline.log.cleaning.worker import start_worker
+
             context = multiprocessing.get_context("spawn")
-            self._stop = context.Event()
-            self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker, initargs=(self._stop,))
+            self._pipe = context.Pipe(duplex=False)
+            self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker, initargs=(self._pipe[0],))
         return self._pool
 
     async def close(self) -> None:
-        pool, stop = self._pool, self._stop
-        self._pool = self._stop = None
-        if pool is not None and stop is not None:
-            stop.set()
-            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+        pool, pipe = self._pool, self._pipe
+        self._pool = self._pipe = None
+        if pool is not None and pipe is not None:
+            reader, writer = pipe
+            writer.close()  # tells the worker to stop
+            try:
+                await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+            finally:
+                reader.close()

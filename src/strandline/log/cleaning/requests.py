@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from strandline.log.cleaning.rewriting import CleaningRules
 from strandline.log.transaction_index import AbortedTxn
+
+
+class CleaningStopped(Exception):
+    """The pass was told to stop, or what it worked on is not there any more."""
+
+
+class LastOfProducer(NamedTuple):
+    """Where a producer that is still remembered left its state: the batch there must not vanish."""
+
+    last_offset: int
+    """The last offset of its newest data batch; -1 if only a marker is known of it."""
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningRules:
+    """What one pass over a log goes by."""
+
+    now_ms: int
+    delete_retention_ms: int
+    end_offset: int
+    """Where the pass ends: the batch before it stays, if empty, so that the offset is not lost."""
+    producers: Mapping[int, LastOfProducer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

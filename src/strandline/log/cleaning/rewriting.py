@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from strandline.log.cleaning.offset_map import OffsetMap
+from strandline.log.cleaning.requests import CleaningRules
 from strandline.log.cleaning.transactions import TransactionTracker
 from strandline.model import NO_TIMESTAMP
 from strandline.records.batch import (
@@ -18,25 +17,6 @@ from strandline.records.batch import (
 from strandline.records.builder import assemble, write_raw_record
 from strandline.records.control import ControlType, control_type_of
 from strandline.records.record import RawRecord, iter_raw_records, records_data
-
-
-class LastOfProducer(NamedTuple):
-    """Where a producer that is still remembered left its state: the batch there must not vanish."""
-
-    last_offset: int
-    """The last offset of its newest data batch; -1 if only a marker is known of it."""
-    producer_epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleaningRules:
-    """What one pass over a log goes by."""
-
-    now_ms: int
-    delete_retention_ms: int
-    end_offset: int
-    """Where the pass ends: the batch before it stays, if empty, so that the offset is not lost."""
-    producers: Mapping[int, LastOfProducer] = field(default_factory=dict)
 
 
 class Rewritten(NamedTuple):

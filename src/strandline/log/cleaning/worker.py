@@ -2,7 +2,7 @@
 
 A pass begins with `build_map` and goes on with one `clean_group` for each group of segments, all in the same
 process, which keeps the map between the calls. Nothing here changes a live file: the output has its own names, and
-whoever asked decides whether to take it. Both functions stop soon after the stop event was set.
+whoever asked decides whether to take it. Both functions stop soon after they were told to.
 """
 
 from __future__ import annotations
@@ -12,13 +12,20 @@ import signal
 import threading
 from collections.abc import Iterator
 from multiprocessing import parent_process
-from multiprocessing.synchronize import Event as ProcessEvent
+from multiprocessing.connection import Connection
 from typing import Final
 
 from strandline.clock import SystemClock
 from strandline.errors import CorruptMessage
 from strandline.log.cleaning.offset_map import OffsetMap
-from strandline.log.cleaning.requests import GroupRequest, GroupResult, MapRequest, MapResult, SegmentSource
+from strandline.log.cleaning.requests import (
+    CleaningStopped,
+    GroupRequest,
+    GroupResult,
+    MapRequest,
+    MapResult,
+    SegmentSource,
+)
 from strandline.log.cleaning.rewriting import BatchRewriter
 from strandline.log.cleaning.transactions import TransactionTracker
 from strandline.log.files import CLEANED, sync_file
@@ -36,10 +43,6 @@ _BREATH_BYTES: Final = 1 << 18
 _POLITENESS: Final = 5
 
 
-class CleaningStopped(Exception):
-    """The pass was told to stop, or its process is not the one that began it."""
-
-
 class _Pass:
     """The pass under way in this process."""
 
@@ -54,22 +57,21 @@ class _Pass:
 
 
 _current: _Pass | None = None
-_stop: ProcessEvent | threading.Event = threading.Event()
+_stop: Connection | None = None
 
 
-def start_worker(stop: ProcessEvent) -> None:
-    """Prepare a worker process: it ends with its parent, not with the signals of the terminal."""
-    use_stop_event(stop)
+def start_worker(stop: Connection) -> None:
+    """Prepare a worker process: it ends with its parent, not with the signals of the terminal.
+
+    Work stops when the other end of `stop` is closed. A pipe, because nothing is left locked if this process is
+    killed while it waits; the lock of an Event would be.
+    """
+    global _stop
+    _stop = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.nice(_POLITENESS)
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
-
-
-def use_stop_event(stop: ProcessEvent | threading.Event) -> None:
-    """The event that makes `build_map` and `clean_group` give up."""
-    global _stop
-    _stop = stop
 
 
 def _end_with_parent() -> None:
@@ -156,7 +158,7 @@ def clean_group(request: GroupRequest) -> GroupResult:
             if data:
                 records_kept += kept
                 output.add(data, cleaned)
-                pace.take(len(data), _stop)
+                pace.take(len(data))
     aborts, current.transactions.retained_aborts = current.transactions.retained_aborts, []
     modified = os.stat(request.sources[-1].path).st_mtime
     output.finish(aborts, modified)
@@ -223,7 +225,7 @@ def _batches(source: SegmentSource, pace: _Pace) -> Iterator[tuple[BatchHeader, 
         for position, header, batch in iter_file_batches(file, 0, source.size):
             if not crc_matches(batch, 0, header):
                 raise CorruptMessage(f"The batch at position {position} of {source.path} is damaged.")
-            pace.take(header.size, _stop)
+            pace.take(header.size)
             yield header, batch
             end = position + header.size
     finally:
@@ -241,10 +243,10 @@ class _Pace:
         self._clock = SystemClock()
         self._rate = rate
         self._start = self._clock.monotonic()
-        self._since_breath = _BREATH_BYTES  # look at the event before the first batch
+        self._since_breath = _BREATH_BYTES  # ask before the first batch
         self.total = 0
 
-    def take(self, size: int, stop: ProcessEvent | threading.Event) -> None:
+    def take(self, size: int) -> None:
         """Account for `size` bytes read or written. Raises CleaningStopped."""
         self.total += size
         self._since_breath += size
@@ -252,5 +254,5 @@ class _Pace:
             return
         self._since_breath = 0
         ahead = self.total / self._rate - (self._clock.monotonic() - self._start)
-        if stop.wait(ahead) if ahead > 0 else stop.is_set():
+        if _stop is not None and _stop.poll(max(0.0, ahead)):
             raise CleaningStopped("The cleaner was told to stop.")
