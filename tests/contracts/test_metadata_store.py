@@ -1,0 +1,210 @@
+"""The contract of MetadataStore and of the controller's lease, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from strandline.metadata import MetadataStore
+from strandline.metadata.delta import apply_records
+from strandline.metadata.image import EMPTY_IMAGE
+from strandline.metadata.records import ClusterRecord, ControllerChangeRecord, MetadataRecord, ProducerIdsRecord
+from strandline.metadata.store import Deposed, ImageIsBehind, Lease, Term
+from strandline.sql import SqlStore
+
+
+@pytest.fixture
+def store(sql: SqlStore) -> MetadataStore:
+    return MetadataStore(sql)
+
+
+def block(number: int) -> ProducerIdsRecord:
+    return ProducerIdsRecord(node_id=1, broker_epoch=1, next_producer_id=number)
+
+
+def always(_: Lease) -> bool:
+    return True
+
+
+async def take(store: MetadataStore, node_id: int = 1, duration_ms: int | None = 10_000) -> Term:
+    term = await store.take_lease(node_id, may_take=always, duration_ms=duration_ms)
+    assert term is not None
+    return term
+
+
+async def append(store: MetadataStore, term: Term, *records: MetadataRecord) -> None:
+    await store.append(term, (await store.lease()).next_offset, records)
+
+
+async def log(store: MetadataStore) -> Sequence[tuple[int, MetadataRecord]]:
+    return await store.read(-1)
+
+
+async def test_a_new_log_is_empty_and_nobody_has_the_lease(store: MetadataStore) -> None:
+    assert await log(store) == []
+    assert await store.load() is EMPTY_IMAGE
+    lease = await store.lease()
+    assert (lease.epoch, lease.node_id, lease.session_id, lease.next_offset) == (0, None, None, 0)
+    assert not lease.has_expired
+
+
+async def test_taking_the_lease_begins_an_epoch_and_writes_it_down(store: MetadataStore) -> None:
+    term = await take(store, node_id=7)
+    assert (term.epoch, term.first_offset) == (1, 0)
+    assert await log(store) == [(0, ControllerChangeRecord(controller_id=7, epoch=1))]
+    lease = await store.lease()
+    assert (lease.epoch, lease.node_id, lease.session_id) == (1, 7, store.sql.session_id)
+    assert lease.remaining_ms is not None
+    assert 0 < lease.remaining_ms <= 10_000
+
+
+async def test_a_lease_that_may_not_be_taken_is_left_alone(store: MetadataStore) -> None:
+    await take(store, node_id=1)
+    seen: list[Lease] = []
+
+    def refuse(lease: Lease) -> bool:
+        seen.append(lease)
+        return False
+
+    assert await store.take_lease(2, may_take=refuse, duration_ms=1) is None
+    assert seen[0].node_id == 1
+    assert len(await log(store)) == 1
+
+
+async def test_a_lease_runs_out_by_the_time_of_the_database(store: MetadataStore) -> None:
+    await take(store, duration_ms=0)
+    assert (await store.lease()).has_expired
+    await take(store, duration_ms=None)
+    lease = await store.lease()
+    assert lease.remaining_ms is None
+    assert not lease.has_expired
+
+
+async def test_only_the_holder_renews(store: MetadataStore) -> None:
+    old = await take(store, node_id=1, duration_ms=0)
+    await store.renew_lease(old, 60_000)
+    lease = await store.lease()
+    assert lease.remaining_ms is not None
+    assert lease.remaining_ms > 50_000
+    new = await take(store, node_id=2)
+    with pytest.raises(Deposed):
+        await store.renew_lease(old, 60_000)
+    await store.renew_lease(new, 60_000)
+
+
+async def test_a_released_lease_is_free_at_once_and_the_next_epoch_is_higher(store: MetadataStore) -> None:
+    first = await take(store, node_id=1)
+    await store.release_lease(first)
+    assert (await store.lease()).node_id is None
+    with pytest.raises(Deposed):
+        await append(store, first, block(1))
+    second = await take(store, node_id=2)
+    assert second.epoch == first.epoch + 1
+    await store.release_lease(first)  # too late: it is not the holder's to give
+    assert (await store.lease()).node_id == 2
+
+
+async def test_records_are_appended_in_order_without_gaps(store: MetadataStore) -> None:
+    term = await take(store)
+    await append(store, term, ClusterRecord(cluster_id="c"), block(1))
+    await append(store, term, block(2))
+    assert [offset for offset, _ in await log(store)] == [0, 1, 2, 3]
+    assert [record for _, record in await store.read(1)] == [block(1), block(2)]
+    assert [offset for offset, _ in await store.read(0, limit=2)] == [1, 2]
+
+
+async def test_a_deposed_controller_cannot_write(store: MetadataStore) -> None:
+    old = await take(store, node_id=1)
+    await take(store, node_id=2)
+    before = await log(store)
+    with pytest.raises(Deposed):
+        await append(store, old, block(1))
+    assert await log(store) == before
+    assert (await store.lease()).next_offset == 2
+
+
+async def test_a_writer_that_has_not_seen_everything_has_to_look_again(store: MetadataStore) -> None:
+    term = await take(store)
+    await append(store, term, block(1))
+    with pytest.raises(ImageIsBehind):
+        await store.append(term, 1, (block(2),))
+    with pytest.raises(ImageIsBehind):
+        await store.append(term, 3, (block(2),))
+    assert len(await log(store)) == 2
+
+
+async def test_all_records_of_an_append_are_written_or_none(store: MetadataStore) -> None:
+    term = await take(store)
+    task = asyncio.create_task(append(store, term, *(block(number) for number in range(500))))
+    await store.lease()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    offsets = [offset for offset, _ in await log(store)]
+    assert offsets in ([0], list(range(501)))
+    assert (await store.lease()).next_offset == len(offsets)
+
+
+async def test_controllers_that_race_get_different_epochs(store: MetadataStore) -> None:
+    terms = await asyncio.gather(*(take(store, node_id) for node_id in range(8)))
+    assert sorted(term.epoch for term in terms) == list(range(1, 9))
+    assert [offset for offset, _ in await log(store)] == list(range(8))
+
+
+async def test_appends_that_race_are_not_mixed(store: MetadataStore) -> None:
+    term = await take(store)
+
+    async def write(number: int) -> None:
+        while True:
+            expected = (await store.lease()).next_offset
+            try:
+                return await store.append(term, expected, [block(number)] * 3)
+            except ImageIsBehind:
+                continue
+
+    await asyncio.gather(*(write(number) for number in range(6)))
+    numbers = [record.next_producer_id for _, record in await log(store) if isinstance(record, ProducerIdsRecord)]
+    assert sorted(numbers[0::3]) == list(range(6))
+    assert numbers[0::3] == numbers[1::3] == numbers[2::3]
+
+
+async def test_a_snapshot_replaces_the_records_before_it(store: MetadataStore) -> None:
+    term = await take(store)
+    await append(store, term, ClusterRecord(cluster_id="c"), *(block(number) for number in range(20)))
+    whole = await store.load()
+    assert whole == apply_records(EMPTY_IMAGE, await log(store)).new
+    assert await store.newest_snapshot_offset() == -1
+    await store.add_snapshot(whole)
+    assert await store.newest_snapshot_offset() == whole.offset == 21
+    assert await store.newest_snapshot() == whole
+    assert len(await log(store)) == 22, "who is just behind may still read the records"
+    await append(store, term, block(100))
+    await store.add_snapshot(await store.load())
+    assert [offset for offset, _ in await log(store)] == [22]
+    await append(store, term, block(101))
+    newest = await store.load()
+    assert (newest.offset, newest.next_producer_id, newest.cluster_id) == (23, 101, "c")
+
+
+async def test_a_repeated_snapshot_is_harmless(store: MetadataStore) -> None:
+    term = await take(store)
+    await append(store, term, block(1))
+    image = await store.load()
+    await store.add_snapshot(image)
+    await store.add_snapshot(image)
+    assert await store.load() == image
+
+
+async def test_listeners_are_woken_by_appends_and_releases(store: MetadataStore) -> None:
+    woken = asyncio.Event()
+    stop = store.listen(woken.set)
+    term = await take(store)
+    await asyncio.wait_for(woken.wait(), 10)
+    woken.clear()
+    await append(store, term, block(1))
+    await asyncio.wait_for(woken.wait(), 10)
+    woken.clear()
+    await store.release_lease(term)
+    await asyncio.wait_for(woken.wait(), 10)
+    stop()

@@ -1,0 +1,166 @@
+"""A broker's life: it registers, waits its turn, sends heartbeats, and leaves in good order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from strandline.config import ClusterSettings
+from strandline.errors import (
+    DuplicateBrokerRegistration,
+    InconsistentClusterId,
+    NotController,
+    StaleBrokerEpoch,
+    StrandlineError,
+)
+from strandline.metadata import BrokerHeartbeat, BrokerLifecycle, BrokerRegistration, HeartbeatReply
+from strandline.testing.clock import VirtualClock
+from tests.metadata.cluster import Cluster, open_cluster, registration
+
+FENCED = HeartbeatReply(is_caught_up=True, is_fenced=True, should_shut_down=False)
+UNFENCED = HeartbeatReply(is_caught_up=True, is_fenced=False, should_shut_down=False)
+
+
+class ScriptedController:
+    """Answers what it is told to, the last answer for ever. It is deaf to the rules: the real one has its own tests."""
+
+    def __init__(
+        self, *, registrations: list[int | StrandlineError], replies: list[HeartbeatReply | StrandlineError]
+    ) -> None:
+        self._registrations, self._replies = registrations, replies
+        self.heard: list[BrokerHeartbeat] = []
+        self.registered = 0
+
+    async def register_broker(self, broker: BrokerRegistration) -> int:
+        self.registered += 1
+        answer = self._registrations[min(self.registered, len(self._registrations)) - 1]
+        if isinstance(answer, StrandlineError):
+            raise answer
+        return answer
+
+    async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
+        self.heard.append(heartbeat)
+        answer = self._replies[min(len(self.heard), len(self._replies)) - 1]
+        if isinstance(answer, StrandlineError):
+            raise answer
+        return answer
+
+
+def lifecycle(cluster: Cluster, channel: ScriptedController | None = None) -> BrokerLifecycle:
+    return BrokerLifecycle(
+        channel or cluster.controller, cluster.loader, registration(2), ClusterSettings(node_id=2), cluster.clock
+    )
+
+
+async def run(cluster: Cluster, action: Callable[[], Awaitable[object]]) -> object:
+    """Await the action while virtual time passes."""
+    assert isinstance(cluster.clock, VirtualClock)
+    task = asyncio.ensure_future(action())
+    while not task.done():
+        await cluster.clock.advance(0.5)
+    return task.result()
+
+
+async def test_a_whole_life_with_the_real_controller() -> None:
+    async with open_cluster(brokers=()) as cluster:
+        broker = lifecycle(cluster)
+        assert not broker.status().is_registered
+        async with broker.running():
+            assert broker.status().is_registered
+            assert broker.is_fenced
+            assert broker.broker_epoch == cluster.image.brokers[2].epoch
+            await broker.unfence()
+            assert not broker.is_fenced
+            assert cluster.image.is_active(2)
+            await cluster.create("t", [[2]])
+            assert await run(cluster, lambda: broker.shut_down(within=10_000.0))
+            assert broker.status().is_shutting_down
+        assert cluster.image.brokers[2].fenced
+        assert cluster.partition("t").leader == -1
+
+
+async def test_it_waits_for_a_controller_and_for_the_session_of_its_last_life() -> None:
+    channel = ScriptedController(
+        registrations=[NotController("nobody is"), DuplicateBrokerRegistration("you are still alive"), 17],
+        replies=[UNFENCED],
+    )
+    async with open_cluster() as cluster:
+        broker = lifecycle(cluster, channel)
+        assert await run(cluster, broker.register) == 17
+        assert channel.registered == 3
+
+
+async def test_it_gives_up_when_the_time_to_register_is_over() -> None:
+    channel = ScriptedController(registrations=[NotController("nobody is")], replies=[])
+    async with open_cluster() as cluster:
+        broker = lifecycle(cluster, channel)
+        with pytest.raises(NotController):
+            await run(cluster, broker.register)
+        assert channel.registered > 100
+
+
+async def test_a_wrong_cluster_is_not_tried_again() -> None:
+    channel = ScriptedController(registrations=[InconsistentClusterId("not yours")], replies=[])
+    async with open_cluster() as cluster:
+        with pytest.raises(InconsistentClusterId):
+            await lifecycle(cluster, channel).register()
+        assert channel.registered == 1
+
+
+async def test_heartbeats_go_on_through_passing_failures() -> None:
+    channel = ScriptedController(
+        registrations=[1], replies=[NotController("wait"), UNFENCED, NotController("wait"), UNFENCED]
+    )
+    async with open_cluster() as cluster:
+        broker = lifecycle(cluster, channel)
+        assert isinstance(cluster.clock, VirtualClock)
+        async with broker.running():
+            await run(cluster, broker.unfence)
+            assert not broker.is_fenced
+            before = len(channel.heard)
+            await cluster.clock.advance(20.0)
+            assert len(channel.heard) == before + 10  # one every two seconds
+
+
+async def test_being_fenced_is_noticed_and_asked_to_be_undone() -> None:
+    channel = ScriptedController(registrations=[1], replies=[UNFENCED, FENCED, UNFENCED])
+    async with open_cluster() as cluster:
+        broker = lifecycle(cluster, channel)
+        assert isinstance(cluster.clock, VirtualClock)
+        async with broker.running():
+            await broker.unfence()
+            await cluster.clock.advance(2.0)
+            assert broker.is_fenced
+            await cluster.clock.advance(2.0)
+            assert not broker.is_fenced
+            assert not any(heartbeat.want_fence for heartbeat in channel.heard)
+
+
+async def test_a_broker_whose_id_was_taken_stops() -> None:
+    channel = ScriptedController(registrations=[1], replies=[UNFENCED, StaleBrokerEpoch("another one is you")])
+    async with open_cluster() as cluster:
+
+        async def live() -> None:
+            async with lifecycle(cluster, channel).running() as broker:
+                await broker.unfence()
+                await asyncio.Event().wait()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await run(cluster, live)
+        assert caught.group_contains(StaleBrokerEpoch)
+
+
+async def test_a_shutdown_that_nobody_answers_ends_in_time() -> None:
+    channel = ScriptedController(registrations=[1], replies=[NotController("gone")])
+    async with open_cluster() as cluster:
+        broker = lifecycle(cluster, channel)
+        await broker.register()
+        assert await run(cluster, lambda: broker.shut_down(within=3.0)) is False
+        assert channel.heard[-1].want_shut_down
+
+
+async def test_a_broker_that_never_registered_has_nothing_to_shut_down() -> None:
+    async with open_cluster() as cluster:
+        assert await lifecycle(cluster).shut_down(within=0.0)
