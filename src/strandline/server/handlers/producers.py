@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
-from strandline.metadata import Controller
 from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId, TopicPartition
 from strandline.replication.replica_manager import ReplicaManager
 from strandline.server.context import Handler, RequestContext
@@ -28,13 +28,20 @@ from strandline.wire.messages.describe_producers import (
 from strandline.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
+class ProducerIdBlocks(Protocol):
+    """Who has producer ids in blocks: the controller."""
+
+    async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
+        """A block that nobody else gets. Raises StrandlineError."""
+
+
 class ProducerIds:
     """Gives out producer ids, and asks the controller for another block when one is used up."""
 
-    def __init__(self, node_id: BrokerId, broker_epoch: Callable[[], int], controller: Controller) -> None:
+    def __init__(self, node_id: BrokerId, broker_epoch: Callable[[], int], blocks: ProducerIdBlocks) -> None:
         self._node_id = node_id
         self._broker_epoch = broker_epoch
-        self._controller = controller
+        self._blocks = blocks
         self._block: Iterator[ProducerId] = iter(())
         self._refill = asyncio.Lock()
 
@@ -45,7 +52,7 @@ class ProducerIds:
             return found
         async with self._refill:
             while (found := next(self._block, None)) is None:
-                block = await self._controller.allocate_producer_ids(self._node_id, self._broker_epoch())
+                block = await self._blocks.allocate_producer_ids(self._node_id, self._broker_epoch())
                 self._block = iter(block)
             return found
 

@@ -1,0 +1,153 @@
+"""Handlers that wait for the controller: several at once, a controller that fails, a client that goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from strandline.config import Settings
+from strandline.errors import (
+    InvalidReplicationFactor,
+    InvalidTopic,
+    NotController,
+    RequestTimedOut,
+    StrandlineError,
+    TopicAlreadyExists,
+)
+from strandline.metadata import EMPTY_IMAGE, MetadataImage, NewTopic, TopicImage
+from strandline.model import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from strandline.server.handlers.auto_creation import TopicAutoCreator, auto_created_topic
+from strandline.server.handlers.producers import ProducerIds
+
+
+class Images:
+    def __init__(self) -> None:
+        self.image = EMPTY_IMAGE
+
+
+class SlowController:
+    """Creates topics, and gives ids, when the test lets it."""
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+        self.is_asked = asyncio.Event()
+        self.is_open = asyncio.Event()
+        self.asked: list[list[str]] = []
+        self.failure: StrandlineError | None = None
+        self.refusals: dict[str, StrandlineError] = {}
+        self.next_id = 0
+
+    async def _turn(self) -> None:
+        self.is_asked.set()
+        await self.is_open.wait()
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], validate_only: bool = False
+    ) -> list[TopicImage | StrandlineError]:
+        self.asked.append([topic.name for topic in topics])
+        await self._turn()
+        if self.failure is not None:
+            raise self.failure
+        made = [self.refusals.get(topic.name) or TopicImage(topic.name, UUID(int=1), ()) for topic in topics]
+        created = {topic.name: topic for topic in made if isinstance(topic, TopicImage)}
+        self.images.image = MetadataImage(topics={**self.images.image.topics, **created})
+        return made
+
+    async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
+        await self._turn()
+        if self.failure is not None:
+            raise self.failure
+        assert (node_id, broker_epoch) == (1, 7)
+        self.next_id += 10
+        return range(self.next_id - 10, self.next_id)
+
+
+@pytest.fixture
+def controller() -> SlowController:
+    return SlowController(Images())
+
+
+@pytest.fixture
+def creator(controller: SlowController) -> TopicAutoCreator:
+    return TopicAutoCreator(controller.images, controller, Settings)
+
+
+async def test_clients_that_want_the_same_topic_share_its_creation(
+    creator: TopicAutoCreator, controller: SlowController
+) -> None:
+    waiting = [asyncio.create_task(creator.create(["a", "b"])) for _ in range(5)]
+    await controller.is_asked.wait()
+    controller.is_open.set()
+    assert await asyncio.gather(*waiting) == [{}] * 5
+    assert controller.asked == [["a", "b"]]
+
+
+async def test_a_client_that_goes_away_leaves_the_way_free(
+    creator: TopicAutoCreator, controller: SlowController
+) -> None:
+    first = asyncio.create_task(creator.create(["a"]))
+    second = asyncio.create_task(creator.create(["a"]))
+    await controller.is_asked.wait()
+    first.cancel()
+    controller.is_open.set()
+    assert await second == {}
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_each_topic_has_its_own_reason(creator: TopicAutoCreator, controller: SlowController) -> None:
+    controller.is_open.set()
+    controller.refusals = {"b": InvalidReplicationFactor("too many"), "c": TopicAlreadyExists("made by another broker")}
+    failures = await creator.create(["a", "b", "c", "not a name"])
+    assert {name: type(error) for name, error in failures.items()} == {
+        "b": InvalidReplicationFactor,
+        "not a name": InvalidTopic,
+    }
+    assert controller.asked == [["a", "b", "c"]]
+
+
+async def test_a_controller_that_fails_fails_all_topics(creator: TopicAutoCreator, controller: SlowController) -> None:
+    controller.is_open.set()
+    controller.failure = NotController("somebody else is")
+    assert {name: type(error) for name, error in (await creator.create(["a", "b"])).items()} == {
+        "a": NotController,
+        "b": NotController,
+    }
+
+
+def test_the_brokers_own_topics_are_compacted_and_fit_a_small_cluster() -> None:
+    for name, partitions in ((GROUP_METADATA_TOPIC, 50), (TRANSACTION_STATE_TOPIC, 50)):
+        topic = auto_created_topic(name, Settings(), EMPTY_IMAGE)
+        assert (topic.num_partitions, topic.replication_factor) == (partitions, 1)
+        assert topic.configs["cleanup.policy"] == "compact"
+    assert auto_created_topic("a", Settings(), EMPTY_IMAGE) == NewTopic(name="a")
+
+
+async def test_producers_that_arrive_together_get_different_ids(controller: SlowController) -> None:
+    ids = ProducerIds(1, lambda: 7, controller)
+    waiting = [asyncio.create_task(ids.next()) for _ in range(25)]
+    await controller.is_asked.wait()
+    controller.is_open.set()
+    assert sorted(await asyncio.gather(*waiting)) == list(range(25))
+
+
+async def test_a_producer_that_goes_away_takes_no_block_along(controller: SlowController) -> None:
+    ids = ProducerIds(1, lambda: 7, controller)
+    first, second = asyncio.create_task(ids.next()), asyncio.create_task(ids.next())
+    await controller.is_asked.wait()
+    first.cancel()
+    controller.is_open.set()
+    assert await second == 0
+
+
+async def test_no_ids_while_there_is_no_controller(controller: SlowController) -> None:
+    controller.is_open.set()
+    ids = ProducerIds(1, lambda: 7, controller)
+    controller.failure = RequestTimedOut("nobody answers")
+    with pytest.raises(RequestTimedOut):
+        await ids.next()
+    controller.failure = None
+    assert await ids.next() == 0
