@@ -50,9 +50,12 @@ def test_the_cluster(client: Client, broker: Broker, version: int) -> None:
     assert not found.is_fenced
 
 
-def test_controllers_have_no_endpoints(client: Client) -> None:
-    answer = client.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(endpoint_type=2))
-    assert (answer.error_code, answer.brokers) == (ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, [])
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)]
+)
+def test_endpoints_that_are_no_brokers(client: Client, kind: int, expected: ErrorCode) -> None:
+    answer = client.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(endpoint_type=kind))
+    assert (ErrorCode(answer.error_code), answer.brokers) == (expected, [])
 
 
 # DescribeTopicPartitions

@@ -1,7 +1,7 @@
 """DescribeCluster, versions 0 to 2.
 
 Answers for brokers only: Strandline's controller is one of the brokers and has no endpoint of its own, so a request
-for controllers (endpoint type 2) gets UNSUPPORTED_ENDPOINT_TYPE. Fenced brokers are listed if version 2 asks for them.
+for controllers (endpoint type 2) gets MISMATCHED_ENDPOINT_TYPE. Fenced brokers are listed if version 2 asks for them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strandline.errors import UnsupportedEndpointType
+from strandline.errors import MismatchedEndpointType, StrandlineError, UnsupportedEndpointType
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, ImageSource, outcome
 from strandline.wire.api import ApiKey
@@ -20,6 +20,7 @@ from strandline.wire.messages.describe_cluster import (
 )
 
 BROKERS: Final = 1
+CONTROLLERS: Final = 2
 
 
 class ClusterHandler:
@@ -36,14 +37,8 @@ class ClusterHandler:
     ) -> DescribeClusterResponse:
         """The brokers with their addresses on the listener of the request, and the controller."""
         if request.endpoint_type != BROKERS:
-            code, message = outcome(
-                UnsupportedEndpointType(
-                    f"this listener knows brokers only, not endpoints of type {request.endpoint_type}"
-                )
-            )
-            return DescribeClusterResponse(
-                error_code=code, error_message=message, endpoint_type=request.endpoint_type, cluster_id=""
-            )
+            code, message = outcome(_wrong_endpoint(request.endpoint_type))
+            return DescribeClusterResponse(error_code=code, error_message=message, endpoint_type=request.endpoint_type)
         image = self._images.image
         brokers = []
         for node_id in sorted(image.brokers):
@@ -67,3 +62,9 @@ class ClusterHandler:
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
             ),
         )
+
+
+def _wrong_endpoint(kind: int) -> StrandlineError:
+    if kind == CONTROLLERS:
+        return MismatchedEndpointType("The request was sent to a broker, but wants to know about controllers.")
+    return UnsupportedEndpointType(f"there are no endpoints of type {kind}")
