@@ -149,7 +149,7 @@ class LogHarness:
 
 def headers_in(log: UnifiedLog, *, isolation: FetchIsolation = FetchIsolation.LOG_END) -> list[BatchHeader]:
     """Every batch a reader gets who reads from the log start on, as a consumer does."""
-    found = []
+    found: list[BatchHeader] = []
     offset = log.log_start_offset
     while True:
         result = log.read(offset, 1 << 16, isolation=isolation)

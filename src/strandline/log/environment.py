@@ -30,13 +30,21 @@ class LogDirectory:
     `fail` may be called from any thread; everything else belongs to the event loop.
     """
 
-    __slots__ = ("_on_failure", "error", "has_new_high_watermarks", "has_new_log_starts", "path")
+    __slots__ = (
+        "_on_failure",
+        "error",
+        "has_new_high_watermarks",
+        "has_new_log_starts",
+        "has_new_recovery_points",
+        "path",
+    )
 
     def __init__(self, path: str, on_failure: DirectoryFailed | None = None) -> None:
         self.path = path
         self.error: Exception | None = None
         self.has_new_high_watermarks = False
         self.has_new_log_starts = False
+        self.has_new_recovery_points = False
         self._on_failure = on_failure
 
     @property

@@ -74,3 +74,4 @@ class LogFlusher(LogState):
         self.last_flush_ms = self.env.clock.now_ms()
         if plan.up_to > self.recovery_point:
             self.recovery_point = min(plan.up_to, self.log_end_offset)
+            self.env.directory.has_new_recovery_points = True

@@ -18,7 +18,6 @@ from strandline.model import INT64_MAX, TopicPartition
 
 logger = logging.getLogger(__name__)
 
-HIGH_WATERMARK_CHECKPOINT_MS: Final = 5_000
 _PRODUCER_CHECK_MS: Final = 600_000
 _LONGEST_WAIT_S: Final = 3_600.0
 _LOGS_PER_TURN: Final = 100
@@ -49,11 +48,14 @@ class Housekeeping:
     that directory offline and goes on with the others.
     """
 
-    def __init__(self, logs: Logs, settings: LogSettings, clock: Clock, executor: Executor) -> None:
+    def __init__(
+        self, logs: Logs, settings: LogSettings, clock: Clock, executor: Executor, *, checkpoint_interval_ms: int
+    ) -> None:
         self._logs = logs
         self._settings = settings
         self._clock = clock
         self._executor = executor
+        self._checkpoint_interval_ms = checkpoint_interval_ms
         self._wake = asyncio.Event()
         self._rolled: set[TopicPartition] = set()
         self._timed: set[TopicPartition] = set()
@@ -75,12 +77,12 @@ class Housekeeping:
         due = {
             self.delete_old_segments: start + settings.log_initial_task_delay_ms / 1000,
             self.expire_producers: start + _PRODUCER_CHECK_MS / 1000,
-            self.checkpoint: start + HIGH_WATERMARK_CHECKPOINT_MS / 1000,
+            self.checkpoint: start + self._checkpoint_interval_ms / 1000,
         }
         every = {
             self.delete_old_segments: settings.log_retention_check_interval_ms / 1000,
             self.expire_producers: _PRODUCER_CHECK_MS / 1000,
-            self.checkpoint: HIGH_WATERMARK_CHECKPOINT_MS / 1000,
+            self.checkpoint: self._checkpoint_interval_ms / 1000,
         }
         while True:
             now = self._clock.monotonic()
@@ -91,7 +93,11 @@ class Housekeeping:
             await self.flush_rolled()
             await self.flush_due()
             await self.delete_due()
-            await self._clock.wait_set(self._wake, within=self._time_until(min(due.values())))
+            seconds = self._time_until(min(due.values()))
+            if seconds > 0:
+                await self._clock.wait_set(self._wake, within=seconds)
+            else:
+                await self._clock.sleep(0)
             self._wake.clear()
 
     def _time_until(self, moment: float) -> float:
@@ -109,12 +115,13 @@ class Housekeeping:
     # Steps
 
     async def delete_old_segments(self) -> None:
-        """Let retention work on every log."""
+        """Let retention work on every log, and give back descriptors that nobody uses."""
         for number, log in enumerate(self._logs.all_logs()):
             if number % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
                 await self._clock.sleep(0)
             if not log.is_offline:
                 self._delete_old_segments(log)
+                log.close_idle_files()
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for long."""
@@ -174,7 +181,8 @@ class Housekeeping:
         try:
             await asyncio.get_running_loop().run_in_executor(self._executor, work)
         except OSError as error:
-            owner.env.directory.fail(error)
+            if not (isinstance(owner, UnifiedLog) and owner.is_offline):  # else it was deleted meanwhile
+                owner.env.directory.fail(error)
             return False
         return True
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Sequence
+from typing import Final
 
 from strandline.config.topic import TopicConfig
 from strandline.errors import OffsetOutOfRange
@@ -16,6 +18,8 @@ from strandline.log.retention import LogBounds, deletable, limits_of
 from strandline.log.segment import LogSegment
 
 logger = logging.getLogger(__name__)
+
+_IDLE_REFERENCES: Final = 2
 
 
 class LogKeeper(LogFlusher):
@@ -202,6 +206,18 @@ class LogKeeper(LogFlusher):
     def remove_expired_producers(self, now_ms: int) -> int:
         """Forget producers that have been silent for producer.id.expiration.ms. Returns how many."""
         return self.producers.remove_expired(now_ms, self.env.producer_expiration_ms)
+
+    def close_idle_files(self) -> int:
+        """Give back the descriptors of files that nobody reads or writes at the moment. Returns how many."""
+        closed = 0
+        if self._pending:
+            return closed
+        for segment in self.segments:
+            # Two references: the segment's, and the argument of getrefcount. Slices and flushes hold more.
+            if segment.file.is_open and sys.getrefcount(segment.file) <= _IDLE_REFERENCES:
+                segment.file.close()
+                closed += 1
+        return closed
 
     def close(self) -> None:
         """Close cleanly: everything is on disk, and the next start has nothing to repair. Blocking."""

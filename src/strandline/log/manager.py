@@ -46,6 +46,7 @@ class LogManager:
         ids: Ids | None = None,
         cluster_id: str | None = None,
         producer_expiration_ms: int = DEFAULT_EXPIRATION_MS,
+        checkpoint_interval_ms: int = 5_000,
         on_directory_failure: DirectoryFailure | None = None,
     ) -> None:
         self._settings = settings
@@ -75,7 +76,9 @@ class LogManager:
             )
             for path in settings.log_dirs
         ]
-        self._housekeeping = Housekeeping(self, settings, clock, self._executor)
+        self._housekeeping = Housekeeping(
+            self, settings, clock, self._executor, checkpoint_interval_ms=checkpoint_interval_ms
+        )
         self._is_loaded = False
 
     # Life

@@ -148,9 +148,11 @@ class LogReader(LogState):
         """The first record that is not older than `timestamp`. Blocking: it reads batches, and unpacks one."""
         self.check_online()
         try:
-            for segment in self.segments:
+            for segment in self.segments.covering(self.log_start_offset):
                 if segment.largest_timestamp >= timestamp:
-                    return segment.find_timestamp(timestamp, self.log_start_offset)
+                    found = segment.find_timestamp(timestamp, self.log_start_offset)
+                    if found is not None:  # else its newest records lie below the log start
+                        return found
         except OSError as error:
             raise self.env.directory.fail(error) from error
         return None

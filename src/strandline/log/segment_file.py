@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TypeAlias
+import threading
+from typing import Final, TypeAlias
 
 ReadableBytes: TypeAlias = bytes | bytearray | memoryview
+
+_opening: Final = threading.Lock()
 
 
 class SegmentFile:
@@ -34,8 +37,11 @@ class SegmentFile:
         self._open(os.O_RDWR | os.O_CREAT | os.O_TRUNC)
 
     def _open(self, flags: int) -> int:
-        self._fd = fd = os.open(self.path, flags | os.O_CLOEXEC, 0o644)
-        return fd
+        # A flush in another thread may open the file at the same moment.
+        with _opening:
+            if self._fd < 0:
+                self._fd = os.open(self.path, flags | os.O_CLOEXEC, 0o644)
+            return self._fd
 
     @property
     def is_open(self) -> bool:

@@ -180,7 +180,16 @@ class LogState:
         return segment
 
     def roll(self, base_offset: int | None = None) -> LogSegment:
-        """Start a new active segment at the end of the log, or above it. An empty one is used again."""
+        """Start a new active segment at the end of the log, or above it. An empty one is used again.
+
+        Raises KafkaStorageError.
+        """
+        try:
+            return self._roll(base_offset)
+        except OSError as error:
+            raise self.env.directory.fail(error) from error
+
+    def _roll(self, base_offset: int | None) -> LogSegment:
         base = max(self.reserved_end if base_offset is None else base_offset, self.reserved_end)
         active = self.segments.active
         if active.base_offset == base and not active.reserved:

@@ -82,6 +82,9 @@ class Storage:
         except OSError as error:
             self.directory.fail(error)
             return []
+        except StrandlineError:
+            self._release()
+            raise
 
     def _load(self, config_of: ConfigOf, is_stray: IsStray | None) -> list[UnifiedLog]:
         path = self.directory.path
@@ -155,14 +158,21 @@ class Storage:
 
     def plan_checkpoints(self, logs: Iterable[UnifiedLog], *, only_changed: bool = True) -> list[Callable[[], None]]:
         """What to write, as blocking functions for another thread. Nothing if nothing changed."""
-        mine = [log for log in logs if log.env is self.env]
+        directory = self.directory
         plans: list[Callable[[], None]] = []
-        if self.directory.has_new_high_watermarks or not only_changed:
-            self.directory.has_new_high_watermarks = False
+        if only_changed and not (
+            directory.has_new_high_watermarks or directory.has_new_recovery_points or directory.has_new_log_starts
+        ):
+            return plans
+        mine = [log for log in logs if log.env is self.env]
+        if directory.has_new_high_watermarks or not only_changed:
+            directory.has_new_high_watermarks = False
             plans.append(self._plan(HIGH_WATERMARKS, {log.topic_partition: log.high_watermark for log in mine}))
+        if directory.has_new_recovery_points or not only_changed:
+            directory.has_new_recovery_points = False
             plans.append(self._plan(RECOVERY_POINTS, {log.topic_partition: log.recovery_point for log in mine}))
-        if self.directory.has_new_log_starts or not only_changed:
-            self.directory.has_new_log_starts = False
+        if directory.has_new_log_starts or not only_changed:
+            directory.has_new_log_starts = False
             starts = {
                 log.topic_partition: log.log_start_offset
                 for log in mine
@@ -185,9 +195,12 @@ class Storage:
         except (OSError, StrandlineError) as error:
             logger.error("The log directory %s was not closed cleanly: %s", self.directory.path, error)
         finally:
-            if self._lock is not None:
-                self._lock.release()
-                self._lock = None
+            self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _close(self, logs: list[UnifiedLog], broker_epoch: int) -> None:
         # Mostly waiting for the disk, so threads help.

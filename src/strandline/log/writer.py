@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from strandline.errors import CorruptMessage, InvalidRecord, RecordListTooLarge
+from strandline.errors import CorruptMessage, InvalidRecord, KafkaStorageError, RecordListTooLarge
 from strandline.log.append import PendingAppend
 from strandline.log.flusher import LogFlusher
 from strandline.log.producer_state import CompletedTxn
@@ -94,6 +94,7 @@ class LogWriter(LogFlusher):
                 header, buffer, info, origin, transaction_version, segment
             ):
                 return PendingAppend(info, segment, buffer, 0, NO_OFFSET)
+            segment.file.fileno()  # opened now, it can be written even if the log is moved away meanwhile
         except OSError as error:
             raise self.env.directory.fail(error) from error
         stamp(buffer, 0, first_offset, leader_epoch)
@@ -184,6 +185,8 @@ class LogWriter(LogFlusher):
     def fail_append(self, pending: PendingAppend, error: OSError) -> Exception:
         """Give up after a failed write: the directory goes offline. Returns the error for the client."""
         self._pending.clear()
+        if self._is_closed:
+            return KafkaStorageError(f"The log of {self.topic_partition} was closed while it was written to.")
         return self.env.directory.fail(error)
 
     # As follower
