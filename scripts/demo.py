@@ -250,9 +250,14 @@ def _check_all_arrived(read: list[tuple[str, int]]) -> None:
 
 
 def _show_metrics(broker: Broker) -> None:
-    wanted = ("leadercount", "globalpartitioncount", "activecontrollercount", "numgroups")
+    wanted = (
+        "replicamanager_leadercount ",
+        "messagesin_total{",
+        'requests_total{request="PRODUCE"}',
+        "resident_memory",
+    )
     for line in broker.get("/metrics").splitlines():
-        if line.split(" ")[0].endswith(wanted):
+        if not line.startswith("#") and any(name in line for name in wanted):
             _say(line)
 
 
@@ -274,7 +279,7 @@ def _show_tree(data: Path) -> None:
 
     tree = Tree(f"[bold]{data.name}/[/]", guide_style="dim")
     add(tree, data)
-    console.print(Padding(tree, (0, 0, 1, 2)))
+    console.print(Padding(tree, (0, 0, 1, 2), expand=False))
 
 
 def _show_batch(data: Path) -> None:
@@ -299,7 +304,7 @@ def _run(broker: Broker, *arguments: str, expect: int = 0, is_client: bool = Tru
     done = subprocess.run([str(PROGRAM), *arguments, *where], capture_output=True, text=True, timeout=30, check=False)
     for line in (done.stdout + done.stderr).rstrip().splitlines():
         if line.strip():
-            console.print(Padding(Text(line.rstrip()), (0, 0, 0, 4)))
+            console.print(Padding(Text(line.rstrip()), (0, 0, 0, 4), expand=False))
     if done.returncode != expect:
         raise DemoFailed(f"strandline {' '.join(arguments)} ended with status {done.returncode}, not {expect}")
 
@@ -332,7 +337,7 @@ def _title(text: str) -> None:
 
 
 def _say(text: str) -> None:
-    console.print(Padding(Text(text), (0, 0, 0, 2)))
+    console.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import logging
 import resource
 import signal
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow
+from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
+from strandline.config.listeners import machine_name
 from strandline.config.topic import TopicConfig
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.coordinators.groups.replicated_log import ReplicatedGroupLog
@@ -38,7 +39,6 @@ from strandline.metadata import (
     MetadataLoader,
     MetadataStore,
 )
-from strandline.metrics import CollectorRegistry
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
 from strandline.replication import ReplicaManager
 from strandline.replication.adoption import adopt, find_kafka_cluster
@@ -50,6 +50,7 @@ from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
 from strandline.sql import open_store
+from strandline.wire.api import API_VERSIONS, ApiKey
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +212,7 @@ class Broker:
 
     def _registration(self) -> BrokerRegistration:
         ports = {listener.name: listener.port for listener in self.listeners}
-        advertised = self.settings.network.advertised_endpoints(socket.gethostname())
+        advertised = self.settings.network.advertised_endpoints(machine_name())
         return BrokerRegistration(
             node_id=self.node_id,
             incarnation_id=self._ids.uuid(),
@@ -257,10 +258,9 @@ class Broker:
         address = self.settings.admin.http_address
         if address is None:
             return
-        # Imported here: clients need not wait for a web framework to load.
-        from strandline.admin.http import open_http
-
-        bound = await self._stack.enter_async_context(open_http(self, CollectorRegistry(), address))
+        # Loaded now, and in a thread: clients wait neither for a web framework nor while it loads.
+        http = await asyncio.to_thread(importlib.import_module, "strandline.admin.http")
+        bound = await self._stack.enter_async_context(http.open_http(self, http.CollectorRegistry(), address))
         logger.info("HTTP on http://%s:%d (/healthz, /readyz, /metrics)", *bound)
 
     # Following the metadata
@@ -330,7 +330,7 @@ class Broker:
 
     def status(self) -> BrokerStatus:
         """`admin.status.StatusSource`."""
-        image = self.loader.image
+        image, cleaner = self.loader.image, self.cleaner.status()
         led = [partition for partition in self.replicas.partitions() if partition.is_leader]
         return BrokerStatus(
             version=version("strandline"),
@@ -352,7 +352,11 @@ class Broker:
             offline_partitions=sum(not p.has_leader for _, p in image.all_partitions()),
             groups=self.groups.group_count,
             connections=len(self.network.connections),
+            requests={ApiKey(key).name: n for key, n in self.dispatcher.requests.items() if key in API_VERSIONS},
+            uncleanable_partitions=len(cleaner.uncleanable),
+            max_dirty_percent=100 * cleaner.max_dirty_ratio,
             log_dirs=tuple(self._log_dir_rows()),
+            topic_rows=tuple(self._topic_rows()),
         )
 
     def _reasons_not_ready(self) -> Iterator[str]:
@@ -360,6 +364,16 @@ class Broker:
             yield f"broker {self.node_id} is stopping"
         if self.lifecycle.is_fenced:
             yield f"broker {self.node_id} is fenced by the controller"
+
+    def _topic_rows(self) -> Iterator[TopicRow]:
+        found: dict[str, list[int]] = {}
+        for partition in self.replicas.partitions():
+            row = found.setdefault(partition.topic_partition.topic, [0, 0, 0])
+            row[0] += 1
+            row[1] += partition.log.size
+            row[2] += partition.log.log_end_offset if partition.is_leader else 0
+        for name, (partitions, size, end_offsets) in sorted(found.items()):
+            yield TopicRow(name=name, partitions=partitions, bytes=size, end_offsets=end_offsets)
 
     def _log_dir_rows(self) -> Iterator[LogDirRow]:
         sizes: dict[str, list[int]] = {}

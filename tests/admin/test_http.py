@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from strandline.admin.http import build_app, open_http
-from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow
+from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
 
 READY = BrokerStatus(
     version="1.2.3",
@@ -34,6 +34,8 @@ READY = BrokerStatus(
     offline_partitions=1,
     groups=2,
     connections=6,
+    requests={"PRODUCE": 8, "FETCH": 9},
+    topic_rows=(TopicRow(name="tides", partitions=2, bytes=700, end_offsets=42),),
     log_dirs=(LogDirRow(path="/d/<one>", partitions=10, bytes=1234), LogDirRow(path="/d/two", is_online=False)),
 )
 
@@ -91,6 +93,9 @@ async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> N
     assert values["kafka_controller_kafkacontroller_fencedbrokercount",] == 1
     assert values["kafka_log_logmanager_offlinelogdirectorycount",] == 1
     assert values["strandline_log_dir_bytes", "/d/<one>"] == 1234
+    assert values["kafka_network_requestmetrics_requests_total", "PRODUCE"] == 8
+    assert values["kafka_server_brokertopicmetrics_messagesin_total", "tides"] == 42
+    assert values["kafka_log_log_size", "tides"] == 700
     assert values["process_resident_memory_bytes",] > 0
 
 
@@ -99,6 +104,7 @@ async def test_the_status_page_escapes_what_it_shows(client: httpx.AsyncClient, 
     assert "Ready</span> for 2 min 5 s" in page
     assert "a&lt;b" in page
     assert "/d/&lt;one&gt;" in page
+    assert "<td>tides</td><td>2</td><td>700 B</td>" in page
     source.now = replace(READY, not_ready_because=("<script>",))
     assert "<li>&lt;script&gt;</li>" in (await client.get("/")).text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 from strandline.admin.status import BrokerStatus, StatusSource
 
@@ -35,10 +35,29 @@ class StatusCollector:
         build = InfoMetricFamily("strandline_build", "The version that runs.")
         build.add_metric((), {"version": status.version, "cluster_id": status.cluster_id})
         yield build
-        size = GaugeMetricFamily("strandline_log_dir_bytes", "Bytes of segments in a log directory.", labels=["dir"])
-        for row in status.log_dirs:
-            size.add_metric([row.path], row.bytes)
-        yield size
+        yield from _labelled(status)
+
+
+def _labelled(status: BrokerStatus) -> Iterable[Metric]:
+    directories = GaugeMetricFamily("strandline_log_dir_bytes", "Bytes of segments in a log directory.", labels=["dir"])
+    for directory in status.log_dirs:
+        directories.add_metric([directory.path], directory.bytes)
+    requests = CounterMetricFamily(
+        "kafka_network_requestmetrics_requests", "Requests since the start.", labels=["request"]
+    )
+    for name, count in sorted(status.requests.items()):
+        requests.add_metric([name], count)
+    # Per topic, not per partition: thousands of partitions would make a scrape slow and large.
+    size = GaugeMetricFamily("kafka_log_log_size", "Bytes of segments of a topic here.", labels=["topic"])
+    records = CounterMetricFamily(
+        "kafka_server_brokertopicmetrics_messagesin",
+        "Records taken in by partitions led here, since their creation.",
+        labels=["topic"],
+    )
+    for row in status.topic_rows:
+        size.add_metric([row.name], row.bytes)
+        records.add_metric([row.name], row.end_offsets)
+    return (directories, requests, size, records)
 
 
 def _gauges(status: BrokerStatus) -> Iterable[tuple[str, str, float]]:
@@ -76,6 +95,16 @@ def _gauges(status: BrokerStatus) -> Iterable[tuple[str, str, float]]:
     yield "kafka_controller_kafkacontroller_fencedbrokercount", "Brokers fenced.", fenced
     offline = sum(not row.is_online for row in status.log_dirs)
     yield "kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", offline
+    yield (
+        "kafka_log_logcleanermanager_uncleanable_partitions_count",
+        "Partitions that compaction cannot read.",
+        status.uncleanable_partitions,
+    )
+    yield (
+        "kafka_log_logcleanermanager_max_dirty_percent",
+        "The largest part of a compacted partition that is not compacted yet.",
+        status.max_dirty_percent,
+    )
     yield "kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups coordinated here.", status.groups
     yield "kafka_server_socket_server_metrics_connection_count", "Open client connections.", status.connections
     yield "strandline_metadata_offset", "The last metadata record applied.", status.metadata_offset

@@ -6,6 +6,7 @@ Import it after the Kafka listener is up: starlette and uvicorn take longer to l
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -89,6 +90,7 @@ async def open_http(
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_S,
@@ -112,6 +114,7 @@ def _bind(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise OSError(
-            error.errno, f"strandline.http.listen={join_address(host, port)} cannot be used: {error.strerror}"
+            error.errno, f"strandline.http.listen={join_address(host, port)} cannot be used: {reason}"
         ) from error

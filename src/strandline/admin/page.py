@@ -32,6 +32,8 @@ td, th { padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); 
 a { color: var(--sea); }
 """.strip()
 
+_TOPICS_SHOWN: Final = 50
+
 
 def render_page(status: BrokerStatus) -> str:
     """The page for one broker at one instant."""
@@ -52,6 +54,9 @@ def _parts(status: BrokerStatus) -> Iterable[str]:
         ("directory", "state", "partitions", "size"),
         ((row.path, _online(row.is_online), str(row.partitions), size(row.bytes)) for row in status.log_dirs),
     )
+    yield "<h2>Topics here, the largest first</h2>"
+    largest = sorted(status.topic_rows, key=lambda row: (-row.bytes, row.name))[:_TOPICS_SHOWN]
+    yield _table(("topic", "partitions", "size"), ((row.name, str(row.partitions), size(row.bytes)) for row in largest))
     yield "<h2>Brokers of the cluster</h2>"
     yield _table(
         ("id", "address", "rack", "state"),

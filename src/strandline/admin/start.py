@@ -52,7 +52,8 @@ def start_broker(arguments: Sequence[str], run: Callable[[Settings], None]) -> i
     except (StrandlineError, SqlError) as error:
         return _complain(str(error), EXIT_FAILED)
     except OSError as error:
-        return _complain(f"the broker cannot run: {error}.", EXIT_FAILED)
+        what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror or str(error)
+        return _complain(f"the broker cannot run: {what}.", EXIT_FAILED)
     except KeyboardInterrupt:
         return 130
     return 0

@@ -5,7 +5,8 @@ Imports nothing heavy, so that the broker can build the value without loading th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -27,6 +28,17 @@ class LogDirRow:
     is_online: bool = True
     partitions: int = 0
     bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRow:
+    """What this broker holds of one topic."""
+
+    name: str
+    partitions: int = 0
+    bytes: int = 0
+    end_offsets: int = 0
+    """The sum over the partitions led here: it grows by one with each record, so its rate is that of records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +64,12 @@ class BrokerStatus:
     offline_partitions: int = 0
     groups: int = 0
     connections: int = 0
+    requests: Mapping[str, int] = field(default_factory=dict)
+    """Requests since the start, by the name of the API."""
+    uncleanable_partitions: int = 0
+    max_dirty_percent: float = 0.0
     log_dirs: tuple[LogDirRow, ...] = ()
+    topic_rows: tuple[TopicRow, ...] = ()
 
     @property
     def is_ready(self) -> bool:
