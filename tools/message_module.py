@@ -104,11 +104,12 @@ class ModuleSource:
             "from typing import Final\n"
             "from uuid import UUID\n\n"
             "from strandline.model import ZERO_UUID\n"
+            "from strandline.wire.structure import Structure\n"
             f"from strandline.wire.primitives import {', '.join(_PRIMITIVES)}\n"
         )
 
     def _dataclass(self, struct: StructSpec) -> None:
-        self._lines += ["", "@dataclass(slots=True, kw_only=True)", f"class {struct.name}:"]
+        self._lines += ["", _DATACLASS, f"class {struct.name}(Structure):"]
         self._lines.append(f'    """Versions {struct.versions.low} to {struct.versions.high}."""')
         self._lines.append("")
         for spec in struct.fields:
@@ -136,6 +137,7 @@ class ModuleSource:
         ]
 
 
+_DATACLASS = "@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)"
 _VARIANTS = ("", "nullable_", "compact_", "compact_nullable_")
 _PRIMITIVES = [
     "DECODING_FAILURES",

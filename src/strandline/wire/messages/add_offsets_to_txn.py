@@ -16,13 +16,14 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32_INT16 = Struct(">ih")
 _INT64_INT16 = Struct(">qh")
 
 
-@dataclass(slots=True, kw_only=True)
-class AddOffsetsToTxnRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddOffsetsToTxnRequest(Structure):
     """Versions 0 to 4."""
 
     transactional_id: str = ""
@@ -31,8 +32,8 @@ class AddOffsetsToTxnRequest:
     group_id: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class AddOffsetsToTxnResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddOffsetsToTxnResponse(Structure):
     """Versions 0 to 4."""
 
     throttle_time_ms: int = 0

@@ -23,6 +23,7 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -31,16 +32,16 @@ _INT64_INT16 = Struct(">qh")
 _INT64_INT16_BOOL = Struct(">qh?")
 
 
-@dataclass(slots=True, kw_only=True)
-class AddPartitionsToTxnTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddPartitionsToTxnTopic(Structure):
     """Versions 0 to 5."""
 
     name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AddPartitionsToTxnTransaction:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddPartitionsToTxnTransaction(Structure):
     """Versions 4 to 5."""
 
     transactional_id: str = ""
@@ -50,8 +51,8 @@ class AddPartitionsToTxnTransaction:
     topics: list[AddPartitionsToTxnTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AddPartitionsToTxnRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddPartitionsToTxnRequest(Structure):
     """Versions 0 to 5."""
 
     v3_and_below_transactional_id: str = ""  # up to version 3
@@ -61,32 +62,32 @@ class AddPartitionsToTxnRequest:
     transactions: list[AddPartitionsToTxnTransaction] = field(default_factory=list)  # from version 4 on
 
 
-@dataclass(slots=True, kw_only=True)
-class AddPartitionsToTxnPartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddPartitionsToTxnPartitionResult(Structure):
     """Versions 0 to 5."""
 
     partition_index: int = 0
     partition_error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class AddPartitionsToTxnTopicResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddPartitionsToTxnTopicResult(Structure):
     """Versions 0 to 5."""
 
     name: str = ""
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AddPartitionsToTxnResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddPartitionsToTxnResult(Structure):
     """Versions 4 to 5."""
 
     transactional_id: str = ""
     topic_results: list[AddPartitionsToTxnTopicResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AddPartitionsToTxnResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AddPartitionsToTxnResponse(Structure):
     """Versions 0 to 5."""
 
     throttle_time_ms: int = 0

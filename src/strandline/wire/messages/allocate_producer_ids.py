@@ -12,21 +12,22 @@ from strandline.wire.primitives import (
     skip_tags,
     truncated,
 )
+from strandline.wire.structure import Structure
 
 _INT32_INT16_INT64_INT32 = Struct(">ihqi")
 _INT32_INT64 = Struct(">iq")
 
 
-@dataclass(slots=True, kw_only=True)
-class AllocateProducerIdsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AllocateProducerIdsRequest(Structure):
     """Versions 0 to 0."""
 
     broker_id: int = 0
     broker_epoch: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class AllocateProducerIdsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AllocateProducerIdsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

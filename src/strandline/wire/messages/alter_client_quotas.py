@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _FLOAT64_BOOL = Struct(">d?")
@@ -31,16 +32,16 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class EntityData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EntityData(Structure):
     """Versions 0 to 1."""
 
     entity_type: str = ""
     entity_name: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class OpData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OpData(Structure):
     """Versions 0 to 1."""
 
     key: str = ""
@@ -48,24 +49,24 @@ class OpData:
     remove: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class RequestEntryData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class RequestEntryData(Structure):
     """Versions 0 to 1."""
 
     entity: list[EntityData] = field(default_factory=list)
     ops: list[OpData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterClientQuotasRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterClientQuotasRequest(Structure):
     """Versions 0 to 1."""
 
     entries: list[RequestEntryData] = field(default_factory=list)
     validate_only: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class ResponseEntryData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ResponseEntryData(Structure):
     """Versions 0 to 1."""
 
     error_code: int = 0
@@ -73,8 +74,8 @@ class ResponseEntryData:
     entity: list[EntityData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterClientQuotasResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterClientQuotasResponse(Structure):
     """Versions 0 to 1."""
 
     throttle_time_ms: int = 0

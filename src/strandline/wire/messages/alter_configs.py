@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT8 = Struct(">b")
@@ -31,16 +32,16 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterableConfig:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterableConfig(Structure):
     """Versions 0 to 2."""
 
     name: str = ""
     value: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterConfigsResource:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterConfigsResource(Structure):
     """Versions 0 to 2."""
 
     resource_type: int = 0
@@ -48,16 +49,16 @@ class AlterConfigsResource:
     configs: list[AlterableConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterConfigsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterConfigsRequest(Structure):
     """Versions 0 to 2."""
 
     resources: list[AlterConfigsResource] = field(default_factory=list)
     validate_only: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterConfigsResourceResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterConfigsResourceResponse(Structure):
     """Versions 0 to 2."""
 
     error_code: int = 0
@@ -66,8 +67,8 @@ class AlterConfigsResourceResponse:
     resource_name: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterConfigsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterConfigsResponse(Structure):
     """Versions 0 to 2."""
 
     throttle_time_ms: int = 0

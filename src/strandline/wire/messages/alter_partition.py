@@ -19,6 +19,7 @@ from strandline.wire.primitives import (
     write_compact_array_length,
     write_compact_numbers,
 )
+from strandline.wire.structure import Structure
 
 _INT8_INT32 = Struct(">bi")
 _INT32_INT16 = Struct(">ih")
@@ -27,16 +28,16 @@ _INT32_INT32 = Struct(">ii")
 _INT32_INT64 = Struct(">iq")
 
 
-@dataclass(slots=True, kw_only=True)
-class BrokerState:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class BrokerState(Structure):
     """Versions 3 to 3."""
 
     broker_id: int = 0
     broker_epoch: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class RequestPartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class RequestPartitionData(Structure):
     """Versions 2 to 3."""
 
     partition_index: int = 0
@@ -47,16 +48,16 @@ class RequestPartitionData:
     partition_epoch: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class RequestTopicData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class RequestTopicData(Structure):
     """Versions 2 to 3."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[RequestPartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterPartitionRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterPartitionRequest(Structure):
     """Versions 2 to 3."""
 
     broker_id: int = 0
@@ -64,8 +65,8 @@ class AlterPartitionRequest:
     topics: list[RequestTopicData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ResponsePartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ResponsePartitionData(Structure):
     """Versions 2 to 3."""
 
     partition_index: int = 0
@@ -77,16 +78,16 @@ class ResponsePartitionData:
     partition_epoch: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class ResponseTopicData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ResponseTopicData(Structure):
     """Versions 2 to 3."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[ResponsePartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterPartitionResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterPartitionResponse(Structure):
     """Versions 2 to 3."""
 
     throttle_time_ms: int = 0

@@ -21,6 +21,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT16 = Struct(">h")
@@ -28,24 +29,24 @@ _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class ReassignablePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReassignablePartition(Structure):
     """Versions 0 to 1."""
 
     partition_index: int = 0
     replicas: list[int] | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class ReassignableTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReassignableTopic(Structure):
     """Versions 0 to 1."""
 
     name: str = ""
     partitions: list[ReassignablePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterPartitionReassignmentsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterPartitionReassignmentsRequest(Structure):
     """Versions 0 to 1."""
 
     timeout_ms: int = 60000
@@ -53,8 +54,8 @@ class AlterPartitionReassignmentsRequest:
     topics: list[ReassignableTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ReassignablePartitionResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReassignablePartitionResponse(Structure):
     """Versions 0 to 1."""
 
     partition_index: int = 0
@@ -62,16 +63,16 @@ class ReassignablePartitionResponse:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class ReassignableTopicResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReassignableTopicResponse(Structure):
     """Versions 0 to 1."""
 
     name: str = ""
     partitions: list[ReassignablePartitionResponse] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterPartitionReassignmentsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterPartitionReassignmentsResponse(Structure):
     """Versions 0 to 1."""
 
     throttle_time_ms: int = 0

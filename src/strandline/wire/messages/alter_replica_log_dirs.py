@@ -23,52 +23,53 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterReplicaLogDirTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterReplicaLogDirTopic(Structure):
     """Versions 1 to 2."""
 
     name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterReplicaLogDir:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterReplicaLogDir(Structure):
     """Versions 1 to 2."""
 
     path: str = ""
     topics: list[AlterReplicaLogDirTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterReplicaLogDirsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterReplicaLogDirsRequest(Structure):
     """Versions 1 to 2."""
 
     dirs: list[AlterReplicaLogDir] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterReplicaLogDirPartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterReplicaLogDirPartitionResult(Structure):
     """Versions 1 to 2."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterReplicaLogDirTopicResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterReplicaLogDirTopicResult(Structure):
     """Versions 1 to 2."""
 
     topic_name: str = ""
     partitions: list[AlterReplicaLogDirPartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterReplicaLogDirsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterReplicaLogDirsResponse(Structure):
     """Versions 1 to 2."""
 
     throttle_time_ms: int = 0

@@ -21,37 +21,38 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32_INT16 = Struct(">ih")
 _INT32_INT64 = Struct(">iq")
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterShareGroupOffsetsRequestPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterShareGroupOffsetsRequestPartition(Structure):
     """Versions 0 to 0."""
 
     partition_index: int = 0
     start_offset: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterShareGroupOffsetsRequestTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterShareGroupOffsetsRequestTopic(Structure):
     """Versions 0 to 0."""
 
     topic_name: str = ""
     partitions: list[AlterShareGroupOffsetsRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterShareGroupOffsetsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterShareGroupOffsetsRequest(Structure):
     """Versions 0 to 0."""
 
     group_id: str = ""
     topics: list[AlterShareGroupOffsetsRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterShareGroupOffsetsResponsePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterShareGroupOffsetsResponsePartition(Structure):
     """Versions 0 to 0."""
 
     partition_index: int = 0
@@ -59,8 +60,8 @@ class AlterShareGroupOffsetsResponsePartition:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterShareGroupOffsetsResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterShareGroupOffsetsResponseTopic(Structure):
     """Versions 0 to 0."""
 
     topic_name: str = ""
@@ -68,8 +69,8 @@ class AlterShareGroupOffsetsResponseTopic:
     partitions: list[AlterShareGroupOffsetsResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterShareGroupOffsetsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterShareGroupOffsetsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

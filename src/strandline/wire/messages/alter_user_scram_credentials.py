@@ -20,6 +20,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT8_INT32 = Struct(">bi")
@@ -27,16 +28,16 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class ScramCredentialDeletion:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ScramCredentialDeletion(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
     mechanism: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class ScramCredentialUpsertion:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ScramCredentialUpsertion(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
@@ -46,16 +47,16 @@ class ScramCredentialUpsertion:
     salted_password: bytes = b""
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterUserScramCredentialsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterUserScramCredentialsRequest(Structure):
     """Versions 0 to 0."""
 
     deletions: list[ScramCredentialDeletion] = field(default_factory=list)
     upsertions: list[ScramCredentialUpsertion] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterUserScramCredentialsResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterUserScramCredentialsResult(Structure):
     """Versions 0 to 0."""
 
     user: str = ""
@@ -63,8 +64,8 @@ class AlterUserScramCredentialsResult:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterUserScramCredentialsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterUserScramCredentialsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_tagged_field,
     write_uvarint,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT16 = Struct(">h")
@@ -33,16 +34,16 @@ _INT32 = Struct(">i")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class ApiVersionsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ApiVersionsRequest(Structure):
     """Versions 0 to 4."""
 
     client_software_name: str = ""  # from version 3 on
     client_software_version: str = ""  # from version 3 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ApiVersion:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ApiVersion(Structure):
     """Versions 0 to 4."""
 
     api_key: int = 0
@@ -50,8 +51,8 @@ class ApiVersion:
     max_version: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class SupportedFeatureKey:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SupportedFeatureKey(Structure):
     """Versions 3 to 4."""
 
     name: str = ""
@@ -59,8 +60,8 @@ class SupportedFeatureKey:
     max_version: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class FinalizedFeatureKey:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FinalizedFeatureKey(Structure):
     """Versions 3 to 4."""
 
     name: str = ""
@@ -68,8 +69,8 @@ class FinalizedFeatureKey:
     min_version_level: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class ApiVersionsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ApiVersionsResponse(Structure):
     """Versions 0 to 4."""
 
     error_code: int = 0

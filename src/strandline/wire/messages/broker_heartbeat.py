@@ -21,13 +21,14 @@ from strandline.wire.primitives import (
     write_tagged_field,
     write_uvarint,
 )
+from strandline.wire.structure import Structure
 
 _INT32_INT16_BOOL_BOOL_BOOL = Struct(">ih???")
 _INT32_INT64_INT64_BOOL_BOOL = Struct(">iqq??")
 
 
-@dataclass(slots=True, kw_only=True)
-class BrokerHeartbeatRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class BrokerHeartbeatRequest(Structure):
     """Versions 0 to 2."""
 
     broker_id: int = 0
@@ -39,8 +40,8 @@ class BrokerHeartbeatRequest:
     cordoned_log_dirs: list[UUID] | None = None  # from version 2 on
 
 
-@dataclass(slots=True, kw_only=True)
-class BrokerHeartbeatResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class BrokerHeartbeatResponse(Structure):
     """Versions 0 to 2."""
 
     throttle_time_ms: int = 0

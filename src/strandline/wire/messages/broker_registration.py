@@ -21,6 +21,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _UINT16_INT16 = Struct(">Hh")
@@ -30,8 +31,8 @@ _INT32_INT16_INT64 = Struct(">ihq")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class Listener:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Listener(Structure):
     """Versions 0 to 4."""
 
     name: str = ""
@@ -40,8 +41,8 @@ class Listener:
     security_protocol: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class Feature:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Feature(Structure):
     """Versions 0 to 4."""
 
     name: str = ""
@@ -49,8 +50,8 @@ class Feature:
     max_supported_version: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class BrokerRegistrationRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class BrokerRegistrationRequest(Structure):
     """Versions 0 to 4."""
 
     broker_id: int = 0
@@ -64,8 +65,8 @@ class BrokerRegistrationRequest:
     previous_broker_epoch: int = -1  # from version 3 on
 
 
-@dataclass(slots=True, kw_only=True)
-class BrokerRegistrationResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class BrokerRegistrationResponse(Structure):
     """Versions 0 to 4."""
 
     throttle_time_ms: int = 0

@@ -23,6 +23,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT8 = Struct(">b")
@@ -31,16 +32,16 @@ _INT32 = Struct(">i")
 _INT32_INT32 = Struct(">ii")
 
 
-@dataclass(slots=True, kw_only=True)
-class ConsumerGroupDescribeRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ConsumerGroupDescribeRequest(Structure):
     """Versions 0 to 1."""
 
     group_ids: list[str] = field(default_factory=list)
     include_authorized_operations: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicPartitions:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicPartitions(Structure):
     """Versions 0 to 1."""
 
     topic_id: UUID = ZERO_UUID
@@ -48,15 +49,15 @@ class TopicPartitions:
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Assignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Assignment(Structure):
     """Versions 0 to 1."""
 
     topic_partitions: list[TopicPartitions] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Member:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Member(Structure):
     """Versions 0 to 1."""
 
     member_id: str = ""
@@ -72,8 +73,8 @@ class Member:
     member_type: int = -1  # from version 1 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribedGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribedGroup(Structure):
     """Versions 0 to 1."""
 
     error_code: int = 0
@@ -87,8 +88,8 @@ class DescribedGroup:
     authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True, kw_only=True)
-class ConsumerGroupDescribeResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ConsumerGroupDescribeResponse(Structure):
     """Versions 0 to 1."""
 
     throttle_time_ms: int = 0

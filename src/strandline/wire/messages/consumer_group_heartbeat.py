@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT32 = Struct(">i")
@@ -31,16 +32,16 @@ _INT32_INT16 = Struct(">ih")
 _INT32_INT32 = Struct(">ii")
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicPartitions:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicPartitions(Structure):
     """Versions 0 to 1."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ConsumerGroupHeartbeatRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ConsumerGroupHeartbeatRequest(Structure):
     """Versions 0 to 1."""
 
     group_id: str = ""
@@ -55,15 +56,15 @@ class ConsumerGroupHeartbeatRequest:
     topic_partitions: list[TopicPartitions] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Assignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Assignment(Structure):
     """Versions 0 to 1."""
 
     topic_partitions: list[TopicPartitions] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ConsumerGroupHeartbeatResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ConsumerGroupHeartbeatResponse(Structure):
     """Versions 0 to 1."""
 
     throttle_time_ms: int = 0

@@ -18,18 +18,19 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicPartition(Structure):
     """Versions 0 to 3."""
 
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ConsumerProtocolAssignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ConsumerProtocolAssignment(Structure):
     """Versions 0 to 3."""
 
     assigned_partitions: list[TopicPartition] = field(default_factory=list)

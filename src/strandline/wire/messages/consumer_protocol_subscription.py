@@ -21,20 +21,21 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicPartition(Structure):
     """Versions 1 to 3."""
 
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ConsumerProtocolSubscription:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ConsumerProtocolSubscription(Structure):
     """Versions 0 to 3."""
 
     topics: list[str] = field(default_factory=list)

@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT8_INT8 = Struct(">bb")
@@ -31,8 +32,8 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class AclCreation:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AclCreation(Structure):
     """Versions 1 to 3."""
 
     resource_type: int = 0
@@ -44,23 +45,23 @@ class AclCreation:
     permission_type: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class CreateAclsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreateAclsRequest(Structure):
     """Versions 1 to 3."""
 
     creations: list[AclCreation] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AclCreationResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AclCreationResult(Structure):
     """Versions 1 to 3."""
 
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class CreateAclsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreateAclsResponse(Structure):
     """Versions 1 to 3."""
 
     throttle_time_ms: int = 0

@@ -28,6 +28,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -35,16 +36,16 @@ _INT64 = Struct(">q")
 _INT64_INT64_INT64 = Struct(">qqq")
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatableRenewers:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatableRenewers(Structure):
     """Versions 1 to 3."""
 
     principal_type: str = ""
     principal_name: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class CreateDelegationTokenRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreateDelegationTokenRequest(Structure):
     """Versions 1 to 3."""
 
     owner_principal_type: str | None = ""  # from version 3 on
@@ -53,8 +54,8 @@ class CreateDelegationTokenRequest:
     max_lifetime_ms: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class CreateDelegationTokenResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreateDelegationTokenResponse(Structure):
     """Versions 1 to 3."""
 
     error_code: int = 0

@@ -29,21 +29,22 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT32_BOOL = Struct(">i?")
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatePartitionsAssignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatePartitionsAssignment(Structure):
     """Versions 0 to 3."""
 
     broker_ids: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatePartitionsTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatePartitionsTopic(Structure):
     """Versions 0 to 3."""
 
     name: str = ""
@@ -51,8 +52,8 @@ class CreatePartitionsTopic:
     assignments: list[CreatePartitionsAssignment] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatePartitionsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatePartitionsRequest(Structure):
     """Versions 0 to 3."""
 
     topics: list[CreatePartitionsTopic] = field(default_factory=list)
@@ -60,8 +61,8 @@ class CreatePartitionsRequest:
     validate_only: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatePartitionsTopicResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatePartitionsTopicResult(Structure):
     """Versions 0 to 3."""
 
     name: str = ""
@@ -69,8 +70,8 @@ class CreatePartitionsTopicResult:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatePartitionsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatePartitionsResponse(Structure):
     """Versions 0 to 3."""
 
     throttle_time_ms: int = 0

@@ -36,6 +36,7 @@ from strandline.wire.primitives import (
     write_tagged_field,
     write_uvarint,
 )
+from strandline.wire.structure import Structure
 
 _BOOL_INT8_BOOL = Struct(">?b?")
 _INT16 = Struct(">h")
@@ -44,24 +45,24 @@ _INT32_BOOL = Struct(">i?")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatableReplicaAssignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatableReplicaAssignment(Structure):
     """Versions 2 to 7."""
 
     partition_index: int = 0
     broker_ids: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatableTopicConfig:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatableTopicConfig(Structure):
     """Versions 2 to 7."""
 
     name: str = ""
     value: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatableTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatableTopic(Structure):
     """Versions 2 to 7."""
 
     name: str = ""
@@ -71,8 +72,8 @@ class CreatableTopic:
     configs: list[CreatableTopicConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class CreateTopicsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreateTopicsRequest(Structure):
     """Versions 2 to 7."""
 
     topics: list[CreatableTopic] = field(default_factory=list)
@@ -80,8 +81,8 @@ class CreateTopicsRequest:
     validate_only: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatableTopicConfigs:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatableTopicConfigs(Structure):
     """Versions 5 to 7."""
 
     name: str = ""
@@ -91,8 +92,8 @@ class CreatableTopicConfigs:
     is_sensitive: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class CreatableTopicResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreatableTopicResult(Structure):
     """Versions 2 to 7."""
 
     name: str = ""
@@ -105,8 +106,8 @@ class CreatableTopicResult:
     configs: list[CreatableTopicConfigs] | None = field(default_factory=list)  # from version 5 on
 
 
-@dataclass(slots=True, kw_only=True)
-class CreateTopicsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CreateTopicsResponse(Structure):
     """Versions 2 to 7."""
 
     throttle_time_ms: int = 0

@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT8_INT8 = Struct(">bb")
@@ -31,8 +32,8 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteAclsFilter:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteAclsFilter(Structure):
     """Versions 1 to 3."""
 
     resource_type_filter: int = 0
@@ -44,15 +45,15 @@ class DeleteAclsFilter:
     permission_type: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteAclsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteAclsRequest(Structure):
     """Versions 1 to 3."""
 
     filters: list[DeleteAclsFilter] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteAclsMatchingAcl:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteAclsMatchingAcl(Structure):
     """Versions 1 to 3."""
 
     error_code: int = 0
@@ -66,8 +67,8 @@ class DeleteAclsMatchingAcl:
     permission_type: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteAclsFilterResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteAclsFilterResult(Structure):
     """Versions 1 to 3."""
 
     error_code: int = 0
@@ -75,8 +76,8 @@ class DeleteAclsFilterResult:
     matching_acls: list[DeleteAclsMatchingAcl] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteAclsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteAclsResponse(Structure):
     """Versions 1 to 3."""
 
     throttle_time_ms: int = 0

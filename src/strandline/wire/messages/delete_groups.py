@@ -20,28 +20,29 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteGroupsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteGroupsRequest(Structure):
     """Versions 0 to 2."""
 
     groups_names: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DeletableGroupResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeletableGroupResult(Structure):
     """Versions 0 to 2."""
 
     group_id: str = ""
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteGroupsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteGroupsResponse(Structure):
     """Versions 0 to 2."""
 
     throttle_time_ms: int = 0

@@ -20,38 +20,39 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT64 = Struct(">iq")
 _INT32_INT64_INT16 = Struct(">iqh")
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteRecordsPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteRecordsPartition(Structure):
     """Versions 0 to 2."""
 
     partition_index: int = 0
     offset: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteRecordsTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteRecordsTopic(Structure):
     """Versions 0 to 2."""
 
     name: str = ""
     partitions: list[DeleteRecordsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteRecordsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteRecordsRequest(Structure):
     """Versions 0 to 2."""
 
     topics: list[DeleteRecordsTopic] = field(default_factory=list)
     timeout_ms: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteRecordsPartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteRecordsPartitionResult(Structure):
     """Versions 0 to 2."""
 
     partition_index: int = 0
@@ -59,16 +60,16 @@ class DeleteRecordsPartitionResult:
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteRecordsTopicResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteRecordsTopicResult(Structure):
     """Versions 0 to 2."""
 
     name: str = ""
     partitions: list[DeleteRecordsPartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteRecordsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteRecordsResponse(Structure):
     """Versions 0 to 2."""
 
     throttle_time_ms: int = 0

@@ -21,28 +21,29 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteShareGroupOffsetsRequestTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteShareGroupOffsetsRequestTopic(Structure):
     """Versions 0 to 0."""
 
     topic_name: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteShareGroupOffsetsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteShareGroupOffsetsRequest(Structure):
     """Versions 0 to 0."""
 
     group_id: str = ""
     topics: list[DeleteShareGroupOffsetsRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteShareGroupOffsetsResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteShareGroupOffsetsResponseTopic(Structure):
     """Versions 0 to 0."""
 
     topic_name: str = ""
@@ -51,8 +52,8 @@ class DeleteShareGroupOffsetsResponseTopic:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteShareGroupOffsetsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteShareGroupOffsetsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

@@ -21,36 +21,37 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionData(Structure):
     """Versions 0 to 0."""
 
     partition: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteStateData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteStateData(Structure):
     """Versions 0 to 0."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteShareGroupStateRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteShareGroupStateRequest(Structure):
     """Versions 0 to 0."""
 
     group_id: str = ""
     topics: list[DeleteStateData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionResult(Structure):
     """Versions 0 to 0."""
 
     partition: int = 0
@@ -58,16 +59,16 @@ class PartitionResult:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteStateResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteStateResult(Structure):
     """Versions 0 to 0."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteShareGroupStateResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteShareGroupStateResponse(Structure):
     """Versions 0 to 0."""
 
     results: list[DeleteStateResult] = field(default_factory=list)

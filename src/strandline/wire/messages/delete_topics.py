@@ -28,21 +28,22 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteTopicState:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteTopicState(Structure):
     """Versions 6 to 6."""
 
     name: str | None = None
     topic_id: UUID = ZERO_UUID
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteTopicsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteTopicsRequest(Structure):
     """Versions 1 to 6."""
 
     topic_names: list[str] = field(default_factory=list)  # up to version 5
@@ -50,8 +51,8 @@ class DeleteTopicsRequest:
     timeout_ms: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DeletableTopicResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeletableTopicResult(Structure):
     """Versions 1 to 6."""
 
     name: str | None = ""
@@ -60,8 +61,8 @@ class DeletableTopicResult:
     error_message: str | None = None  # from version 5 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DeleteTopicsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DeleteTopicsResponse(Structure):
     """Versions 1 to 6."""
 
     throttle_time_ms: int = 0

@@ -24,14 +24,15 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT8_INT8 = Struct(">bb")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeAclsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeAclsRequest(Structure):
     """Versions 1 to 3."""
 
     resource_type_filter: int = 0
@@ -43,8 +44,8 @@ class DescribeAclsRequest:
     permission_type: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class AclDescription:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AclDescription(Structure):
     """Versions 1 to 3."""
 
     principal: str = ""
@@ -53,8 +54,8 @@ class AclDescription:
     permission_type: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeAclsResource:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeAclsResource(Structure):
     """Versions 1 to 3."""
 
     resource_type: int = 0
@@ -63,8 +64,8 @@ class DescribeAclsResource:
     acls: list[AclDescription] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeAclsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeAclsResponse(Structure):
     """Versions 1 to 3."""
 
     throttle_time_ms: int = 0

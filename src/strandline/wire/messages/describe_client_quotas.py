@@ -26,6 +26,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT8 = Struct(">b")
@@ -33,8 +34,8 @@ _FLOAT64 = Struct(">d")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class ComponentData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ComponentData(Structure):
     """Versions 0 to 1."""
 
     entity_type: str = ""
@@ -42,40 +43,40 @@ class ComponentData:
     match: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeClientQuotasRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeClientQuotasRequest(Structure):
     """Versions 0 to 1."""
 
     components: list[ComponentData] = field(default_factory=list)
     strict: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class EntityData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EntityData(Structure):
     """Versions 0 to 1."""
 
     entity_type: str = ""
     entity_name: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class ValueData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ValueData(Structure):
     """Versions 0 to 1."""
 
     key: str = ""
     value: float = 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class EntryData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EntryData(Structure):
     """Versions 0 to 1."""
 
     entity: list[EntityData] = field(default_factory=list)
     values: list[ValueData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeClientQuotasResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeClientQuotasResponse(Structure):
     """Versions 0 to 1."""
 
     throttle_time_ms: int = 0

@@ -18,6 +18,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT8 = Struct(">b")
@@ -25,8 +26,8 @@ _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeClusterRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeClusterRequest(Structure):
     """Versions 0 to 2."""
 
     include_cluster_authorized_operations: bool = False
@@ -34,8 +35,8 @@ class DescribeClusterRequest:
     include_fenced_brokers: bool = False  # from version 2 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeClusterBroker:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeClusterBroker(Structure):
     """Versions 0 to 2."""
 
     broker_id: int = 0
@@ -45,8 +46,8 @@ class DescribeClusterBroker:
     is_fenced: bool = False  # from version 2 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeClusterResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeClusterResponse(Structure):
     """Versions 0 to 2."""
 
     throttle_time_ms: int = 0

@@ -26,6 +26,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _BOOL_INT8_BOOL = Struct(">?b?")
@@ -34,8 +35,8 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeConfigsResource:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeConfigsResource(Structure):
     """Versions 1 to 4."""
 
     resource_type: int = 0
@@ -43,8 +44,8 @@ class DescribeConfigsResource:
     configuration_keys: list[str] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeConfigsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeConfigsRequest(Structure):
     """Versions 1 to 4."""
 
     resources: list[DescribeConfigsResource] = field(default_factory=list)
@@ -52,8 +53,8 @@ class DescribeConfigsRequest:
     include_documentation: bool = False  # from version 3 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeConfigsSynonym:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeConfigsSynonym(Structure):
     """Versions 1 to 4."""
 
     name: str = ""
@@ -61,8 +62,8 @@ class DescribeConfigsSynonym:
     source: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeConfigsResourceResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeConfigsResourceResult(Structure):
     """Versions 1 to 4."""
 
     name: str = ""
@@ -75,8 +76,8 @@ class DescribeConfigsResourceResult:
     documentation: str | None = ""  # from version 3 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeConfigsResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeConfigsResult(Structure):
     """Versions 1 to 4."""
 
     error_code: int = 0
@@ -86,8 +87,8 @@ class DescribeConfigsResult:
     configs: list[DescribeConfigsResourceResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeConfigsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeConfigsResponse(Structure):
     """Versions 1 to 4."""
 
     throttle_time_ms: int = 0

@@ -26,37 +26,38 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT64_INT64_INT64 = Struct(">qqq")
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeDelegationTokenOwner:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeDelegationTokenOwner(Structure):
     """Versions 1 to 3."""
 
     principal_type: str = ""
     principal_name: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeDelegationTokenRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeDelegationTokenRequest(Structure):
     """Versions 1 to 3."""
 
     owners: list[DescribeDelegationTokenOwner] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribedDelegationTokenRenewer:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribedDelegationTokenRenewer(Structure):
     """Versions 1 to 3."""
 
     principal_type: str = ""
     principal_name: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribedDelegationToken:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribedDelegationToken(Structure):
     """Versions 1 to 3."""
 
     principal_type: str = ""
@@ -71,8 +72,8 @@ class DescribedDelegationToken:
     renewers: list[DescribedDelegationTokenRenewer] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeDelegationTokenResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeDelegationTokenResponse(Structure):
     """Versions 1 to 3."""
 
     error_code: int = 0

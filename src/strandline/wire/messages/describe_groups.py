@@ -28,22 +28,23 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeGroupsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeGroupsRequest(Structure):
     """Versions 0 to 6."""
 
     groups: list[str] = field(default_factory=list)
     include_authorized_operations: bool = False  # from version 3 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribedGroupMember:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribedGroupMember(Structure):
     """Versions 0 to 6."""
 
     member_id: str = ""
@@ -54,8 +55,8 @@ class DescribedGroupMember:
     member_assignment: bytes = b""
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribedGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribedGroup(Structure):
     """Versions 0 to 6."""
 
     error_code: int = 0
@@ -68,8 +69,8 @@ class DescribedGroup:
     authorized_operations: int = -2147483648  # from version 3 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeGroupsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeGroupsResponse(Structure):
     """Versions 0 to 6."""
 
     throttle_time_ms: int = 0  # from version 1 on

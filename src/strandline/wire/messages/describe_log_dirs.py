@@ -25,6 +25,7 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT16 = Struct(">h")
@@ -33,23 +34,23 @@ _INT32_INT64_INT64_BOOL = Struct(">iqq?")
 _INT64_INT64 = Struct(">qq")
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribableLogDirTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribableLogDirTopic(Structure):
     """Versions 1 to 5."""
 
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeLogDirsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeLogDirsRequest(Structure):
     """Versions 1 to 5."""
 
     topics: list[DescribableLogDirTopic] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeLogDirsPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeLogDirsPartition(Structure):
     """Versions 1 to 5."""
 
     partition_index: int = 0
@@ -58,16 +59,16 @@ class DescribeLogDirsPartition:
     is_future_key: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeLogDirsTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeLogDirsTopic(Structure):
     """Versions 1 to 5."""
 
     name: str = ""
     partitions: list[DescribeLogDirsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeLogDirsResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeLogDirsResult(Structure):
     """Versions 1 to 5."""
 
     error_code: int = 0
@@ -78,8 +79,8 @@ class DescribeLogDirsResult:
     is_cordoned: bool = False  # from version 5 on
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeLogDirsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeLogDirsResponse(Structure):
     """Versions 1 to 5."""
 
     throttle_time_ms: int = 0

@@ -20,29 +20,30 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 _INT64_INT32_INT32_INT64_INT32_INT64 = Struct(">qiiqiq")
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicRequest(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeProducersRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeProducersRequest(Structure):
     """Versions 0 to 0."""
 
     topics: list[TopicRequest] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ProducerState:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ProducerState(Structure):
     """Versions 0 to 0."""
 
     producer_id: int = 0
@@ -53,8 +54,8 @@ class ProducerState:
     current_txn_start_offset: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionResponse(Structure):
     """Versions 0 to 0."""
 
     partition_index: int = 0
@@ -63,16 +64,16 @@ class PartitionResponse:
     active_producers: list[ProducerState] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicResponse(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
     partitions: list[PartitionResponse] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeProducersResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeProducersResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

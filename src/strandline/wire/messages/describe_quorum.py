@@ -21,6 +21,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _UINT16 = Struct(">H")
 _INT16 = Struct(">h")
@@ -31,30 +32,30 @@ _INT64 = Struct(">q")
 _INT64_INT64 = Struct(">qq")
 
 
-@dataclass(slots=True, kw_only=True)
-class RequestPartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class RequestPartitionData(Structure):
     """Versions 0 to 2."""
 
     partition_index: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class RequestTopicData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class RequestTopicData(Structure):
     """Versions 0 to 2."""
 
     topic_name: str = ""
     partitions: list[RequestPartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeQuorumRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeQuorumRequest(Structure):
     """Versions 0 to 2."""
 
     topics: list[RequestTopicData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ReplicaState:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReplicaState(Structure):
     """Versions 0 to 2."""
 
     replica_id: int = 0
@@ -64,8 +65,8 @@ class ReplicaState:
     last_caught_up_timestamp: int = -1  # from version 1 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ResponsePartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ResponsePartitionData(Structure):
     """Versions 0 to 2."""
 
     partition_index: int = 0
@@ -78,16 +79,16 @@ class ResponsePartitionData:
     observers: list[ReplicaState] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ResponseTopicData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ResponseTopicData(Structure):
     """Versions 0 to 2."""
 
     topic_name: str = ""
     partitions: list[ResponsePartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Listener:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Listener(Structure):
     """Versions 2 to 2."""
 
     name: str = ""
@@ -95,16 +96,16 @@ class Listener:
     port: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class Node:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Node(Structure):
     """Versions 2 to 2."""
 
     node_id: int = 0
     listeners: list[Listener] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeQuorumResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeQuorumResponse(Structure):
     """Versions 0 to 2."""
 
     error_code: int = 0

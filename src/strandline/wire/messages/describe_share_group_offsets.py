@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -31,31 +32,31 @@ _INT32_INT64_INT32 = Struct(">iqi")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeShareGroupOffsetsRequestTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeShareGroupOffsetsRequestTopic(Structure):
     """Versions 0 to 1."""
 
     topic_name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeShareGroupOffsetsRequestGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeShareGroupOffsetsRequestGroup(Structure):
     """Versions 0 to 1."""
 
     group_id: str = ""
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeShareGroupOffsetsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeShareGroupOffsetsRequest(Structure):
     """Versions 0 to 1."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeShareGroupOffsetsResponsePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeShareGroupOffsetsResponsePartition(Structure):
     """Versions 0 to 1."""
 
     partition_index: int = 0
@@ -66,8 +67,8 @@ class DescribeShareGroupOffsetsResponsePartition:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeShareGroupOffsetsResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeShareGroupOffsetsResponseTopic(Structure):
     """Versions 0 to 1."""
 
     topic_name: str = ""
@@ -75,8 +76,8 @@ class DescribeShareGroupOffsetsResponseTopic:
     partitions: list[DescribeShareGroupOffsetsResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeShareGroupOffsetsResponseGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeShareGroupOffsetsResponseGroup(Structure):
     """Versions 0 to 1."""
 
     group_id: str = ""
@@ -85,8 +86,8 @@ class DescribeShareGroupOffsetsResponseGroup:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeShareGroupOffsetsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeShareGroupOffsetsResponse(Structure):
     """Versions 0 to 1."""
 
     throttle_time_ms: int = 0

@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT8 = Struct(">b")
@@ -32,23 +33,23 @@ _INT16_INT32_INT32_INT32 = Struct(">hiii")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicRequest(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class Cursor:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Cursor(Structure):
     """Versions 0 to 0."""
 
     topic_name: str = ""
     partition_index: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeTopicPartitionsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeTopicPartitionsRequest(Structure):
     """Versions 0 to 0."""
 
     topics: list[TopicRequest] = field(default_factory=list)
@@ -56,8 +57,8 @@ class DescribeTopicPartitionsRequest:
     cursor: Cursor | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeTopicPartitionsResponsePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeTopicPartitionsResponsePartition(Structure):
     """Versions 0 to 0."""
 
     error_code: int = 0
@@ -71,8 +72,8 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeTopicPartitionsResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeTopicPartitionsResponseTopic(Structure):
     """Versions 0 to 0."""
 
     error_code: int = 0
@@ -83,8 +84,8 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeTopicPartitionsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeTopicPartitionsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

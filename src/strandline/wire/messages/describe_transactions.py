@@ -18,29 +18,30 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT32_INT64_INT64_INT16 = Struct(">iqqh")
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeTransactionsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeTransactionsRequest(Structure):
     """Versions 0 to 0."""
 
     transactional_ids: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicData(Structure):
     """Versions 0 to 0."""
 
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class TransactionState:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TransactionState(Structure):
     """Versions 0 to 0."""
 
     error_code: int = 0
@@ -53,8 +54,8 @@ class TransactionState:
     topics: list[TopicData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeTransactionsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeTransactionsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

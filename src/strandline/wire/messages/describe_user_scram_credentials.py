@@ -19,36 +19,37 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8_INT32 = Struct(">bi")
 _INT16 = Struct(">h")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class UserName:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class UserName(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeUserScramCredentialsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeUserScramCredentialsRequest(Structure):
     """Versions 0 to 0."""
 
     users: list[UserName] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class CredentialInfo:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CredentialInfo(Structure):
     """Versions 0 to 0."""
 
     mechanism: int = 0
     iterations: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeUserScramCredentialsResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeUserScramCredentialsResult(Structure):
     """Versions 0 to 0."""
 
     user: str = ""
@@ -57,8 +58,8 @@ class DescribeUserScramCredentialsResult:
     credential_infos: list[CredentialInfo] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribeUserScramCredentialsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribeUserScramCredentialsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

@@ -29,6 +29,7 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT16 = Struct(">h")
@@ -36,16 +37,16 @@ _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicPartitions:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicPartitions(Structure):
     """Versions 0 to 2."""
 
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ElectLeadersRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ElectLeadersRequest(Structure):
     """Versions 0 to 2."""
 
     election_type: int = 0  # from version 1 on
@@ -53,8 +54,8 @@ class ElectLeadersRequest:
     timeout_ms: int = 60000
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionResult(Structure):
     """Versions 0 to 2."""
 
     partition_id: int = 0
@@ -62,16 +63,16 @@ class PartitionResult:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class ReplicaElectionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReplicaElectionResult(Structure):
     """Versions 0 to 2."""
 
     topic: str = ""
     partition_result: list[PartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ElectLeadersResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ElectLeadersResponse(Structure):
     """Versions 0 to 2."""
 
     throttle_time_ms: int = 0

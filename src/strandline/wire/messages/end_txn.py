@@ -16,14 +16,15 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32_INT16 = Struct(">ih")
 _INT64_INT16 = Struct(">qh")
 _INT64_INT16_BOOL = Struct(">qh?")
 
 
-@dataclass(slots=True, kw_only=True)
-class EndTxnRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EndTxnRequest(Structure):
     """Versions 0 to 5."""
 
     transactional_id: str = ""
@@ -32,8 +33,8 @@ class EndTxnRequest:
     committed: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class EndTxnResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EndTxnResponse(Structure):
     """Versions 0 to 5."""
 
     throttle_time_ms: int = 0

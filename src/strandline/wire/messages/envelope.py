@@ -16,12 +16,13 @@ from strandline.wire.primitives import (
     write_compact_bytes,
     write_compact_nullable_bytes,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 
 
-@dataclass(slots=True, kw_only=True)
-class EnvelopeRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EnvelopeRequest(Structure):
     """Versions 0 to 0."""
 
     request_data: bytes = b""
@@ -29,8 +30,8 @@ class EnvelopeRequest:
     client_host_address: bytes = b""
 
 
-@dataclass(slots=True, kw_only=True)
-class EnvelopeResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EnvelopeResponse(Structure):
     """Versions 0 to 0."""
 
     response_data: bytes | None = None

@@ -16,21 +16,22 @@ from strandline.wire.primitives import (
     write_bytes,
     write_compact_bytes,
 )
+from strandline.wire.structure import Structure
 
 _INT16_INT64_INT32 = Struct(">hqi")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class ExpireDelegationTokenRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ExpireDelegationTokenRequest(Structure):
     """Versions 1 to 2."""
 
     hmac: bytes = b""
     expiry_time_period_ms: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class ExpireDelegationTokenResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ExpireDelegationTokenResponse(Structure):
     """Versions 1 to 2."""
 
     error_code: int = 0

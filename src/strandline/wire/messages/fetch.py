@@ -40,6 +40,7 @@ from strandline.wire.primitives import (
     write_tagged_field,
     write_uvarint,
 )
+from strandline.wire.structure import Structure
 
 _INT16_INT32 = Struct(">hi")
 _INT32 = Struct(">i")
@@ -52,16 +53,16 @@ _INT64_INT32 = Struct(">qi")
 _INT64_INT64 = Struct(">qq")
 
 
-@dataclass(slots=True, kw_only=True)
-class ReplicaState:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReplicaState(Structure):
     """Versions 15 to 18."""
 
     replica_id: int = -1
     replica_epoch: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FetchPartition(Structure):
     """Versions 4 to 18."""
 
     partition: int = 0
@@ -74,8 +75,8 @@ class FetchPartition:
     high_watermark: int = 9223372036854775807  # from version 18 on
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FetchTopic(Structure):
     """Versions 4 to 18."""
 
     topic: str = ""  # up to version 12
@@ -83,8 +84,8 @@ class FetchTopic:
     partitions: list[FetchPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ForgottenTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ForgottenTopic(Structure):
     """Versions 7 to 18."""
 
     topic: str = ""  # up to version 12
@@ -92,8 +93,8 @@ class ForgottenTopic:
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FetchRequest(Structure):
     """Versions 4 to 18."""
 
     cluster_id: str | None = None  # from version 12 on
@@ -110,40 +111,40 @@ class FetchRequest:
     rack_id: str = ""  # from version 11 on
 
 
-@dataclass(slots=True, kw_only=True)
-class EpochEndOffset:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EpochEndOffset(Structure):
     """Versions 12 to 18."""
 
     epoch: int = -1
     end_offset: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class LeaderIdAndEpoch(Structure):
     """Versions 12 to 18."""
 
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class SnapshotId:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SnapshotId(Structure):
     """Versions 12 to 18."""
 
     end_offset: int = -1
     epoch: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class AbortedTransaction:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AbortedTransaction(Structure):
     """Versions 4 to 18."""
 
     producer_id: int = 0
     first_offset: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionData(Structure):
     """Versions 4 to 18."""
 
     partition_index: int = 0
@@ -159,8 +160,8 @@ class PartitionData:
     records: bytes | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchableTopicResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FetchableTopicResponse(Structure):
     """Versions 4 to 18."""
 
     topic: str = ""  # up to version 12
@@ -168,8 +169,8 @@ class FetchableTopicResponse:
     partitions: list[PartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class NodeEndpoint:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class NodeEndpoint(Structure):
     """Versions 16 to 18."""
 
     node_id: int = 0
@@ -178,8 +179,8 @@ class NodeEndpoint:
     rack: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FetchResponse(Structure):
     """Versions 4 to 18."""
 
     throttle_time_ms: int = 0

@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT16 = Struct(">h")
@@ -31,8 +32,8 @@ _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class FindCoordinatorRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FindCoordinatorRequest(Structure):
     """Versions 0 to 6."""
 
     key: str = ""  # up to version 3
@@ -40,8 +41,8 @@ class FindCoordinatorRequest:
     coordinator_keys: list[str] = field(default_factory=list)  # from version 4 on
 
 
-@dataclass(slots=True, kw_only=True)
-class Coordinator:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Coordinator(Structure):
     """Versions 4 to 6."""
 
     key: str = ""
@@ -52,8 +53,8 @@ class Coordinator:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class FindCoordinatorResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FindCoordinatorResponse(Structure):
     """Versions 0 to 6."""
 
     throttle_time_ms: int = 0  # from version 1 on

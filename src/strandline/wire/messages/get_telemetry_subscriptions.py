@@ -21,21 +21,22 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 _INT32_INT32_BOOL = Struct(">ii?")
 
 
-@dataclass(slots=True, kw_only=True)
-class GetTelemetrySubscriptionsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class GetTelemetrySubscriptionsRequest(Structure):
     """Versions 0 to 0."""
 
     client_instance_id: UUID = ZERO_UUID
 
 
-@dataclass(slots=True, kw_only=True)
-class GetTelemetrySubscriptionsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class GetTelemetrySubscriptionsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

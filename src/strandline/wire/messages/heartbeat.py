@@ -20,13 +20,14 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class HeartbeatRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class HeartbeatRequest(Structure):
     """Versions 0 to 4."""
 
     group_id: str = ""
@@ -35,8 +36,8 @@ class HeartbeatRequest:
     group_instance_id: str | None = None  # from version 3 on
 
 
-@dataclass(slots=True, kw_only=True)
-class HeartbeatResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class HeartbeatResponse(Structure):
     """Versions 0 to 4."""
 
     throttle_time_ms: int = 0  # from version 1 on

@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT8 = Struct(">b")
@@ -31,8 +32,8 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterableConfig:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterableConfig(Structure):
     """Versions 0 to 1."""
 
     name: str = ""
@@ -40,8 +41,8 @@ class AlterableConfig:
     value: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterConfigsResource:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterConfigsResource(Structure):
     """Versions 0 to 1."""
 
     resource_type: int = 0
@@ -49,16 +50,16 @@ class AlterConfigsResource:
     configs: list[AlterableConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class IncrementalAlterConfigsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class IncrementalAlterConfigsRequest(Structure):
     """Versions 0 to 1."""
 
     resources: list[AlterConfigsResource] = field(default_factory=list)
     validate_only: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class AlterConfigsResourceResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AlterConfigsResourceResponse(Structure):
     """Versions 0 to 1."""
 
     error_code: int = 0
@@ -67,8 +68,8 @@ class AlterConfigsResourceResponse:
     resource_name: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class IncrementalAlterConfigsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class IncrementalAlterConfigsResponse(Structure):
     """Versions 0 to 1."""
 
     throttle_time_ms: int = 0

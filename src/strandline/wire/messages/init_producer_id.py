@@ -16,6 +16,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_nullable_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL_BOOL = Struct(">??")
 _INT32 = Struct(">i")
@@ -23,8 +24,8 @@ _INT32_INT16_INT64_INT16 = Struct(">ihqh")
 _INT64_INT16 = Struct(">qh")
 
 
-@dataclass(slots=True, kw_only=True)
-class InitProducerIdRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class InitProducerIdRequest(Structure):
     """Versions 0 to 6."""
 
     transactional_id: str | None = ""
@@ -35,8 +36,8 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = False  # from version 6 on
 
 
-@dataclass(slots=True, kw_only=True)
-class InitProducerIdResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class InitProducerIdResponse(Structure):
     """Versions 0 to 6."""
 
     throttle_time_ms: int = 0

@@ -21,13 +21,14 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32_INT16 = Struct(">ih")
 _INT32_INT32_INT64 = Struct(">iiq")
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionData(Structure):
     """Versions 0 to 0."""
 
     partition: int = 0
@@ -35,24 +36,24 @@ class PartitionData:
     start_offset: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class InitializeStateData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class InitializeStateData(Structure):
     """Versions 0 to 0."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class InitializeShareGroupStateRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class InitializeShareGroupStateRequest(Structure):
     """Versions 0 to 0."""
 
     group_id: str = ""
     topics: list[InitializeStateData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionResult(Structure):
     """Versions 0 to 0."""
 
     partition: int = 0
@@ -60,16 +61,16 @@ class PartitionResult:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class InitializeStateResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class InitializeStateResult(Structure):
     """Versions 0 to 0."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class InitializeShareGroupStateResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class InitializeShareGroupStateResponse(Structure):
     """Versions 0 to 0."""
 
     results: list[InitializeStateResult] = field(default_factory=list)

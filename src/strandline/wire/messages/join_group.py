@@ -29,22 +29,23 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT16_INT32 = Struct(">hi")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class JoinGroupRequestProtocol:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class JoinGroupRequestProtocol(Structure):
     """Versions 0 to 9."""
 
     name: str = ""
     metadata: bytes = b""
 
 
-@dataclass(slots=True, kw_only=True)
-class JoinGroupRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class JoinGroupRequest(Structure):
     """Versions 0 to 9."""
 
     group_id: str = ""
@@ -57,8 +58,8 @@ class JoinGroupRequest:
     reason: str | None = None  # from version 8 on
 
 
-@dataclass(slots=True, kw_only=True)
-class JoinGroupResponseMember:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class JoinGroupResponseMember(Structure):
     """Versions 0 to 9."""
 
     member_id: str = ""
@@ -66,8 +67,8 @@ class JoinGroupResponseMember:
     metadata: bytes = b""
 
 
-@dataclass(slots=True, kw_only=True)
-class JoinGroupResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class JoinGroupResponse(Structure):
     """Versions 0 to 9."""
 
     throttle_time_ms: int = 0  # from version 2 on

@@ -24,13 +24,14 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class MemberIdentity:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class MemberIdentity(Structure):
     """Versions 3 to 5."""
 
     member_id: str = ""
@@ -38,8 +39,8 @@ class MemberIdentity:
     reason: str | None = None  # from version 5 on
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaveGroupRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class LeaveGroupRequest(Structure):
     """Versions 0 to 5."""
 
     group_id: str = ""
@@ -47,8 +48,8 @@ class LeaveGroupRequest:
     members: list[MemberIdentity] = field(default_factory=list)  # from version 3 on
 
 
-@dataclass(slots=True, kw_only=True)
-class MemberResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class MemberResponse(Structure):
     """Versions 3 to 5."""
 
     member_id: str = ""
@@ -56,8 +57,8 @@ class MemberResponse:
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaveGroupResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class LeaveGroupResponse(Structure):
     """Versions 0 to 5."""
 
     throttle_time_ms: int = 0  # from version 1 on

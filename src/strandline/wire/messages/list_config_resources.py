@@ -18,28 +18,29 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class ListConfigResourcesRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListConfigResourcesRequest(Structure):
     """Versions 0 to 1."""
 
     resource_types: list[int] = field(default_factory=list)  # from version 1 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ConfigResource:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ConfigResource(Structure):
     """Versions 0 to 1."""
 
     resource_name: str = ""
     resource_type: int = 16  # from version 1 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ListConfigResourcesResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListConfigResourcesResponse(Structure):
     """Versions 0 to 1."""
 
     throttle_time_ms: int = 0

@@ -20,21 +20,22 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class ListGroupsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListGroupsRequest(Structure):
     """Versions 0 to 5."""
 
     states_filter: list[str] = field(default_factory=list)  # from version 4 on
     types_filter: list[str] = field(default_factory=list)  # from version 5 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ListedGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListedGroup(Structure):
     """Versions 0 to 5."""
 
     group_id: str = ""
@@ -43,8 +44,8 @@ class ListedGroup:
     group_type: str = ""  # from version 5 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ListGroupsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListGroupsResponse(Structure):
     """Versions 0 to 5."""
 
     throttle_time_ms: int = 0  # from version 1 on

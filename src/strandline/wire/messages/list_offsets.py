@@ -20,6 +20,7 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT32 = Struct(">i")
@@ -27,8 +28,8 @@ _INT32_INT16_INT64_INT64 = Struct(">ihqq")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class ListOffsetsPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListOffsetsPartition(Structure):
     """Versions 1 to 11."""
 
     partition_index: int = 0
@@ -36,16 +37,16 @@ class ListOffsetsPartition:
     timestamp: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class ListOffsetsTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListOffsetsTopic(Structure):
     """Versions 1 to 11."""
 
     name: str = ""
     partitions: list[ListOffsetsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ListOffsetsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListOffsetsRequest(Structure):
     """Versions 1 to 11."""
 
     replica_id: int = 0
@@ -54,8 +55,8 @@ class ListOffsetsRequest:
     timeout_ms: int = 0  # from version 10 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ListOffsetsPartitionResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListOffsetsPartitionResponse(Structure):
     """Versions 1 to 11."""
 
     partition_index: int = 0
@@ -65,16 +66,16 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = -1  # from version 4 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ListOffsetsTopicResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListOffsetsTopicResponse(Structure):
     """Versions 1 to 11."""
 
     name: str = ""
     partitions: list[ListOffsetsPartitionResponse] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ListOffsetsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListOffsetsResponse(Structure):
     """Versions 1 to 11."""
 
     throttle_time_ms: int = 0  # from version 2 on

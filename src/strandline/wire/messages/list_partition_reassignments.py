@@ -21,29 +21,30 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class ListPartitionReassignmentsTopics:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListPartitionReassignmentsTopics(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ListPartitionReassignmentsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListPartitionReassignmentsRequest(Structure):
     """Versions 0 to 0."""
 
     timeout_ms: int = 60000
     topics: list[ListPartitionReassignmentsTopics] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OngoingPartitionReassignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OngoingPartitionReassignment(Structure):
     """Versions 0 to 0."""
 
     partition_index: int = 0
@@ -52,16 +53,16 @@ class OngoingPartitionReassignment:
     removing_replicas: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OngoingTopicReassignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OngoingTopicReassignment(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
     partitions: list[OngoingPartitionReassignment] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ListPartitionReassignmentsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListPartitionReassignmentsResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

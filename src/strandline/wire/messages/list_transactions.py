@@ -20,13 +20,14 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32_INT16 = Struct(">ih")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class ListTransactionsRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListTransactionsRequest(Structure):
     """Versions 0 to 2."""
 
     state_filters: list[str] = field(default_factory=list)
@@ -35,8 +36,8 @@ class ListTransactionsRequest:
     transactional_id_pattern: str | None = None  # from version 2 on
 
 
-@dataclass(slots=True, kw_only=True)
-class TransactionState:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TransactionState(Structure):
     """Versions 0 to 2."""
 
     transactional_id: str = ""
@@ -44,8 +45,8 @@ class TransactionState:
     transaction_state: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class ListTransactionsResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ListTransactionsResponse(Structure):
     """Versions 0 to 2."""
 
     throttle_time_ms: int = 0

@@ -33,6 +33,7 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT16 = Struct(">h")
@@ -40,16 +41,16 @@ _INT16_INT32_INT32 = Struct(">hii")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class MetadataRequestTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class MetadataRequestTopic(Structure):
     """Versions 0 to 13."""
 
     topic_id: UUID = ZERO_UUID  # from version 10 on
     name: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class MetadataRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class MetadataRequest(Structure):
     """Versions 0 to 13."""
 
     topics: list[MetadataRequestTopic] | None = field(default_factory=list)
@@ -58,8 +59,8 @@ class MetadataRequest:
     include_topic_authorized_operations: bool = False  # from version 8 on
 
 
-@dataclass(slots=True, kw_only=True)
-class MetadataResponseBroker:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class MetadataResponseBroker(Structure):
     """Versions 0 to 13."""
 
     node_id: int = 0
@@ -68,8 +69,8 @@ class MetadataResponseBroker:
     rack: str | None = None  # from version 1 on
 
 
-@dataclass(slots=True, kw_only=True)
-class MetadataResponsePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class MetadataResponsePartition(Structure):
     """Versions 0 to 13."""
 
     error_code: int = 0
@@ -81,8 +82,8 @@ class MetadataResponsePartition:
     offline_replicas: list[int] = field(default_factory=list)  # from version 5 on
 
 
-@dataclass(slots=True, kw_only=True)
-class MetadataResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class MetadataResponseTopic(Structure):
     """Versions 0 to 13."""
 
     error_code: int = 0
@@ -93,8 +94,8 @@ class MetadataResponseTopic:
     topic_authorized_operations: int = -2147483648  # from version 8 on
 
 
-@dataclass(slots=True, kw_only=True)
-class MetadataResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class MetadataResponse(Structure):
     """Versions 0 to 13."""
 
     throttle_time_ms: int = 0  # from version 3 on

@@ -27,6 +27,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
@@ -34,8 +35,8 @@ _INT32_INT64 = Struct(">iq")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetCommitRequestPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetCommitRequestPartition(Structure):
     """Versions 2 to 10."""
 
     partition_index: int = 0
@@ -44,8 +45,8 @@ class OffsetCommitRequestPartition:
     committed_metadata: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetCommitRequestTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetCommitRequestTopic(Structure):
     """Versions 2 to 10."""
 
     name: str = ""  # up to version 9
@@ -53,8 +54,8 @@ class OffsetCommitRequestTopic:
     partitions: list[OffsetCommitRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetCommitRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetCommitRequest(Structure):
     """Versions 2 to 10."""
 
     group_id: str = ""
@@ -65,16 +66,16 @@ class OffsetCommitRequest:
     topics: list[OffsetCommitRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetCommitResponsePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetCommitResponsePartition(Structure):
     """Versions 2 to 10."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetCommitResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetCommitResponseTopic(Structure):
     """Versions 2 to 10."""
 
     name: str = ""  # up to version 9
@@ -82,8 +83,8 @@ class OffsetCommitResponseTopic:
     partitions: list[OffsetCommitResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetCommitResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetCommitResponse(Structure):
     """Versions 2 to 10."""
 
     throttle_time_ms: int = 0  # from version 3 on

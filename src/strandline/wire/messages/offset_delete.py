@@ -15,53 +15,54 @@ from strandline.wire.primitives import (
     write_array_length,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16_INT32 = Struct(">hi")
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetDeleteRequestPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetDeleteRequestPartition(Structure):
     """Versions 0 to 0."""
 
     partition_index: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetDeleteRequestTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetDeleteRequestTopic(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
     partitions: list[OffsetDeleteRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetDeleteRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetDeleteRequest(Structure):
     """Versions 0 to 0."""
 
     group_id: str = ""
     topics: list[OffsetDeleteRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetDeleteResponsePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetDeleteResponsePartition(Structure):
     """Versions 0 to 0."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetDeleteResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetDeleteResponseTopic(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
     partitions: list[OffsetDeleteResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetDeleteResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetDeleteResponse(Structure):
     """Versions 0 to 0."""
 
     error_code: int = 0

@@ -33,6 +33,7 @@ from strandline.wire.primitives import (
     write_numbers,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT16 = Struct(">h")
@@ -41,16 +42,16 @@ _INT32_INT64 = Struct(">iq")
 _INT32_INT64_INT32 = Struct(">iqi")
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchRequestTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchRequestTopic(Structure):
     """Versions 1 to 7."""
 
     name: str = ""
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchRequestTopics:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchRequestTopics(Structure):
     """Versions 8 to 10."""
 
     name: str = ""  # up to version 9
@@ -58,8 +59,8 @@ class OffsetFetchRequestTopics:
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchRequestGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchRequestGroup(Structure):
     """Versions 8 to 10."""
 
     group_id: str = ""
@@ -68,8 +69,8 @@ class OffsetFetchRequestGroup:
     topics: list[OffsetFetchRequestTopics] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchRequest(Structure):
     """Versions 1 to 10."""
 
     group_id: str = ""  # up to version 7
@@ -78,8 +79,8 @@ class OffsetFetchRequest:
     require_stable: bool = False  # from version 7 on
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchResponsePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchResponsePartition(Structure):
     """Versions 1 to 7."""
 
     partition_index: int = 0
@@ -89,16 +90,16 @@ class OffsetFetchResponsePartition:
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchResponseTopic(Structure):
     """Versions 1 to 7."""
 
     name: str = ""
     partitions: list[OffsetFetchResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchResponsePartitions:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchResponsePartitions(Structure):
     """Versions 8 to 10."""
 
     partition_index: int = 0
@@ -108,8 +109,8 @@ class OffsetFetchResponsePartitions:
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchResponseTopics:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchResponseTopics(Structure):
     """Versions 8 to 10."""
 
     name: str = ""  # up to version 9
@@ -117,8 +118,8 @@ class OffsetFetchResponseTopics:
     partitions: list[OffsetFetchResponsePartitions] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchResponseGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchResponseGroup(Structure):
     """Versions 8 to 10."""
 
     group_id: str = ""
@@ -126,8 +127,8 @@ class OffsetFetchResponseGroup:
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetFetchResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetFetchResponse(Structure):
     """Versions 1 to 10."""
 
     throttle_time_ms: int = 0  # from version 3 on

@@ -20,14 +20,15 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16_INT32_INT32_INT64 = Struct(">hiiq")
 _INT32 = Struct(">i")
 _INT32_INT32_INT32 = Struct(">iii")
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetForLeaderPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetForLeaderPartition(Structure):
     """Versions 2 to 4."""
 
     partition: int = 0
@@ -35,24 +36,24 @@ class OffsetForLeaderPartition:
     leader_epoch: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetForLeaderTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetForLeaderTopic(Structure):
     """Versions 2 to 4."""
 
     topic: str = ""
     partitions: list[OffsetForLeaderPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetForLeaderEpochRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetForLeaderEpochRequest(Structure):
     """Versions 2 to 4."""
 
     replica_id: int = -2  # from version 3 on
     topics: list[OffsetForLeaderTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class EpochEndOffset:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EpochEndOffset(Structure):
     """Versions 2 to 4."""
 
     error_code: int = 0
@@ -61,16 +62,16 @@ class EpochEndOffset:
     end_offset: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetForLeaderTopicResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetForLeaderTopicResult(Structure):
     """Versions 2 to 4."""
 
     topic: str = ""
     partitions: list[EpochEndOffset] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class OffsetForLeaderEpochResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class OffsetForLeaderEpochResponse(Structure):
     """Versions 2 to 4."""
 
     throttle_time_ms: int = 0

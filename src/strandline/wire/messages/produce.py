@@ -35,6 +35,7 @@ from strandline.wire.primitives import (
     write_tagged_field,
     write_uvarint,
 )
+from strandline.wire.structure import Structure
 
 _INT16_INT32 = Struct(">hi")
 _INT32 = Struct(">i")
@@ -43,16 +44,16 @@ _INT32_INT32 = Struct(">ii")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionProduceData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionProduceData(Structure):
     """Versions 3 to 13."""
 
     index: int = 0
     records: bytes | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicProduceData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicProduceData(Structure):
     """Versions 3 to 13."""
 
     name: str = ""  # up to version 12
@@ -60,8 +61,8 @@ class TopicProduceData:
     partition_data: list[PartitionProduceData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ProduceRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ProduceRequest(Structure):
     """Versions 3 to 13."""
 
     transactional_id: str | None = None
@@ -70,24 +71,24 @@ class ProduceRequest:
     topic_data: list[TopicProduceData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class BatchIndexAndErrorMessage:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class BatchIndexAndErrorMessage(Structure):
     """Versions 8 to 13."""
 
     batch_index: int = 0
     batch_index_error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class LeaderIdAndEpoch(Structure):
     """Versions 10 to 13."""
 
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionProduceResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionProduceResponse(Structure):
     """Versions 3 to 13."""
 
     index: int = 0
@@ -100,8 +101,8 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)  # from version 10 on
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicProduceResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicProduceResponse(Structure):
     """Versions 3 to 13."""
 
     name: str = ""  # up to version 12
@@ -109,8 +110,8 @@ class TopicProduceResponse:
     partition_responses: list[PartitionProduceResponse] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class NodeEndpoint:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class NodeEndpoint(Structure):
     """Versions 10 to 13."""
 
     node_id: int = 0
@@ -119,8 +120,8 @@ class NodeEndpoint:
     rack: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class ProduceResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ProduceResponse(Structure):
     """Versions 3 to 13."""
 
     responses: list[TopicProduceResponse] = field(default_factory=list)

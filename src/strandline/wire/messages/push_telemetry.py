@@ -17,13 +17,14 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_bytes,
 )
+from strandline.wire.structure import Structure
 
 _INT32_BOOL_INT8 = Struct(">i?b")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class PushTelemetryRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PushTelemetryRequest(Structure):
     """Versions 0 to 0."""
 
     client_instance_id: UUID = ZERO_UUID
@@ -33,8 +34,8 @@ class PushTelemetryRequest:
     metrics: bytes = b""
 
 
-@dataclass(slots=True, kw_only=True)
-class PushTelemetryResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PushTelemetryResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

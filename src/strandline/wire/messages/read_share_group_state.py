@@ -21,6 +21,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32_INT16 = Struct(">ih")
 _INT32_INT32 = Struct(">ii")
@@ -28,32 +29,32 @@ _INT32_INT64 = Struct(">iq")
 _INT64_INT64_INT8_INT16 = Struct(">qqbh")
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionData(Structure):
     """Versions 0 to 0."""
 
     partition: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadStateData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReadStateData(Structure):
     """Versions 0 to 0."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadShareGroupStateRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReadShareGroupStateRequest(Structure):
     """Versions 0 to 0."""
 
     group_id: str = ""
     topics: list[ReadStateData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class StateBatch:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class StateBatch(Structure):
     """Versions 0 to 0."""
 
     first_offset: int = 0
@@ -62,8 +63,8 @@ class StateBatch:
     delivery_count: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionResult(Structure):
     """Versions 0 to 0."""
 
     partition: int = 0
@@ -74,16 +75,16 @@ class PartitionResult:
     state_batches: list[StateBatch] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadStateResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReadStateResult(Structure):
     """Versions 0 to 0."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadShareGroupStateResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReadShareGroupStateResponse(Structure):
     """Versions 0 to 0."""
 
     results: list[ReadStateResult] = field(default_factory=list)

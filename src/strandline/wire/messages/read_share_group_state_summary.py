@@ -21,6 +21,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
@@ -28,32 +29,32 @@ _INT32_INT32 = Struct(">ii")
 _INT32_INT32_INT64 = Struct(">iiq")
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionData(Structure):
     """Versions 0 to 1."""
 
     partition: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadStateSummaryData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReadStateSummaryData(Structure):
     """Versions 0 to 1."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadShareGroupStateSummaryRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReadShareGroupStateSummaryRequest(Structure):
     """Versions 0 to 1."""
 
     group_id: str = ""
     topics: list[ReadStateSummaryData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionResult(Structure):
     """Versions 0 to 1."""
 
     partition: int = 0
@@ -65,16 +66,16 @@ class PartitionResult:
     delivery_complete_count: int = -1  # from version 1 on
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadStateSummaryResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReadStateSummaryResult(Structure):
     """Versions 0 to 1."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadShareGroupStateSummaryResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ReadShareGroupStateSummaryResponse(Structure):
     """Versions 0 to 1."""
 
     results: list[ReadStateSummaryResult] = field(default_factory=list)

@@ -16,21 +16,22 @@ from strandline.wire.primitives import (
     write_bytes,
     write_compact_bytes,
 )
+from strandline.wire.structure import Structure
 
 _INT16_INT64_INT32 = Struct(">hqi")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class RenewDelegationTokenRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class RenewDelegationTokenRequest(Structure):
     """Versions 1 to 2."""
 
     hmac: bytes = b""
     renew_period_ms: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class RenewDelegationTokenResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class RenewDelegationTokenResponse(Structure):
     """Versions 1 to 2."""
 
     error_code: int = 0

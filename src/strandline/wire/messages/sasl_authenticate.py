@@ -20,20 +20,21 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_nullable_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT64 = Struct(">q")
 
 
-@dataclass(slots=True, kw_only=True)
-class SaslAuthenticateRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SaslAuthenticateRequest(Structure):
     """Versions 0 to 2."""
 
     auth_bytes: bytes = b""
 
 
-@dataclass(slots=True, kw_only=True)
-class SaslAuthenticateResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SaslAuthenticateResponse(Structure):
     """Versions 0 to 2."""
 
     error_code: int = 0

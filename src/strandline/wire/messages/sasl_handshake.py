@@ -15,19 +15,20 @@ from strandline.wire.primitives import (
     write_array_length,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 
 
-@dataclass(slots=True, kw_only=True)
-class SaslHandshakeRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SaslHandshakeRequest(Structure):
     """Versions 0 to 1."""
 
     mechanism: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class SaslHandshakeResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SaslHandshakeResponse(Structure):
     """Versions 0 to 1."""
 
     error_code: int = 0

@@ -23,6 +23,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT32 = Struct(">i")
@@ -31,8 +32,8 @@ _INT32_INT32 = Struct(">ii")
 _INT64_INT64 = Struct(">qq")
 
 
-@dataclass(slots=True, kw_only=True)
-class AcknowledgementBatch:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AcknowledgementBatch(Structure):
     """Versions 1 to 2."""
 
     first_offset: int = 0
@@ -40,24 +41,24 @@ class AcknowledgementBatch:
     acknowledge_types: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AcknowledgePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AcknowledgePartition(Structure):
     """Versions 1 to 2."""
 
     partition_index: int = 0
     acknowledgement_batches: list[AcknowledgementBatch] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class AcknowledgeTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AcknowledgeTopic(Structure):
     """Versions 1 to 2."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[AcknowledgePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareAcknowledgeRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareAcknowledgeRequest(Structure):
     """Versions 1 to 2."""
 
     group_id: str | None = None
@@ -67,16 +68,16 @@ class ShareAcknowledgeRequest:
     topics: list[AcknowledgeTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class LeaderIdAndEpoch(Structure):
     """Versions 1 to 2."""
 
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionData(Structure):
     """Versions 1 to 2."""
 
     partition_index: int = 0
@@ -85,16 +86,16 @@ class PartitionData:
     current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareAcknowledgeTopicResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareAcknowledgeTopicResponse(Structure):
     """Versions 1 to 2."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class NodeEndpoint:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class NodeEndpoint(Structure):
     """Versions 1 to 2."""
 
     node_id: int = 0
@@ -103,8 +104,8 @@ class NodeEndpoint:
     rack: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareAcknowledgeResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareAcknowledgeResponse(Structure):
     """Versions 1 to 2."""
 
     throttle_time_ms: int = 0

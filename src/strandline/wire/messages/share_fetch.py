@@ -25,6 +25,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8_BOOL = Struct(">b?")
 _INT16 = Struct(">h")
@@ -36,8 +37,8 @@ _INT64_INT64 = Struct(">qq")
 _INT64_INT64_INT16 = Struct(">qqh")
 
 
-@dataclass(slots=True, kw_only=True)
-class AcknowledgementBatch:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AcknowledgementBatch(Structure):
     """Versions 1 to 2."""
 
     first_offset: int = 0
@@ -45,32 +46,32 @@ class AcknowledgementBatch:
     acknowledge_types: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FetchPartition(Structure):
     """Versions 1 to 2."""
 
     partition_index: int = 0
     acknowledgement_batches: list[AcknowledgementBatch] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FetchTopic(Structure):
     """Versions 1 to 2."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[FetchPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ForgottenTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ForgottenTopic(Structure):
     """Versions 1 to 2."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareFetchRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareFetchRequest(Structure):
     """Versions 1 to 2."""
 
     group_id: str | None = None
@@ -87,16 +88,16 @@ class ShareFetchRequest:
     forgotten_topics_data: list[ForgottenTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class LeaderIdAndEpoch(Structure):
     """Versions 1 to 2."""
 
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class AcquiredRecords:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class AcquiredRecords(Structure):
     """Versions 1 to 2."""
 
     first_offset: int = 0
@@ -104,8 +105,8 @@ class AcquiredRecords:
     delivery_count: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionData(Structure):
     """Versions 1 to 2."""
 
     partition_index: int = 0
@@ -118,16 +119,16 @@ class PartitionData:
     acquired_records: list[AcquiredRecords] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareFetchableTopicResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareFetchableTopicResponse(Structure):
     """Versions 1 to 2."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class NodeEndpoint:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class NodeEndpoint(Structure):
     """Versions 1 to 2."""
 
     node_id: int = 0
@@ -136,8 +137,8 @@ class NodeEndpoint:
     rack: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareFetchResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareFetchResponse(Structure):
     """Versions 1 to 2."""
 
     throttle_time_ms: int = 0

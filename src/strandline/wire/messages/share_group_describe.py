@@ -23,6 +23,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT16 = Struct(">h")
@@ -30,16 +31,16 @@ _INT32 = Struct(">i")
 _INT32_INT32 = Struct(">ii")
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareGroupDescribeRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareGroupDescribeRequest(Structure):
     """Versions 1 to 1."""
 
     group_ids: list[str] = field(default_factory=list)
     include_authorized_operations: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicPartitions:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicPartitions(Structure):
     """Versions 1 to 1."""
 
     topic_id: UUID = ZERO_UUID
@@ -47,15 +48,15 @@ class TopicPartitions:
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Assignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Assignment(Structure):
     """Versions 1 to 1."""
 
     topic_partitions: list[TopicPartitions] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Member:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Member(Structure):
     """Versions 1 to 1."""
 
     member_id: str = ""
@@ -67,8 +68,8 @@ class Member:
     assignment: Assignment = field(default_factory=Assignment)
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribedGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribedGroup(Structure):
     """Versions 1 to 1."""
 
     error_code: int = 0
@@ -82,8 +83,8 @@ class DescribedGroup:
     authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareGroupDescribeResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareGroupDescribeResponse(Structure):
     """Versions 1 to 1."""
 
     throttle_time_ms: int = 0

@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT32 = Struct(">i")
@@ -31,8 +32,8 @@ _INT32_INT16 = Struct(">ih")
 _INT32_INT32 = Struct(">ii")
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareGroupHeartbeatRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareGroupHeartbeatRequest(Structure):
     """Versions 1 to 1."""
 
     group_id: str = ""
@@ -42,23 +43,23 @@ class ShareGroupHeartbeatRequest:
     subscribed_topic_names: list[str] | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicPartitions:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicPartitions(Structure):
     """Versions 1 to 1."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Assignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Assignment(Structure):
     """Versions 1 to 1."""
 
     topic_partitions: list[TopicPartitions] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ShareGroupHeartbeatResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class ShareGroupHeartbeatResponse(Structure):
     """Versions 1 to 1."""
 
     throttle_time_ms: int = 0

@@ -21,6 +21,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _UINT16 = Struct(">H")
@@ -32,24 +33,24 @@ _INT32_INT32 = Struct(">ii")
 _INT32_INT64 = Struct(">iq")
 
 
-@dataclass(slots=True, kw_only=True)
-class StreamsGroupDescribeRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class StreamsGroupDescribeRequest(Structure):
     """Versions 0 to 0."""
 
     group_ids: list[str] = field(default_factory=list)
     include_authorized_operations: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class KeyValue:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class KeyValue(Structure):
     """Versions 0 to 0."""
 
     key: str = ""
     value: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicInfo:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicInfo(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
@@ -58,8 +59,8 @@ class TopicInfo:
     topic_configs: list[KeyValue] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Subtopology:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Subtopology(Structure):
     """Versions 0 to 0."""
 
     subtopology_id: str = ""
@@ -69,24 +70,24 @@ class Subtopology:
     repartition_source_topics: list[TopicInfo] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Topology:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Topology(Structure):
     """Versions 0 to 0."""
 
     epoch: int = 0
     subtopologies: list[Subtopology] | None = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Endpoint:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Endpoint(Structure):
     """Versions 0 to 0."""
 
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class TaskOffset:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TaskOffset(Structure):
     """Versions 0 to 0."""
 
     subtopology_id: str = ""
@@ -94,16 +95,16 @@ class TaskOffset:
     offset: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class TaskIds:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TaskIds(Structure):
     """Versions 0 to 0."""
 
     subtopology_id: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Assignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Assignment(Structure):
     """Versions 0 to 0."""
 
     active_tasks: list[TaskIds] = field(default_factory=list)
@@ -111,8 +112,8 @@ class Assignment:
     warmup_tasks: list[TaskIds] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Member:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Member(Structure):
     """Versions 0 to 0."""
 
     member_id: str = ""
@@ -132,8 +133,8 @@ class Member:
     is_classic: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class DescribedGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class DescribedGroup(Structure):
     """Versions 0 to 0."""
 
     error_code: int = 0
@@ -147,8 +148,8 @@ class DescribedGroup:
     authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True, kw_only=True)
-class StreamsGroupDescribeResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class StreamsGroupDescribeResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

@@ -21,6 +21,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _UINT16 = Struct(">H")
@@ -32,16 +33,16 @@ _INT32_INT32_INT32_INT32 = Struct(">iiii")
 _INT32_INT64 = Struct(">iq")
 
 
-@dataclass(slots=True, kw_only=True)
-class KeyValue:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class KeyValue(Structure):
     """Versions 0 to 0."""
 
     key: str = ""
     value: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicInfo:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicInfo(Structure):
     """Versions 0 to 0."""
 
     name: str = ""
@@ -50,8 +51,8 @@ class TopicInfo:
     topic_configs: list[KeyValue] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class CopartitionGroup:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class CopartitionGroup(Structure):
     """Versions 0 to 0."""
 
     source_topics: list[int] = field(default_factory=list)
@@ -59,8 +60,8 @@ class CopartitionGroup:
     repartition_source_topics: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Subtopology:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Subtopology(Structure):
     """Versions 0 to 0."""
 
     subtopology_id: str = ""
@@ -72,32 +73,32 @@ class Subtopology:
     copartition_groups: list[CopartitionGroup] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Topology:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Topology(Structure):
     """Versions 0 to 0."""
 
     epoch: int = 0
     subtopologies: list[Subtopology] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class TaskIds:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TaskIds(Structure):
     """Versions 0 to 0."""
 
     subtopology_id: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Endpoint:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Endpoint(Structure):
     """Versions 0 to 0."""
 
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class TaskOffset:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TaskOffset(Structure):
     """Versions 0 to 0."""
 
     subtopology_id: str = ""
@@ -105,8 +106,8 @@ class TaskOffset:
     offset: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class StreamsGroupHeartbeatRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class StreamsGroupHeartbeatRequest(Structure):
     """Versions 0 to 0."""
 
     group_id: str = ""
@@ -128,24 +129,24 @@ class StreamsGroupHeartbeatRequest:
     shutdown_application: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class Status:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class Status(Structure):
     """Versions 0 to 0."""
 
     status_code: int = 0
     status_detail: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class TopicPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TopicPartition(Structure):
     """Versions 0 to 0."""
 
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class EndpointToPartitions:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class EndpointToPartitions(Structure):
     """Versions 0 to 0."""
 
     user_endpoint: Endpoint = field(default_factory=Endpoint)
@@ -153,8 +154,8 @@ class EndpointToPartitions:
     standby_partitions: list[TopicPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class StreamsGroupHeartbeatResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class StreamsGroupHeartbeatResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

@@ -28,21 +28,22 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-@dataclass(slots=True, kw_only=True)
-class SyncGroupRequestAssignment:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SyncGroupRequestAssignment(Structure):
     """Versions 0 to 5."""
 
     member_id: str = ""
     assignment: bytes = b""
 
 
-@dataclass(slots=True, kw_only=True)
-class SyncGroupRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SyncGroupRequest(Structure):
     """Versions 0 to 5."""
 
     group_id: str = ""
@@ -54,8 +55,8 @@ class SyncGroupRequest:
     assignments: list[SyncGroupRequestAssignment] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class SyncGroupResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class SyncGroupResponse(Structure):
     """Versions 0 to 5."""
 
     throttle_time_ms: int = 0  # from version 1 on

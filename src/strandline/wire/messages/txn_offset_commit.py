@@ -24,6 +24,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
     write_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
@@ -31,8 +32,8 @@ _INT32_INT64 = Struct(">iq")
 _INT64_INT16 = Struct(">qh")
 
 
-@dataclass(slots=True, kw_only=True)
-class TxnOffsetCommitRequestPartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TxnOffsetCommitRequestPartition(Structure):
     """Versions 0 to 5."""
 
     partition_index: int = 0
@@ -41,16 +42,16 @@ class TxnOffsetCommitRequestPartition:
     committed_metadata: str | None = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class TxnOffsetCommitRequestTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TxnOffsetCommitRequestTopic(Structure):
     """Versions 0 to 5."""
 
     name: str = ""
     partitions: list[TxnOffsetCommitRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class TxnOffsetCommitRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TxnOffsetCommitRequest(Structure):
     """Versions 0 to 5."""
 
     transactional_id: str = ""
@@ -63,24 +64,24 @@ class TxnOffsetCommitRequest:
     topics: list[TxnOffsetCommitRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class TxnOffsetCommitResponsePartition:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TxnOffsetCommitResponsePartition(Structure):
     """Versions 0 to 5."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class TxnOffsetCommitResponseTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TxnOffsetCommitResponseTopic(Structure):
     """Versions 0 to 5."""
 
     name: str = ""
     partitions: list[TxnOffsetCommitResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class TxnOffsetCommitResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class TxnOffsetCommitResponse(Structure):
     """Versions 0 to 5."""
 
     throttle_time_ms: int = 0

@@ -14,20 +14,21 @@ from strandline.wire.primitives import (
     truncated,
     write_compact_nullable_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class UnregisterBrokerRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class UnregisterBrokerRequest(Structure):
     """Versions 0 to 0."""
 
     broker_id: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class UnregisterBrokerResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class UnregisterBrokerResponse(Structure):
     """Versions 0 to 0."""
 
     throttle_time_ms: int = 0

@@ -18,6 +18,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _BOOL = Struct(">?")
 _INT8 = Struct(">b")
@@ -26,8 +27,8 @@ _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
 
 
-@dataclass(slots=True, kw_only=True)
-class FeatureUpdateKey:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class FeatureUpdateKey(Structure):
     """Versions 0 to 2."""
 
     feature: str = ""
@@ -36,8 +37,8 @@ class FeatureUpdateKey:
     upgrade_type: int = 1  # from version 1 on
 
 
-@dataclass(slots=True, kw_only=True)
-class UpdateFeaturesRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class UpdateFeaturesRequest(Structure):
     """Versions 0 to 2."""
 
     timeout_ms: int = 60000
@@ -45,8 +46,8 @@ class UpdateFeaturesRequest:
     validate_only: bool = False  # from version 1 on
 
 
-@dataclass(slots=True, kw_only=True)
-class UpdatableFeatureResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class UpdatableFeatureResult(Structure):
     """Versions 0 to 1."""
 
     feature: str = ""
@@ -54,8 +55,8 @@ class UpdatableFeatureResult:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class UpdateFeaturesResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class UpdateFeaturesResponse(Structure):
     """Versions 0 to 2."""
 
     throttle_time_ms: int = 0

@@ -21,6 +21,7 @@ from strandline.wire.primitives import (
     write_compact_nullable_string,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
@@ -28,8 +29,8 @@ _INT32_INT32_INT32_INT64 = Struct(">iiiq")
 _INT64_INT64_INT8_INT16 = Struct(">qqbh")
 
 
-@dataclass(slots=True, kw_only=True)
-class StateBatch:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class StateBatch(Structure):
     """Versions 0 to 1."""
 
     first_offset: int = 0
@@ -38,8 +39,8 @@ class StateBatch:
     delivery_count: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionData(Structure):
     """Versions 0 to 1."""
 
     partition: int = 0
@@ -50,24 +51,24 @@ class PartitionData:
     state_batches: list[StateBatch] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class WriteStateData:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WriteStateData(Structure):
     """Versions 0 to 1."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class WriteShareGroupStateRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WriteShareGroupStateRequest(Structure):
     """Versions 0 to 1."""
 
     group_id: str = ""
     topics: list[WriteStateData] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class PartitionResult(Structure):
     """Versions 0 to 1."""
 
     partition: int = 0
@@ -75,16 +76,16 @@ class PartitionResult:
     error_message: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class WriteStateResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WriteStateResult(Structure):
     """Versions 0 to 1."""
 
     topic_id: UUID = ZERO_UUID
     partitions: list[PartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class WriteShareGroupStateResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WriteShareGroupStateResponse(Structure):
     """Versions 0 to 1."""
 
     results: list[WriteStateResult] = field(default_factory=list)

@@ -18,6 +18,7 @@ from strandline.wire.primitives import (
     write_compact_numbers,
     write_compact_string,
 )
+from strandline.wire.structure import Structure
 
 _INT8 = Struct(">b")
 _INT32 = Struct(">i")
@@ -26,16 +27,16 @@ _INT64 = Struct(">q")
 _INT64_INT16_BOOL = Struct(">qh?")
 
 
-@dataclass(slots=True, kw_only=True)
-class WritableTxnMarkerTopic:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WritableTxnMarkerTopic(Structure):
     """Versions 1 to 2."""
 
     name: str = ""
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class WritableTxnMarker:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WritableTxnMarker(Structure):
     """Versions 1 to 2."""
 
     producer_id: int = 0
@@ -46,39 +47,39 @@ class WritableTxnMarker:
     transaction_version: int = 0  # from version 2 on
 
 
-@dataclass(slots=True, kw_only=True)
-class WriteTxnMarkersRequest:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WriteTxnMarkersRequest(Structure):
     """Versions 1 to 2."""
 
     markers: list[WritableTxnMarker] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class WritableTxnMarkerPartitionResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WritableTxnMarkerPartitionResult(Structure):
     """Versions 1 to 2."""
 
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class WritableTxnMarkerTopicResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WritableTxnMarkerTopicResult(Structure):
     """Versions 1 to 2."""
 
     name: str = ""
     partitions: list[WritableTxnMarkerPartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class WritableTxnMarkerResult:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WritableTxnMarkerResult(Structure):
     """Versions 1 to 2."""
 
     producer_id: int = 0
     topics: list[WritableTxnMarkerTopicResult] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class WriteTxnMarkersResponse:
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
+class WriteTxnMarkersResponse(Structure):
     """Versions 1 to 2."""
 
     markers: list[WritableTxnMarkerResult] = field(default_factory=list)
