@@ -48,10 +48,13 @@ def doomed(directory: Path) -> list[str]:
     return [path.name for path in directory.glob("*-delete")]
 
 
-async def until(clock: VirtualClock, is_so: Callable[[], bool], seconds: float) -> None:
-    """Let time pass; work in threads is given as long as it needs."""
-    await clock.advance(seconds)
-    for _ in range(2000):
+async def until(clock: VirtualClock, is_so: Callable[[], bool], seconds: int) -> None:
+    """Let time pass second by second; work in threads is given as long as it needs."""
+    for _ in range(seconds):
+        if is_so():
+            return
+        await clock.advance(1)
+    for _ in range(100_000):
         if is_so():
             return
         await asyncio.to_thread(os.stat, "/")
