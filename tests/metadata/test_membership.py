@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from strandline.errors import (
@@ -57,6 +59,16 @@ async def test_heartbeats_that_change_nothing_write_nothing() -> None:
             await cluster.beat(1)
         assert cluster.image is before
         assert await cluster.store.lease() == lease
+
+
+async def test_heartbeats_do_not_wait_for_other_requests() -> None:
+    """A database that hangs must not make brokers look dead."""
+    async with open_cluster() as cluster, cluster.sql.transaction():
+        creating = asyncio.create_task(cluster.create("t"))  # waits for the transaction around us
+        await cluster.clock.sleep(0)
+        assert (await asyncio.wait_for(cluster.beat(1), 5)).is_caught_up
+        creating.cancel()
+        await asyncio.gather(creating, return_exceptions=True)
 
 
 async def test_another_cluster_is_refused() -> None:

@@ -48,10 +48,9 @@ class LifecycleStatus:
 class BrokerLifecycle:
     """Keeps one broker a member of its cluster.
 
-    `start()` registers (fenced) and begins heartbeats; `unfence()` returns when the controller lets the broker lead;
-    `shut_down()` returns when its partitions have other leaders, or none are left to lead them. Heartbeats go on for
-    as long as `running()` lasts. A broker whose epoch is stale registers again as a new incarnation only if it was
-    unregistered; if another process took its id, `running()` ends with StaleBrokerEpoch.
+    `running()` registers (fenced) and sends heartbeats while it lasts; `unfence()` returns when the controller lets the
+    broker lead; `shut_down()` returns when its partitions have other leaders, or none are left to lead them. If the
+    broker was unregistered or another process took its id, `running()` ends with an error and the broker must stop.
     """
 
     def __init__(

@@ -258,7 +258,9 @@ class Controller:
         self._leadership.require()
         checked_broker(self._loader.image, heartbeat.node_id, heartbeat.broker_epoch)
         self._sessions.touch(heartbeat.node_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset)
-        state = await self.write(decide)
+        plan = decide(self._loader.image)
+        # Most heartbeats change nothing: they wait for no other request, nor for the database.
+        state = await self.write(decide) if plan.records else plan.answer
         if state is BrokerState.CONTROLLED_SHUTDOWN:
             self._sessions.begin_shutdown(heartbeat.node_id, self._loader.image.offset)
         elif state is BrokerState.SHUTDOWN_NOW:

@@ -46,6 +46,7 @@ def _make(url: str, session_id: str, deadline: float, clock: Clock) -> SqliteSto
         from strandline.sql.postgres import PostgresStore
 
         return PostgresStore(url, session_id=session_id, deadline=deadline, clock=clock)
+    kind = f"{scheme}://…" if separator else "This"  # an address may hold a password
     raise StoreMisconfigured(
-        f"{url!r} is no database address: use sqlite:///path/to/file or postgresql://user@host/database."
+        f"{kind} is no database address: use sqlite:///path/to/file or postgresql://user@host/database."
     )

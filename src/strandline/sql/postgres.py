@@ -110,7 +110,7 @@ class PostgresStore:
         try:
             with translated():
                 self._pool = await asyncpg.create_pool(
-                    self._url, min_size=1, max_size=_POOL_SIZE, timeout=self._deadline, server_settings=self._settings()
+                    self._url, min_size=0, max_size=_POOL_SIZE, timeout=self._deadline, server_settings=self._settings()
                 )
                 async with self._pool.acquire(timeout=self._deadline) as connection:
                     await _migrate(connection)
