@@ -70,7 +70,7 @@ def begin(sessions: FetchSessions, *entries: FetchEntry) -> FetchContext:
 
 
 def partitions(context: FetchContext) -> list[int]:
-    return [e.partition for e in context.entries]
+    return [place.entry.partition for place in context.places]
 
 
 def test_a_sessionless_fetch_makes_no_session(sessions: FetchSessions) -> None:
@@ -94,7 +94,7 @@ def test_a_partition_with_data_goes_to_the_end_of_the_line(sessions: FetchSessio
     context.select([answer(0, size=5), answer(1), answer(2)])
     again = sessions.open(request(entry(0, 3), session=first.session_id, epoch=2), uses_ids=False)
     assert partitions(again) == [1, 2, 0]
-    assert again.entries[2].fetch_offset == 3
+    assert again.places[2].entry.fetch_offset == 3
 
 
 def test_an_error_is_sent_again_until_it_is_gone(sessions: FetchSessions) -> None:

@@ -15,7 +15,7 @@ from strandline.log import FetchIsolation
 from strandline.replication import Partition, ReplicaManager
 from strandline.server.deadlines import Deadlines
 from strandline.server.exchange import Exchange
-from strandline.server.fetch_sessions import FetchContext, FetchSessions
+from strandline.server.fetch_sessions import FetchContext, FetchSessions, Place
 from strandline.wire.errors import error_code_of
 from strandline.wire.fetch_codec import (
     FIRST_WITH_TOPIC_IDS,
@@ -60,7 +60,7 @@ class FetchHandler:
             )
             return
         poll = _Poll(self, exchange, request, context)
-        if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or not context.entries):
+        if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or not context.places):
             return
         poll.watch()
         self._deadlines.call_within(request.max_wait_ms / 1000, poll.expired)
@@ -98,9 +98,9 @@ class _Poll:
 
     def watch(self) -> None:
         """Be notified when any of the partitions moves."""
-        for entry in self._context.entries:
+        for place in self._context.places:
             try:
-                partition = self._handler.find(entry)
+                partition = self._handler.find(place.entry)
             except StrandlineError:
                 continue  # its error was not news to this client; another partition may still bring data
             partition.watch(self)
@@ -124,11 +124,12 @@ class _Poll:
     def _is_worth_reading(self) -> bool:
         """Are there min.bytes to be had, or has a partition left us? Cheaper than reading."""
         available = 0
-        for partition, entry in zip(self._watched, self._context.entries, strict=False):
+        for partition, place in zip(self._watched, self._context.places, strict=False):
+            entry = place.entry
             if not partition.is_leader or partition.log.log_start_offset > entry.fetch_offset:
                 return True
             available += min(partition.log.available_bytes(entry.fetch_offset, self._isolation), entry.max_bytes)
-        return available >= self._request.min_bytes or len(self._watched) != len(self._context.entries)
+        return available >= self._request.min_bytes or len(self._watched) != len(self._context.places)
 
     def expired(self) -> None:
         """The client's max.wait is over."""
@@ -166,9 +167,13 @@ class _Poll:
         answers: list[FetchAnswer] = []
         size = 0
         must_answer = False
-        for entry in self._context.entries:
+        may_skip = not self._context.is_full and self._isolation is not FetchIsolation.LOG_END
+        for place in self._context.places:
+            if may_skip and place.is_idle:
+                continue
+            entry = place.entry
             # The first batch of the whole response may exceed every limit, so that a reader never gets stuck.
-            answer = self._read(entry, max(min(entry.max_bytes, remaining), 0), min_one_message=size == 0)
+            answer = self._read(place, max(min(entry.max_bytes, remaining), 0), min_one_message=size == 0)
             answers.append(answer)
             if answer.records is not None:
                 size += answer.records.length
@@ -176,9 +181,11 @@ class _Poll:
             must_answer = must_answer or answer.error_code != 0 or answer.diverging_epoch is not None
         return answers, size, must_answer
 
-    def _read(self, entry: FetchEntry, max_bytes: int, *, min_one_message: bool) -> FetchAnswer:
+    def _read(self, place: Place, max_bytes: int, *, min_one_message: bool) -> FetchAnswer:
+        entry = place.entry
         try:
             partition = self._handler.find(entry)
+            place.found(partition)
             if entry.last_fetched_epoch >= 0:
                 diverging = _diverging_epoch(partition, entry)
                 if diverging is not None:
