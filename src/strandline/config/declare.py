@@ -62,6 +62,11 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
+def attribute_of(name: str) -> str:
+    """The attribute under which a setting is found in its area."""
+    return name.replace(".", "_").replace("-", "_")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
     """One setting as declared: what it is called, what it may hold, and what it is for."""
@@ -79,11 +84,11 @@ class Declaration:
     broker_name: str | None = None
     no_effect: str = ""
     is_internal: bool = False
+    attribute: str = field(init=False)
+    """The name of the dataclass field that holds the value."""
 
-    @property
-    def attribute(self) -> str:
-        """The name of the dataclass field that holds the value."""
-        return self.name.replace(".", "_").replace("-", "_")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attribute", attribute_of(self.name))
 
     @property
     def documentation(self) -> str:

@@ -72,10 +72,10 @@ def describe_topic(
     entries = []
     for declaration in _chosen(TOPIC_DECLARATIONS, names, overrides):
         text = declaration.text_of(getattr(config, declaration.attribute))
-        synonyms = [] if declaration.broker_name is None else _broker_synonyms(settings, declaration.broker_name)
+        synonyms = () if declaration.broker_name is None else _broker_synonyms(settings, declaration.broker_name)
         if declaration.name in overrides:
             own = ConfigSynonym(name=declaration.name, value=text, source=ConfigSource.DYNAMIC_TOPIC_CONFIG)
-            synonyms = [own, *synonyms]
+            synonyms = (own, *synonyms)
         entries.append(_entry(declaration, text, synonyms, read_only=False))
     return entries
 
@@ -132,7 +132,14 @@ def _entry(
     )
 
 
-def _broker_synonyms(settings: Settings, name: str) -> list[ConfigSynonym]:
+def _broker_synonyms(settings: Settings, name: str) -> tuple[ConfigSynonym, ...]:
+    found = settings.synonyms.get(name)
+    if found is None:
+        found = settings.synonyms[name] = tuple(_find_broker_synonyms(settings, name))
+    return found
+
+
+def _find_broker_synonyms(settings: Settings, name: str) -> list[ConfigSynonym]:
     """Who could give the broker setting `name` its value, the winner first.
 
     The order is Kafka's: by source, and within a source by precedence of the names. Synonyms before the

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from strandline.config.admin import AdminSettings
 from strandline.config.cluster import ClusterSettings
@@ -20,6 +20,9 @@ from strandline.config.tiers import TierSettings
 from strandline.config.topic import TopicConfig, topic_values
 from strandline.config.transactions import TransactionSettings
 from strandline.errors import InvalidConfig
+
+if TYPE_CHECKING:
+    from strandline.config.describe import ConfigSynonym
 
 AREAS: Final[Mapping[str, type]] = MappingProxyType(
     {
@@ -61,6 +64,8 @@ class Settings:
     cluster_default: Mapping[str, str] = field(default_factory=dict)
     per_broker: Mapping[str, str] = field(default_factory=dict)
     rejected: tuple[str, ...] = ()
+    synonyms: dict[str, tuple[ConfigSynonym, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Filled by `config.describe`: what it found out about a setting holds as long as these settings do."""
     _topic_configs: dict[frozenset[tuple[str, str]], TopicConfig] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

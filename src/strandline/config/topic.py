@@ -16,6 +16,7 @@ from strandline.config.declare import (
     STRING,
     Declaration,
     Value,
+    attribute_of,
     declarations_of,
     setting,
 )
@@ -317,24 +318,23 @@ class TopicConfig:
 
 
 TOPIC_DECLARATIONS: Final[Mapping[str, Declaration]] = declarations_of(TopicConfig)
+# What the broker says in several units has a property for the one that wins.
+_BROKER_ATTRIBUTES: Final[Mapping[str, str]] = {
+    **{d.name: attribute_of(d.broker_name) for d in TOPIC_DECLARATIONS.values() if d.broker_name is not None},
+    "retention.ms": "retention_ms",
+    "segment.ms": "roll_ms",
+    "segment.jitter.ms": "roll_jitter_ms",
+    "flush.ms": "flush_interval_ms",
+}
 
 
 def broker_value(declaration: Declaration, log: LogSettings) -> Value:
     """What a topic setting is when the topic does not override it."""
-    match declaration.broker_name:
-        case None:
-            return declaration.default
-        case "log.retention.ms":
-            return log.retention_ms
-        case "log.roll.ms":
-            return log.roll_ms
-        case "log.roll.jitter.ms":
-            return log.roll_jitter_ms
-        case "log.flush.interval.ms":
-            return log.flush_interval_ms
-        case name:
-            value: Value = getattr(log, name.replace(".", "_"))
-            return value
+    attribute = _BROKER_ATTRIBUTES.get(declaration.name)
+    if attribute is None:
+        return declaration.default
+    value: Value = getattr(log, attribute)
+    return value
 
 
 def topic_values(overrides: Mapping[str, str], log: LogSettings) -> dict[str, Value]:
