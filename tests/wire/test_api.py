@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +46,13 @@ def test_message_modules_are_imported_at_first_use_only() -> None:
     program = "import sys, strandline.wire.registry; print([m for m in sys.modules if '.wire.messages.' in m])"
     output = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     assert output.strip() == "['strandline.wire.messages.index']"
+
+
+def test_the_documentation_lists_exactly_what_is_offered() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "protocol.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| (\d+)(?:-(\d+))? \|", page, re.MULTILINE)
+    documented = {int(key): (name.lower(), int(low), int(high or low)) for key, name, low, high in rows}
+    assert documented == {
+        int(key): (key.name.replace("_", "").lower(), versions.min, versions.max)
+        for key, versions in API_VERSIONS.items()
+    }
