@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version as installed_version
-from typing import Annotated
 
 import typer
 
@@ -56,7 +55,7 @@ def version(as_json: AsJson = False) -> None:
         print_line(f"strandline {number}")
 
 
-def run(arguments: Annotated[list[str] | None, "without the program's name"] = None) -> int:
+def run(arguments: list[str] | None = None) -> int:
     """Run one command; its exit status: 0 done, 1 failed, 2 misused. Failures are one sentence on standard error."""
     try:
         app(args=arguments, prog_name="strandline")

@@ -1,8 +1,8 @@
-"""Reading and writing Java `.properties` text, the format of Kafka's configuration files."""
+"""Reading Java `.properties` text, the format of Kafka's configuration files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -34,13 +34,6 @@ def load_properties(path: Path) -> dict[str, str]:
         return parse_properties(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"The configuration file {path} cannot be read: {error}.") from error
-
-
-def format_properties(entries: Mapping[str, str]) -> str:
-    """A `.properties` text that `parse_properties` (and Java) reads back as `entries`."""
-    return "".join(
-        f"{_escape(name, is_name=True)}={_escape(value, is_name=False)}\n" for name, value in entries.items()
-    )
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -110,15 +103,3 @@ def _code_unit(digits: str, line: int) -> str:
     if len(digits) != 4 or not set(digits) <= _HEX:
         raise InvalidConfig(f"Line {line} of the properties has a broken \\u escape: it needs four hexadecimal digits.")
     return chr(int(digits, 16))
-
-
-def _escape(text: str, *, is_name: bool) -> str:
-    out: list[str] = []
-    for index, char in enumerate(text):
-        if char in "\t\n\r\f":
-            out.append("\\" + {"\t": "t", "\n": "n", "\r": "r", "\f": "f"}[char])
-        elif char == "\\" or char in "=:#!" or (char == " " and (is_name or index == 0)):
-            out.append("\\" + char)
-        else:
-            out.append(char)
-    return "".join(out)
