@@ -274,6 +274,28 @@ async def test_old_data_comes_from_disk_without_stopping_the_loop(tmp_path: Path
         assert server.pages.loads > 0
 
 
+async def test_nothing_is_lost_when_the_socket_is_full_between_two_parts(tmp_path: Path) -> None:
+    content = os.urandom(4_000_000)
+    path = tmp_path / "segment"
+    path.write_bytes(content)
+    file = SegmentFile(str(path), len(content))
+    ranges = [(position, 70_000 + position % 60_000) for position in range(0, 3_800_000, 19_000)]
+
+    def send(exchange: Exchange, frame: memoryview) -> None:
+        size = sum(length + 1 for _, length in ranges) + 4
+        parts: list[Part] = [struct.pack(">ii", size, exchange.correlation_id)]
+        for position, length in ranges:
+            parts += [FileSlice(file, position, length), b"|"]
+        exchange.respond(parts)
+
+    # A small send buffer fills up again and again, at any place of the response.
+    async with serving(send, NetworkSettings(socket_send_buffer_bytes=50_000)) as (_, connect):
+        reader, writer = await connect()
+        for n in range(3):
+            writer.write(request(METADATA, n))
+            assert await receive(reader) == (n, b"".join(content[p : p + length] + b"|" for p, length in ranges))
+
+
 async def test_a_segment_that_shrinks_under_a_response_closes_the_connection(tmp_path: Path) -> None:
     path = tmp_path / "segment"
     path.write_bytes(b"x" * 100)

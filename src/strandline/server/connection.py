@@ -290,7 +290,10 @@ class Connection:
         if not chunks:
             raise BlockingIOError
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        sent = self.sock.send(data, flags)
+        try:
+            sent = self.sock.send(data, flags)
+        except (BlockingIOError, InterruptedError):
+            sent = 0  # gathering took the parts from the queue: they go back
         self.server.bytes_out += sent
         if sent < size:
             self._out.appendleft(data[sent:])
