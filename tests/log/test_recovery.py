@@ -185,3 +185,40 @@ def test_lost_epochs_are_read_off_the_batches(tmp_path: Path) -> None:
     entries = log.epochs.entries
     (harness.directory / "leader-epoch-checkpoint").write_bytes(b"")
     assert harness.crash().epochs.entries == entries
+
+
+def test_a_damaged_epoch_checkpoint_is_made_again(tmp_path: Path) -> None:
+    harness = LogHarness(tmp_path, TopicConfig(internal_segment_bytes=250))
+    log = harness.create()
+    for epoch in range(6):
+        harness.append(batch(2, value=b"x" * 20), epoch=epoch)
+    log.flush()
+    entries = log.epochs.entries
+    (harness.directory / "leader-epoch-checkpoint").write_text("0\n9\n1 1\n")
+    assert harness.crash().epochs.entries == entries
+    assert harness.reopen().epochs.entries == entries
+
+
+def test_a_damaged_transaction_index_is_made_again(tmp_path: Path) -> None:
+    harness = LogHarness(tmp_path)
+    harness.create()
+    harness.append(batch(producer_id=1, sequence=0, is_transactional=True))
+    harness.append(marker(1, commits=False), origin=AppendOrigin.COORDINATOR)
+    harness.log.close()
+    path = harness.directory / "00000000000000000000.txnindex"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    harness.open(harness.offsets(), is_clean=True)
+    assert path.read_bytes() == content
+    assert harness.log.producers.entries[1].txn_first_offset == -1
+
+
+def test_old_batches_behind_the_end_are_not_taken_for_new_ones(harness: LogHarness) -> None:
+    """A preallocated file may hold valid batches of an earlier life of the disk blocks."""
+    harness.append(batch(3))
+    harness.append(batch(3))
+    path = harness.directory / "00000000000000000000.log"
+    stale = path.read_bytes()
+    path.write_bytes(stale + stale)
+    log = harness.crash()
+    assert (log.log_end_offset, log.size) == (6, len(stale))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from bisect import bisect_right
 from typing import Final
 
+from strandline.errors import KafkaStorageError
 from strandline.log.checkpoints import format_epochs, read_epochs
 from strandline.log.files import LEADER_EPOCHS, write_atomically
 from strandline.model import NO_EPOCH, NO_OFFSET
+
+logger = logging.getLogger(__name__)
 
 UNDEFINED: Final = (NO_EPOCH, NO_OFFSET)
 
@@ -33,10 +37,18 @@ class LeaderEpochs:
     def _loaded(self) -> list[tuple[int, int]]:
         entries = self._entries
         if entries is None:
-            self._entries = entries = read_epochs(self.path)
+            self._entries = entries = self._read()
             if self._bounds is not None:
                 self.clamp(*self._bounds)
         return entries
+
+    def _read(self) -> list[tuple[int, int]]:
+        try:
+            return read_epochs(self.path)
+        except KafkaStorageError as error:
+            # Without epochs a follower falls back to its high watermark; without the log it has nothing.
+            logger.error("Going on without the leader epochs: %s", error)
+            return []
 
     @property
     def path(self) -> str:

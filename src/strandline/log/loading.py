@@ -195,11 +195,12 @@ def _add_segments(log: UnifiedLog, listing: _Listing) -> None:
 
 
 def _repair_indexes(log: UnifiedLog, listing: _Listing, *, before: int | None) -> None:
-    """Make again what is missing, in the segments that recovery will not look at."""
+    """Make again what is missing or damaged, in the segments that recovery will not look at."""
     trusted = len(log.segments) - (0 if before is None else len(log.segments.covering(before)))
     for segment in log.segments.as_list()[:trusted]:
         base = segment.base_offset
-        if segment.size and not (listing.has(OFFSET_INDEX, base) and listing.has(TIME_INDEX, base)):
+        has_indexes = listing.has(OFFSET_INDEX, base) and listing.has(TIME_INDEX, base)
+        if segment.size and not (has_indexes and segment.txn_index.is_sane()):
             logger.warning("Rebuilding the indexes of %s", segment.file.path)
             rebuild_producers(log, log.log_start_offset, base)
             recover_segment(log, segment)

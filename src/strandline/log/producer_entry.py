@@ -55,6 +55,16 @@ class ProducerEntry:
     def last_offset_delta(self) -> int:
         return self.batches[-1].offset_delta if self.batches else 0
 
+    def is_next(self, header: BatchHeader) -> bool:
+        """True if the batch is the one that every rule allows: same epoch, next sequence, no transaction open."""
+        batches = self.batches
+        return (
+            header.producer_epoch == self.epoch
+            and self.txn_first_offset < 0
+            and bool(batches)
+            and header.base_sequence == batches[-1][0] + 1
+        )
+
     def duplicate_of(self, header: BatchHeader) -> BatchSpan | None:
         """The retained batch that has the same epoch and sequences."""
         if header.producer_epoch == self.epoch:
@@ -118,7 +128,8 @@ class ProducerEntry:
 
     def add_batch(self, header: BatchHeader, last_offset: int) -> None:
         """Take a batch over."""
-        self.move_to_epoch(header.producer_epoch)
+        if header.producer_epoch != self.epoch:
+            self.move_to_epoch(header.producer_epoch)
         timestamp = header.max_timestamp
         batches = self.batches
         if len(batches) >= RETAINED_BATCHES:

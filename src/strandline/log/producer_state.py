@@ -50,9 +50,7 @@ class ProducerState:
 
     # Appending
 
-    def append_data(
-        self, header: BatchHeader, first_offset: int, origin: AppendOrigin, *, last_offset: int | None = None
-    ) -> BatchSpan | None:
+    def append_data(self, header: BatchHeader, first_offset: int, origin: AppendOrigin) -> BatchSpan | None:
         """Check a batch and take it over; a batch seen before is returned and changes nothing.
 
         Raises InvalidProducerEpoch, OutOfOrderSequence or InvalidTxnState, which change nothing either.
@@ -62,13 +60,13 @@ class ProducerState:
             entry = ProducerEntry(header.producer_id)
             self._check(entry, header, origin)
             self._entries[header.producer_id] = entry
-        else:
+        elif not entry.is_next(header):
             if origin is AppendOrigin.CLIENT:
                 duplicate = entry.duplicate_of(header)
                 if duplicate is not None:
                     return duplicate
             self._check(entry, header, origin)
-        entry.add_batch(header, first_offset + header.last_offset_delta if last_offset is None else last_offset)
+        entry.add_batch(header, first_offset + header.last_offset_delta)
         if header.is_transactional and entry.txn_first_offset < 0:
             entry.txn_first_offset = first_offset
             self._ongoing[first_offset] = header.producer_id

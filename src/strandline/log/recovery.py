@@ -51,7 +51,7 @@ def recover_segment(log: LogState, segment: LogSegment) -> int:
     size = segment.size
     try:
         for position, header, batch in segment.batches():
-            if not crc_matches(batch, 0, header) or header.base_offset < segment.base_offset:
+            if header.base_offset < indexer.next_offset or not crc_matches(batch, 0, header):
                 break
             indexer.add(header, position)
             _follow_epoch(log.epochs, header)
@@ -73,6 +73,7 @@ class _Indexer:
         self._last_entry = 0
         self._newest = IndexedTimestamp(NO_TIMESTAMP, segment.base_offset)
         self.valid_bytes = 0
+        self.next_offset = segment.base_offset
         segment.offset_index.clear()
         segment.time_index.clear()
         segment.txn_index.remove()
@@ -85,6 +86,7 @@ class _Indexer:
             self._segment.time_index.maybe_append(*self._newest)
             self._last_entry = position
         self.valid_bytes = position + header.size
+        self.next_offset = header.next_offset
 
     def finish(self) -> None:
         if self._newest.timestamp >= 0:

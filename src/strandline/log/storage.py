@@ -131,12 +131,19 @@ class Storage:
             partition = parse_partition_directory(name)
             if partition is None or partition.topic in FOREIGN_TOPICS:
                 continue
-            if is_stray is not None and is_stray(partition, read_topic_id(self.env.path_of(name))):
+            if is_stray is not None and is_stray(partition, self._topic_id_in(name)):
                 target = renamed_directory(partition, self._ids.uuid(), STRAY_DIRECTORY)
                 logger.warning("%s is not a partition of this broker; it is kept as %s", name, target)
                 os.rename(self.env.path_of(name), self.env.path_of(target))
                 continue
             yield partition
+
+    def _topic_id_in(self, name: str) -> UUID | None:
+        try:
+            return read_topic_id(self.env.path_of(name))
+        except KafkaStorageError as error:
+            logger.warning("%s", error)
+            return None
 
     # Checkpoints
 
