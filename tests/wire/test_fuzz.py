@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from strandline.clock import SystemChance
 from strandline.wire.api import KNOWN_APIS, ApiKey
-from strandline.wire.primitives import MalformedRequest
-from strandline.wire.registry import codec, decode_request, decode_response
+from strandline.wire.primitives import MalformedRequest, write_uvarint
+from strandline.wire.registry import MAX_ELEMENTS, codec, decode_request, decode_response
 from tests.wire.frames import Frame, frames_by_api, golden_frames
 
 REQUESTS = tuple(frame for frame in golden_frames() if frame.is_request)
@@ -133,3 +133,15 @@ def test_an_array_that_announces_two_billion_elements_allocates_nothing() -> Non
     header = struct.pack(">hhih", ApiKey.METADATA, 8, 7, -1)
     _, peak = cost_of(header + struct.pack(">i", 0x7FFFFFFF) + b"\x00" * 64)
     assert peak < 64 * 1024
+
+
+def test_a_well_formed_request_with_too_many_elements_is_refused() -> None:
+    def topics(count: int) -> bytes:
+        length = bytearray()
+        write_uvarint(length, count + 1)
+        header = struct.pack(">hhih", ApiKey.METADATA, 9, 7, -1) + b"\x00"
+        return header + length + b"\x01\x00" * count + b"\x00\x00\x00\x00"
+
+    assert decodes(topics(MAX_ELEMENTS))
+    assert not decodes(topics(MAX_ELEMENTS + 1))
+    assert decodes(topics(1000))

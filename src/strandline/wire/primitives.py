@@ -11,6 +11,9 @@ length plus one, where zero stands for null.
 from __future__ import annotations
 
 import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
 
@@ -151,9 +154,30 @@ def read_uuid(buffer: memoryview, position: int) -> tuple[UUID, int]:
     return UUID(bytes=raw), position
 
 
+# One number for all readers: reading a message never waits, so one message at a time is read.
+_elements_left = [sys.maxsize]
+
+
+@contextmanager
+def at_most(elements: int) -> Iterator[None]:
+    """Inside the block, all arrays together may have this many elements.
+
+    An element of two bytes becomes an object of a hundred: without a limit, a hundred well-formed megabytes would hold
+    up the broker for minutes.
+    """
+    _elements_left[0] = elements
+    try:
+        yield
+    finally:
+        _elements_left[0] = sys.maxsize
+
+
 def _check_array(buffer: memoryview, position: int, count: int, element_size: int) -> None:
     if count * element_size > len(buffer) - position:
         raise MalformedRequest(f"an array of {count} elements does not fit the {len(buffer) - position} bytes left")
+    _elements_left[0] -= count
+    if _elements_left[0] < 0:
+        raise MalformedRequest("the arrays of the message have too many elements")
 
 
 def read_nullable_array_length(buffer: memoryview, position: int, element_size: int) -> tuple[int, int]:

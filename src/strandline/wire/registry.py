@@ -17,6 +17,7 @@ from strandline.wire.primitives import (
     DECODING_FAILURES,
     INT32,
     MalformedRequest,
+    at_most,
     read_nullable_string,
     skip_tags,
     truncated,
@@ -29,6 +30,8 @@ Reader = Callable[[memoryview, int, int], tuple[Message, int]]
 Writer = Callable[[bytearray, Message, int], None]
 
 _HEADER: Final = Struct(">hhi")
+# A request about every partition of the largest cluster has half as many.
+MAX_ELEMENTS: Final = 400_000
 
 
 class RequestHeader(NamedTuple):
@@ -99,7 +102,12 @@ def read_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
 def decode_request(frame: memoryview) -> tuple[RequestHeader, Message]:
     """Header and message of a request. Raises MalformedRequest, UnsupportedApi."""
     header, position = read_request_header(frame)
-    message, _ = codec(ApiKey(header.api_key)).read_request(frame, position, header.api_version)
+    read = codec(ApiKey(header.api_key)).read_request
+    if len(frame) <= MAX_ELEMENTS:  # too short to have more
+        message, _ = read(frame, position, header.api_version)
+    else:
+        with at_most(MAX_ELEMENTS):
+            message, _ = read(frame, position, header.api_version)
     return header, message
 
 
