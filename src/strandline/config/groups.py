@@ -53,7 +53,7 @@ class GroupSettings:
         -1,
         "How long the coordinator gathers changes before it writes them. -1: no longer than the write before takes.",
         least=-1,
-        no_effect="changes are written at once",
+        no_effect="the coordinator does not wait to gather changes by time",
     )
     offset_metadata_max_bytes: int = setting(
         "offset.metadata.max.bytes", INT, 4096, "Longest metadata text of a committed offset.", least=0

@@ -166,7 +166,7 @@ class LogSettings(CleanerSettings):
         60_000,
         "How often the recovery points are written to their checkpoint file.",
         least=0,
-        no_effect="checkpoints are written every five seconds, where something moved",
+        no_effect="checkpoints of all kinds are written together",
     )
     log_flush_start_offset_checkpoint_interval_ms: int = setting(
         "log.flush.start.offset.checkpoint.interval.ms",
@@ -174,7 +174,7 @@ class LogSettings(CleanerSettings):
         60_000,
         "How often the log start offsets are written to their checkpoint file.",
         least=0,
-        no_effect="checkpoints are written every five seconds, where something moved",
+        no_effect="checkpoints of all kinds are written together",
     )
     log_initial_task_delay_ms: int = setting(
         "log.initial.task.delay.ms",

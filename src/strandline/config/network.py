@@ -141,7 +141,7 @@ class NetworkSettings:
         500,
         "Requests that may be in work on the broker before it stops reading from connections.",
         least=1,
-        no_effect="requests do not queue: each connection is read when it can be served",
+        no_effect="the number of requests in work is not limited, only their bytes",
     )
     queued_max_request_bytes: int = setting(
         "queued.max.request.bytes",

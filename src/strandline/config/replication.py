@@ -89,7 +89,7 @@ class ReplicationSettings:
         5000,
         "How often high watermarks are written to their checkpoint file.",
         least=1,
-        no_effect="checkpoints are written every five seconds, where something moved",
+        no_effect="checkpoints of all kinds are written together",
     )
 
     def check(self) -> None:

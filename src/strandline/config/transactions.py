@@ -44,7 +44,7 @@ class TransactionSettings:
         "How often partitions look for producers to forget.",
         least=1,
         is_internal=True,
-        no_effect="producers are looked at together with retention",
+        no_effect="the interval is fixed at its default",
     )
     transaction_state_log_num_partitions: int = setting(
         "transaction.state.log.num.partitions",
