@@ -1,0 +1,63 @@
+"""The broker under test: a Strandline process, or Apache Kafka to see what passes there."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import kafka
+from bench.probe import is_answering
+from bench.process import ServerProcess, free_port
+
+CACHE = Path(__file__).resolve().parent.parent / ".cache" / "interop"
+
+# Suites expect topics with several partitions, and do not want to wait for slow joiners.
+SETTINGS = {
+    "num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A broker that runs now."""
+
+    bootstrap: str
+    log_dir: Path
+    log_file: Path
+
+
+@contextmanager
+def strandline(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Target]:
+    """A fresh Strandline broker; its directory stays in the cache for a look afterwards."""
+    data_dir = _fresh(f"{name}-strandline")
+    port, http_port = free_port(), free_port()
+    command = [str(Path(sys.executable).with_name("strandline")), "broker", "--data-dir", str(data_dir)]
+    command += ["--listen", f"127.0.0.1:{port}", "--http", f"127.0.0.1:{http_port}"]
+    for key, value in {**SETTINGS, **(settings or {})}.items():
+        command += ["--set", f"{key}={value}"]
+    log_file = data_dir.with_name(data_dir.name + ".log")
+    with ServerProcess(command, log_file=log_file, name="strandline") as process:
+        process.wait_until(lambda: is_answering("127.0.0.1", port), timeout=30.0, what="to answer a client")
+        yield Target(f"127.0.0.1:{port}", data_dir / "logs", log_file)
+
+
+@contextmanager
+def apache_kafka(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Target]:
+    """A fresh Apache Kafka with the same settings."""
+    data_dir = _fresh(f"{name}-kafka")
+    broker = kafka.KafkaBroker(kafka.install(), data_dir, settings={**SETTINGS, **(settings or {})})
+    with broker:
+        yield Target(broker.bootstrap, data_dir, data_dir.with_name(data_dir.name + ".log"))
+
+
+def _fresh(name: str) -> Path:
+    directory = CACHE / "brokers" / name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    return directory

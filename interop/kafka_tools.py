@@ -1,0 +1,189 @@
+"""Kafka's own command-line tools against a running Strandline broker."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import kafka
+
+from interop.broker import CACHE, Target
+from interop.results import Outcome
+
+NAME = "kafka-tools"
+TOOLS = "org.apache.kafka.tools"
+SECONDS = 90.0
+
+
+class ToolFailed(Exception):
+    """A tool ended with an error, or said something else than expected."""
+
+
+def why_unavailable() -> str | None:
+    return kafka.why_unavailable()
+
+
+class Tools:
+    """Runs tools against one broker and checks what they say."""
+
+    def __init__(self, libraries: Path, bootstrap: str, log_file: Path) -> None:
+        self._libraries, self.bootstrap, self._log_file = libraries, bootstrap, log_file
+
+    def run(self, main_class: str, *arguments: str, stdin: str = "", expect: str = "") -> str:
+        """What a tool printed. Raises ToolFailed unless it succeeds and prints `expect` (a pattern)."""
+        command = kafka.java_command(self._libraries, main_class, *arguments)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS)
+        said = done.stdout + done.stderr
+        with self._log_file.open("a") as log:
+            log.write(f"$ {main_class} {' '.join(arguments)}\n{said}\n")
+        if done.returncode != 0 or "Exception" in said:
+            raise ToolFailed(f"{main_class} {' '.join(arguments)} ended with {done.returncode}:\n{said[-3000:]}")
+        if not re.search(expect, said, re.MULTILINE):
+            raise ToolFailed(f"{main_class} {' '.join(arguments)} did not print {expect!r}:\n{said[-3000:]}")
+        return said
+
+    def ask(self, tool: str, *arguments: str, stdin: str = "", expect: str = "") -> str:
+        """Run one of the tools that take --bootstrap-server."""
+        main_class = tool if "." in tool else f"{TOOLS}.{tool}"
+        server = ("--bootstrap-server", self.bootstrap)
+        return self.run(main_class, *server, *arguments, stdin=stdin, expect=expect)
+
+
+def topics(tools: Tools) -> None:
+    tools.ask("TopicCommand", "--create", "--topic", "by-tool", "--partitions", "3", "--config", "retention.ms=123456")
+    tools.ask("TopicCommand", "--list", expect=r"^by-tool$")
+    tools.ask("TopicCommand", "--alter", "--topic", "by-tool", "--partitions", "5")
+    described = tools.ask("TopicCommand", "--describe", "--topic", "by-tool", expect=r"PartitionCount: 5")
+    if "retention.ms=123456" not in described or described.count("Isr: 1") != 5:
+        raise ToolFailed(f"the description is wrong:\n{described}")
+    tools.ask("TopicCommand", "--create", "--topic", "to-delete", "--partitions", "1")
+    tools.ask("TopicCommand", "--delete", "--topic", "to-delete")
+    if "to-delete" in tools.ask("TopicCommand", "--list"):
+        raise ToolFailed("the deleted topic is still listed")
+
+
+def configs(tools: Tools) -> None:
+    config = "kafka.admin.ConfigCommand"
+    topic = ("--entity-type", "topics", "--entity-name", "configured")
+    broker = ("--entity-type", "brokers", "--entity-name", "1")
+    defaults = ("--entity-type", "brokers", "--entity-default")
+    tools.ask("TopicCommand", "--create", "--topic", "configured")
+    tools.ask(config, *topic, "--alter", "--add-config", "retention.ms=77000,cleanup.policy=[compact,delete]")
+    tools.ask(config, *topic, "--describe", expect=r"retention\.ms=77000 .*DYNAMIC_TOPIC_CONFIG:retention\.ms=77000")
+    tools.ask(config, *topic, "--alter", "--delete-config", "retention.ms")
+    tools.ask(config, *topic, "--describe", "--all", expect=r"retention\.ms=604800000")
+    tools.ask(config, *broker, "--alter", "--add-config", "log.cleaner.threads=2")
+    tools.ask(config, *broker, "--describe", expect=r"log\.cleaner\.threads=2 ")
+    tools.ask(config, *defaults, "--alter", "--add-config", "message.max.bytes=2000000")
+    tools.ask(config, *defaults, "--describe", expect=r"message\.max\.bytes=2000000 ")
+    tools.ask(config, *broker, "--describe", "--all", expect=r"node\.id=1 ")
+
+
+def console(tools: Tools) -> None:
+    """Producer and consumer, with keys and headers, all codecs."""
+    tools.ask("TopicCommand", "--create", "--topic", "console", "--partitions", "1")
+    shape = ("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true")
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        line = f"a:1,b:2\tkey-{codec}\tvalue-{codec}\n"
+        tools.ask("ConsoleProducer", "--topic", "console", "--compression-codec", codec, *shape, stdin=line)
+    printed = ("--formatter-property", "print.key=true", "--formatter-property", "print.headers=true")
+    consumer = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    limits = ("--from-beginning", "--max-messages", "5", "--timeout-ms", "20000")
+    said = tools.ask(consumer, "--topic", "console", *limits, *printed, "--group", "console-readers")
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        if f"a:1,b:2\tkey-{codec}\tvalue-{codec}" not in said:
+            raise ToolFailed(f"the record in codec {codec} is missing:\n{said}")
+    committed = ("--isolation-level", "read_committed")
+    tools.ask(consumer, "--topic", "console", *limits, *committed, expect=r"value-zstd")
+
+
+def groups(tools: Tools) -> None:
+    command = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
+    tools.ask("TopicCommand", "--create", "--topic", "grouped", "--partitions", "2")
+    tools.ask("ConsoleProducer", "--topic", "grouped", stdin="".join(f"{number}\n" for number in range(20)))
+    consumer = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    read = ("--topic", "grouped", "--from-beginning", "--max-messages", "20", "--timeout-ms", "20000")
+    tools.ask(consumer, *read, "--group", "tool-group", expect=r"^19$")
+    tools.ask(command, "--list", expect=r"^tool-group$")
+    tools.ask("GroupsCommand", "--list", expect=r"^tool-group +Classic +consumer")
+    group = ("--group", "tool-group")
+    tools.ask(command, "--describe", *group, expect=r"tool-group +grouped +\d +\d+ +\d+ +0 ")
+    tools.ask(command, "--describe", *group, "--state", expect=r"Empty")
+    reset = ("--reset-offsets", "--topic", "grouped", "--to-earliest", "--execute")
+    tools.ask(command, *group, *reset, expect=r"tool-group +grouped +\d +0")
+    tools.ask(command, *group, "--delete-offsets", "--topic", "grouped", expect=r"Successful")
+    tools.ask(command, *group, "--delete", expect=r"successful")
+
+
+def offsets(tools: Tools) -> None:
+    tools.ask("TopicCommand", "--create", "--topic", "measured", "--partitions", "1")
+    tools.ask("ConsoleProducer", "--topic", "measured", stdin="".join(f"{number}\n" for number in range(10)))
+    topic = ("--topic", "measured", "--time")
+    for spec, offset in {"latest": 10, "earliest": 0, "earliest-local": 0, "0": 0}.items():
+        tools.ask("GetOffsetShell", *topic, spec, expect=rf"^measured:0:{offset}$")
+    tools.ask("GetOffsetShell", *topic, "max-timestamp", expect=r"^measured:0:\d+$")
+    deletion = CACHE / "delete-records.json"
+    deletion.write_text('{"partitions": [{"topic": "measured", "partition": 0, "offset": 4}], "version": 1}')
+    tools.ask("DeleteRecordsCommand", "--offset-json-file", str(deletion), expect=r"low_watermark: 4")
+    tools.ask("GetOffsetShell", *topic, "earliest", expect=r"^measured:0:4$")
+
+
+def cluster(tools: Tools) -> None:
+    tools.ask("BrokerApiVersionsCommand", expect=r"Produce\(0\): 0 to 13")
+    tools.ask("LogDirsCommand", "--describe", expect=r'"logDirs":\[')
+    tools.run(f"{TOOLS}.ClusterTool", "cluster-id", "--bootstrap-server", tools.bootstrap, expect=r"Cluster ID: .+")
+    election = ("--election-type", "preferred", "--all-topic-partitions")
+    tools.ask("LeaderElectionCommand", *election)
+
+
+def performance(tools: Tools) -> None:
+    tools.ask("TopicCommand", "--create", "--topic", "speed", "--partitions", "3")
+    how = ("--num-records", "100000", "--record-size", "200", "--throughput", "-1", "--topic", "speed")
+    properties = ("--producer-props", f"bootstrap.servers={tools.bootstrap}", "acks=all")
+    tools.run(f"{TOOLS}.ProducerPerformance", *how, *properties, expect=r"^100000 records sent")
+    tools.ask("ConsumerPerformance", "--topic", "speed", "--messages", "100000", expect=r", 100000, ")
+
+
+def verifiable(tools: Tools) -> None:
+    tools.ask("TopicCommand", "--create", "--topic", "verified", "--partitions", "2")
+    count = ("--max-messages", "5000")
+    tools.ask("VerifiableProducer", "--topic", "verified", *count, expect=r'"sent":5000,"acked":5000')
+    group = ("--group-id", "verifiers", "--reset-policy", "earliest")
+    tools.ask("VerifiableConsumer", "--topic", "verified", *group, *count, expect=r"shutdown_complete")
+
+
+CHECKS: tuple[Callable[[Tools], None], ...] = (
+    topics,
+    configs,
+    console,
+    groups,
+    offsets,
+    cluster,
+    performance,
+    verifiable,
+)
+
+
+def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
+    """Run every check, or the one named `only`."""
+    log_file = CACHE / "kafka-tools.log"
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    log_file.write_text("")
+    tools = Tools(kafka.install(), target.bootstrap, log_file)
+    outcomes: dict[str, Outcome] = {}
+    for check in CHECKS:
+        if only is None or check.__name__ == only:
+            outcomes[check.__name__] = _outcome(check, tools, log_file)
+    return outcomes
+
+
+def _outcome(check: Callable[[Tools], None], tools: Tools, log_file: Path) -> Outcome:
+    try:
+        check(tools)
+    except (ToolFailed, subprocess.TimeoutExpired) as failure:
+        with log_file.open("a") as log:
+            log.write(f"FAILED {check.__name__}: {failure}\n")
+        return Outcome.FAILED
+    return Outcome.PASSED

@@ -1,0 +1,112 @@
+"""librdkafka's own test runner, built from the sources that the npm package node-rdkafka carries."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+from interop.broker import CACHE, Target
+from interop.results import Outcome
+
+NAME = "librdkafka"
+PACKAGE = "node-rdkafka@3.6.1"  # librdkafka 2.12.0
+
+SECONDS_PER_TEST = 150
+SECONDS_PER_TEST_IN_FULL = 400
+# -L: no tests that need no broker; -p1: one at a time. -Q: less data, fewer rounds, and fewer subtests.
+OPTIONS = ("-L", "-p1")
+BROKER_VERSION = "4.0.0"
+
+_SUMMARY = re.compile(r"^\|\s+(\d{4}_\w+)\s+\|\s+(PASSED|FAILED|SKIPPED)")
+_NOTHING_DONE = re.compile(r"\d{4}_\w+: duration 0\.0\d+ms")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def why_unavailable() -> str | None:
+    missing = [tool for tool in ("npm", "make", "gcc", "g++") if shutil.which(tool) is None]
+    return f"librdkafka's tests need {', '.join(missing)}." if missing else None
+
+
+def prepare() -> Path:
+    """The directory with the built test runner."""
+    source = CACHE / PACKAGE.replace("@", "-")
+    tests = source / "tests"
+    if not (tests / "test-runner").exists():
+        shutil.rmtree(source, ignore_errors=True)
+        _unpack(source)
+        with (CACHE / "librdkafka-build.log").open("wb") as log:
+            for command in (
+                ["./configure", "--disable-gssapi"],
+                ["make", "libs"],
+                ["make", "-C", "tests", "test-runner"],
+            ):
+                subprocess.run(command, cwd=source, check=True, stdout=log, stderr=subprocess.STDOUT)
+    return tests
+
+
+def _unpack(target: Path) -> None:
+    """Fetch the package and keep the library that is inside it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    packed = subprocess.run(["npm", "pack", "--silent", PACKAGE], cwd=CACHE, check=True, capture_output=True, text=True)
+    archive = CACHE / packed.stdout.split()[-1]
+    inside = "package/deps/librdkafka/"
+    with tarfile.open(archive) as tar:
+        members = [member for member in tar.getmembers() if member.name.startswith(inside)]
+        for member in members:
+            member.name = member.name.removeprefix(inside)
+        tar.extractall(target, members, filter="tar")
+    archive.unlink()
+
+
+def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
+    """Run every test of the suite in a process of its own, or those whose numbers begin with `only`."""
+    tests = prepare()
+    conf = CACHE / "librdkafka.conf"
+    conf.write_text(f"bootstrap.servers={target.bootstrap}\n")
+    logs = CACHE / "librdkafka-logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+    outcomes: dict[str, Outcome] = {}
+    for name in sorted(path.stem for path in tests.glob("0[0-9][0-9][0-9]-*.c*")):
+        if only is None or name.startswith(only):
+            outcomes |= _run_one(tests, name, conf, logs / f"{name}.log")
+    return outcomes
+
+
+def _run_one(tests: Path, name: str, conf: Path, log_file: Path) -> dict[str, Outcome]:
+    """Quickly; but where the quick way leaves out every subtest, and so takes no time at all, in full."""
+    found = _started(tests, name, conf, log_file, ("-Q", *OPTIONS), SECONDS_PER_TEST)
+    if _NOTHING_DONE.search(log_file.read_text(errors="replace")):
+        found = _started(tests, name, conf, log_file, OPTIONS, SECONDS_PER_TEST_IN_FULL)
+    return found
+
+
+def _started(
+    tests: Path, name: str, conf: Path, log_file: Path, options: tuple[str, ...], seconds: int
+) -> dict[str, Outcome]:
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": "../src:../src-cpp",
+        "RDKAFKA_TEST_CONF": str(conf),
+        "TEST_KAFKA_VERSION": BROKER_VERSION,
+        "TESTS": name[:4],
+    }
+    command = ["./test-runner", *options]
+    with log_file.open("wb") as log:
+        try:
+            subprocess.run(command, cwd=tests, env=environment, stdout=log, stderr=subprocess.STDOUT, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            log.write(b"\nstopped: it took too long\n")
+            return {name: Outcome.FAILED}
+    # A runner that dies in the middle prints no summary.
+    return read_outcomes(log_file.read_text(errors="replace")) or {name: Outcome.FAILED}
+
+
+def read_outcomes(text: str) -> dict[str, Outcome]:
+    """The rows of the runner's summary."""
+    rows = (_SUMMARY.match(line) for line in _COLOUR.sub("", text).splitlines())
+    return {row[1]: Outcome[row[2]] for row in rows if row is not None}
