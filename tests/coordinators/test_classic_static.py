@@ -161,3 +161,17 @@ async def test_a_heartbeat_tells_static_members_to_rejoin(group: GroupDriver) ->
     await group.start_join(**STATIC, member_id=leader.member_id)
     with pytest.raises(RebalanceInProgress):
         group.coordinator.heartbeat("g", other.member_id, 1, "i-2")
+
+
+async def test_a_session_that_ended_while_the_return_was_stored_starts_anew(
+    group: GroupDriver, log: MemoryGroupLog
+) -> None:
+    await group.stable(STATIC)
+    log.hold()
+    back = await group.start_join(**STATIC)
+    await group.clock.advance(SESSION_MS / 1000)
+    log.release()
+    await group.clock.settle()
+    assert answer_of(back).error is None
+    await group.clock.advance(SESSION_MS / 1000)
+    assert group.state() is GroupState.EMPTY

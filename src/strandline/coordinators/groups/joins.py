@@ -184,6 +184,7 @@ class Joins:
         self, group: ClassicGroup, member: ClassicMember, request: JoinRequest, old_leader: str | None
     ) -> None:
         """No rebalance: the member goes on with its assignment."""
+        self._rebalancer.start_session(group, member)  # it may have ended while the member waited for the log
         is_leader = group.leader == member.member_id
         member.answer_join(
             JoinResponse(
