@@ -46,7 +46,7 @@ FULL: Final = Scale(
     many_partitions_for=frozenset({"strandline", "kafka"}),
 )
 QUICK: Final = Scale(
-    share=0.25,
+    share=0.2,
     latency_seconds=3,
     loaded_seconds=3,
     request_seconds=1,
@@ -190,7 +190,7 @@ def requests(bench: Bench) -> Measured:
     return measured
 
 
-def wait_gone(data_dir: Path, topic: str, patience: float = 8.0) -> None:
+def wait_gone(data_dir: Path, topic: str, patience: float = 4.0) -> None:
     """Wait until no file of a deleted topic is left, so that deleting is not part of the next measurement.
 
     Kafka looks for deleted topics only after its first 30 seconds: then the files stay, and patience ends.
