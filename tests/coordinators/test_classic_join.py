@@ -14,6 +14,7 @@ from strandline.errors import (
     GroupMaxSizeReached,
     InconsistentGroupProtocol,
     InvalidGroupId,
+    InvalidRequest,
     InvalidSessionTimeout,
     MemberIdRequired,
     NotEnoughReplicas,
@@ -207,3 +208,11 @@ class TestInitialDelay:
         await group.new_id()
         await group.clock.advance(3)
         assert first.done()
+
+
+@pytest.mark.parametrize("field", ["group_id", "group_instance_id", "protocol_type", "client_id"])
+async def test_texts_that_no_record_can_hold_are_refused(group: GroupDriver, field: str) -> None:
+    assert isinstance((await group.join(**{field: "é" * 20_000})).error, InvalidRequest)
+    protocols = (Protocol(name="x" * 40_000, metadata=b""),)
+    assert isinstance((await group.join(protocols=protocols)).error, InvalidRequest)
+    assert group.coordinator.list_groups() == []

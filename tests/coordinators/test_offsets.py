@@ -33,6 +33,7 @@ from strandline.errors import (
     GroupSubscribedToTopic,
     IllegalGeneration,
     InvalidGroupId,
+    InvalidRequest,
     NonEmptyGroup,
     OffsetMetadataTooLarge,
     RebalanceInProgress,
@@ -368,3 +369,12 @@ class TestShortRetention:
         assert await stored(group) == {("orders", 0): 1}
         await group.clock.advance(2)
         assert await stored(group) == {}
+
+
+async def test_nonsense_in_a_commit_is_refused_or_bounded(group: GroupDriver) -> None:
+    with pytest.raises(InvalidRequest):
+        await group.commit(("orders", 0, 1), group_id="x" * 40_000)
+    assert await group.commit(("orders", 0, 1), retention_time_ms=2**63 - 1) == [None]
+    assert await group.commit(("orders", 1, 1), retention_time_ms=-(2**63)) == [None]
+    await group.clock.advance(SWEEP_S)
+    assert await stored(group) == {("orders", 0): 1}

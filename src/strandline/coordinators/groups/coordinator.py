@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
+from strandline.coordinators.groups.fields import LONGEST_STRING
 from strandline.coordinators.groups.log import GroupLog
 from strandline.coordinators.groups.ownership import OwnedShard, ShardState
 from strandline.coordinators.groups.shard import GroupShard
@@ -32,6 +33,7 @@ from strandline.errors import (
     CoordinatorNotAvailable,
     GroupIdNotFound,
     InvalidGroupId,
+    InvalidRequest,
     InvalidSessionTimeout,
     NotCoordinator,
     StrandlineError,
@@ -165,7 +167,7 @@ class GroupCoordinator:
     async def join(self, request: JoinRequest) -> JoinResponse:
         """Wait for the rebalance that the join takes part in, if it does."""
         try:
-            self._check_session_timeout(request)
+            self._check_join(request)
             shard = self._shard_for_member(request.group_id)
         except StrandlineError as error:
             return JoinResponse(error=error, member_id=request.member_id)
@@ -173,9 +175,13 @@ class GroupCoordinator:
         shard.classic.join(request, _resolver(future))
         return await future
 
-    def _check_session_timeout(self, request: JoinRequest) -> None:
+    def _check_join(self, request: JoinRequest) -> None:
         if not request.group_id:
             raise InvalidGroupId("the group id is empty")
+        texts = [request.group_id, request.group_instance_id or "", request.protocol_type, request.client_id]
+        for text in (*texts, *(protocol.name for protocol in request.protocols)):
+            if len(text.encode()) > LONGEST_STRING - 64:  # a member id is a text and a UUID
+                raise InvalidRequest(f"a text of {len(text)} characters is too long for a group's record")
         least, most = self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms
         if not least <= request.session_timeout_ms <= most:
             raise InvalidSessionTimeout(

@@ -6,7 +6,9 @@ import struct
 import uuid
 from typing import Final
 
-from strandline.errors import CorruptMessage
+from strandline.errors import CorruptMessage, InvalidRequest
+
+LONGEST_STRING: Final = 32767
 
 _I16: Final = struct.Struct(">h")
 _I32: Final = struct.Struct(">i")
@@ -84,7 +86,7 @@ class FieldReader:
 
 
 class FieldWriter:
-    """Builds one key or value, field by field."""
+    """Builds one key or value, field by field. Raises InvalidRequest for a text too long for the format."""
 
     __slots__ = ("_out",)
 
@@ -114,6 +116,8 @@ class FieldWriter:
         if value is None:
             return self.i16(-1)
         raw = value.encode("utf-8")
+        if len(raw) > LONGEST_STRING:
+            raise InvalidRequest(f"a text of {len(raw)} bytes cannot be stored with a group; {LONGEST_STRING} can")
         self.i16(len(raw))
         self._out += raw
         return self

@@ -26,7 +26,7 @@ from strandline.coordinators.groups.schemas import (
     write_offset_key,
     write_offset_value,
 )
-from strandline.coordinators.groups.values import CommitRequest, CommittedOffset, PartitionCommit
+from strandline.coordinators.groups.values import DEFAULT_RETENTION, CommitRequest, CommittedOffset, PartitionCommit
 from strandline.coordinators.groups.writes import Done, KeyValue, RecordSink, Written
 from strandline.coordinators.timers import Timers
 from strandline.errors import (
@@ -37,7 +37,7 @@ from strandline.errors import (
     StrandlineError,
     UnstableOffsetCommit,
 )
-from strandline.model import NO_TIMESTAMP, TopicPartition
+from strandline.model import INT64_MAX, NO_TIMESTAMP, TopicPartition
 
 # Tombstones of one sweep are independent of each other; a batch of them has to stay below max.message.bytes.
 _TOMBSTONES_PER_WRITE = 1000
@@ -113,13 +113,16 @@ class GroupShard:
             text = f"there is no group {request.group_id}"
             raise GroupIdNotFound(text) if request.reports_unknown_group else IllegalGeneration(text)
         now = self._clock.now_ms()
-        expires = now + request.retention_time_ms if request.retention_time_ms >= 0 else NO_TIMESTAMP
+        expires = NO_TIMESTAMP
+        if request.retention_time_ms != DEFAULT_RETENTION:
+            expires = min(max(now + request.retention_time_ms, 0), INT64_MAX)
         results = [self._check_metadata(commit) for commit in request.offsets]
         accepted = [
             (OffsetKey(request.group_id, c.topic, c.partition), _value_of(c, now, expires))
             for c, error in zip(request.offsets, results, strict=True)
             if error is None
         ]
+        records: list[KeyValue] = [(write_offset_key(key), write_offset_value(value)) for key, value in accepted]
         partitions = [TopicPartition(key.topic, key.partition) for key, _ in accepted]
         self.offsets.begin(request.group_id, partitions)
 
@@ -133,7 +136,7 @@ class GroupShard:
                 self.offsets.put(key, value, outcome.base_offset + position)
             done(results)
 
-        self._sink.write([(write_offset_key(key), write_offset_value(value)) for key, value in accepted], written)
+        self._sink.write(records, written)
 
     def _check_metadata(self, commit: PartitionCommit) -> StrandlineError | None:
         limit = self._settings.offset_metadata_max_bytes

@@ -12,6 +12,7 @@ from strandline.model import NO_EPOCH, NO_OFFSET, ZERO_UUID
 
 NO_GENERATION = -1
 NO_MEMBER_ID = ""
+DEFAULT_RETENTION = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,7 @@ class CommitRequest:
     member_id: str = NO_MEMBER_ID
     generation_id: int = NO_GENERATION
     group_instance_id: str | None = None
-    retention_time_ms: int = -1
+    retention_time_ms: int = DEFAULT_RETENTION
     reports_unknown_group: bool = False
     offsets: tuple[PartitionCommit, ...] = ()
 
