@@ -12,14 +12,14 @@ import importlib
 import logging
 import resource
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
+from strandline.admin.reporting import describe_broker
+from strandline.admin.status import BrokerStatus
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
@@ -50,7 +50,6 @@ from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
 from strandline.sql import open_store
-from strandline.wire.api import API_VERSIONS, ApiKey
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +148,7 @@ class Broker:
             chance=self._chance,
             producer_expiration_ms=self.settings.transactions.producer_id_expiration_ms,
             on_directory_failure=self._directory_failed,
+            checkpoint_interval_ms=self.settings.replication.replica_high_watermark_checkpoint_interval_ms,
         )
         self.replicas = ReplicaManager(self.node_id, self.logs, loop=loop, topic_config=self.topic_config)
         await loop.run_in_executor(None, self._load_logs)
@@ -326,70 +326,9 @@ class Broker:
         epoch = self.lifecycle.broker_epoch
         await asyncio.to_thread(self.logs.shutdown, broker_epoch=epoch)
 
-    # What operators see
-
     def status(self) -> BrokerStatus:
         """`admin.status.StatusSource`."""
-        image, cleaner = self.loader.image, self.cleaner.status()
-        led = [partition for partition in self.replicas.partitions() if partition.is_leader]
-        return BrokerStatus(
-            version=version("strandline"),
-            node_id=self.node_id,
-            cluster_id=image.cluster_id,
-            not_ready_because=tuple(self._reasons_not_ready()),
-            uptime_s=self._clock.monotonic() - self._started,
-            listeners=tuple(f"{listener.name}://{listener.host}:{listener.port}" for listener in self.listeners),
-            controller_id=image.controller_id,
-            controller_epoch=image.controller_epoch,
-            metadata_offset=image.offset,
-            brokers=tuple(_broker_rows(image)),
-            topics=len(image.topics),
-            partitions=sum(len(topic.partitions) for topic in image.topics.values()),
-            local_partitions=len(self.replicas),
-            led_partitions=len(led),
-            under_replicated_partitions=sum(len(p.isr) < len(p.replicas) for p in led),
-            under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
-            offline_partitions=sum(not p.has_leader for _, p in image.all_partitions()),
-            groups=self.groups.group_count,
-            connections=len(self.network.connections),
-            requests={ApiKey(key).name: n for key, n in self.dispatcher.requests.items() if key in API_VERSIONS},
-            uncleanable_partitions=len(cleaner.uncleanable),
-            max_dirty_percent=100 * cleaner.max_dirty_ratio,
-            log_dirs=tuple(self._log_dir_rows()),
-            topic_rows=tuple(self._topic_rows()),
-        )
-
-    def _reasons_not_ready(self) -> Iterator[str]:
-        if self._is_stopping:
-            yield f"broker {self.node_id} is stopping"
-        if self.lifecycle.is_fenced:
-            yield f"broker {self.node_id} is fenced by the controller"
-
-    def _topic_rows(self) -> Iterator[TopicRow]:
-        found: dict[str, list[int]] = {}
-        for partition in self.replicas.partitions():
-            row = found.setdefault(partition.topic_partition.topic, [0, 0, 0])
-            row[0] += 1
-            row[1] += partition.log.size
-            row[2] += partition.log.log_end_offset if partition.is_leader else 0
-        for name, (partitions, size, end_offsets) in sorted(found.items()):
-            yield TopicRow(name=name, partitions=partitions, bytes=size, end_offsets=end_offsets)
-
-    def _log_dir_rows(self) -> Iterator[LogDirRow]:
-        sizes: dict[str, list[int]] = {}
-        for log in self.logs.all_logs():
-            sizes.setdefault(log.env.directory.path, []).append(log.size)
-        for directory in self.logs.directories:
-            rows = sizes.get(directory.path, [])
-            yield LogDirRow(
-                path=directory.path, is_online=not directory.is_offline, partitions=len(rows), bytes=sum(rows)
-            )
-
-
-def _broker_rows(image: MetadataImage) -> Iterator[BrokerRow]:
-    for broker in image.brokers.values():
-        address = next((f"{listener.host}:{listener.port}" for listener in broker.listeners), "")
-        yield BrokerRow(node_id=broker.node_id, address=address, rack=broker.rack, is_fenced=broker.fenced)
+        return describe_broker(self, is_stopping=self._is_stopping, uptime_s=self._clock.monotonic() - self._started)
 
 
 def _raise_file_limit() -> None:

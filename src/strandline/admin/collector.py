@@ -57,7 +57,26 @@ def _labelled(status: BrokerStatus) -> Iterable[Metric]:
     for row in status.topic_rows:
         size.add_metric([row.name], row.bytes)
         records.add_metric([row.name], row.end_offsets)
-    return (directories, requests, size, records)
+    return (directories, requests, size, records, *_counters(status))
+
+
+def _counters(status: BrokerStatus) -> Iterable[Metric]:
+    yield CounterMetricFamily(
+        "kafka_server_socket_server_metrics_incoming_byte", "Bytes received.", value=status.network_bytes_in
+    )
+    yield CounterMetricFamily(
+        "kafka_server_socket_server_metrics_outgoing_byte", "Bytes sent.", value=status.network_bytes_out
+    )
+    yield CounterMetricFamily(
+        "kafka_server_socket_server_metrics_connection_creation",
+        "Connections accepted.",
+        value=status.connections_accepted,
+    )
+    yield CounterMetricFamily(
+        "strandline_cold_reads",
+        "Ranges of segments that were not in memory when a consumer asked.",
+        value=status.cold_reads,
+    )
 
 
 def _gauges(status: BrokerStatus) -> Iterable[tuple[str, str, float]]:
@@ -107,5 +126,11 @@ def _gauges(status: BrokerStatus) -> Iterable[tuple[str, str, float]]:
     )
     yield "kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups coordinated here.", status.groups
     yield "kafka_server_socket_server_metrics_connection_count", "Open client connections.", status.connections
+    yield "kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", status.fetch_sessions
+    yield (
+        "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+        "Partitions in fetch sessions.",
+        status.fetch_session_partitions,
+    )
     yield "strandline_metadata_offset", "The last metadata record applied.", status.metadata_offset
     yield "strandline_uptime_seconds", "Time since the start.", status.uptime_s

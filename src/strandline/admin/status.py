@@ -64,6 +64,13 @@ class BrokerStatus:
     offline_partitions: int = 0
     groups: int = 0
     connections: int = 0
+    connections_accepted: int = 0
+    network_bytes_in: int = 0
+    network_bytes_out: int = 0
+    cold_reads: int = 0
+    """Ranges of segments that had to come from disk before they could be sent."""
+    fetch_sessions: int = 0
+    fetch_session_partitions: int = 0
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests since the start, by the name of the API."""
     uncleanable_partitions: int = 0

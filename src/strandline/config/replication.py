@@ -87,9 +87,8 @@ class ReplicationSettings:
         "replica.high.watermark.checkpoint.interval.ms",
         LONG,
         5000,
-        "How often high watermarks are written to their checkpoint file.",
+        "How often the checkpoints of a log directory are written, if something in it has moved.",
         least=1,
-        no_effect="checkpoints of all kinds are written together",
     )
 
     def check(self) -> None:
