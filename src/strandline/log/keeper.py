@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from strandline.config.topic import TopicConfig
+from strandline.crash import crash_point
 from strandline.errors import OffsetOutOfRange
 from strandline.log.files import DELETED, SWAP
 from strandline.log.flusher import LogFlusher
@@ -181,12 +182,15 @@ class LogKeeper(LogFlusher):
             # The highest first: as long as a `.cleaned` file is there, a restart throws swaps above it away.
             for segment in sorted(new, key=lambda segment: segment.base_offset, reverse=True):
                 segment.rename(SWAP)
+                crash_point("log.replace.renamed_to_swap")
             kept = {segment.base_offset for segment in new}
             for segment in old:
                 self._replace(segment, keep_snapshot=segment.base_offset in kept)
+                crash_point("log.replace.removed_old")
             for segment in new:
                 self.segments.add(segment)
                 segment.rename("")
+                crash_point("log.replace.renamed_to_final")
         except OSError as error:
             raise self.env.directory.fail(error) from error
         self._is_directory_dirty = True

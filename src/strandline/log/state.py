@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from strandline.config.topic import TopicConfig
+from strandline.crash import crash_point
 from strandline.errors import KafkaStorageError
 from strandline.log.append import PendingAppend
 from strandline.log.checkpoints import read_topic_id, write_topic_id
@@ -195,11 +196,15 @@ class LogState:
         if active.base_offset == base and not active.reserved:
             active.created_ms = self.env.clock.now_ms()
             return active
+        crash_point("log.roll.before_indexes")
         active.finish()
         if self.config.preallocate:
             os.ftruncate(active.file.fileno(), active.reserved)
+        crash_point("log.roll.before_snapshot")
         self.producers.take_snapshot(base, self._write_small)
+        crash_point("log.roll.before_segment")
         segment = self._create_segment(base)
+        crash_point("log.roll.done")
         self.env.on_flush_wanted(self.topic_partition)
         return segment
 

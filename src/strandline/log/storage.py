@@ -12,6 +12,7 @@ from uuid import UUID
 
 from strandline.clock import Ids
 from strandline.config.topic import TopicConfig
+from strandline.crash import crash_point
 from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.log.checkpoints import (
     CLEANER_OFFSETS,
@@ -214,6 +215,8 @@ class Storage:
         with ThreadPoolExecutor(max_workers=_CLOSING_THREADS, thread_name_prefix="log-close") as threads:
             for _ in threads.map(UnifiedLog.close, logs):
                 pass
+        crash_point("log.close.before_checkpoints")
         for write in self.plan_checkpoints(logs, only_changed=False):
             write()
+        crash_point("log.close.before_clean_mark")
         write_clean_shutdown(self.directory.path, broker_epoch)
