@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strandline.wire import fetch_codec, produce_codec
 from strandline.wire.api import ApiKey
 from strandline.wire.messages import fetch, produce
-from strandline.wire.primitives import MalformedRequest
+from strandline.wire.primitives import MAX_ELEMENTS, MalformedRequest
 from strandline.wire.registry import decode_response, encode_request, read_request_header
 
 PRODUCE_VERSIONS = st.integers(produce_codec.MIN_VERSION, produce_codec.MAX_VERSION)
@@ -298,3 +298,18 @@ def test_fetch_responses_are_written_alike(
 def test_garbage_is_malformed(version: int) -> None:
     with pytest.raises(MalformedRequest):
         fetch_codec.read_fetch_request(memoryview(b"\xff" * 40), 0, version)
+
+
+def test_a_request_for_more_partitions_than_any_cluster_has_is_malformed() -> None:
+    partitions = [fetch.FetchPartition(partition=n) for n in range(MAX_ELEMENTS + 1)]
+    frame, position = body_of(
+        ApiKey.FETCH, 12, fetch.FetchRequest(topics=[fetch.FetchTopic(topic="t", partitions=partitions)])
+    )
+    with pytest.raises(MalformedRequest, match="too many"):
+        fetch_codec.read_fetch_request(frame, position, 12)
+    data = [produce.PartitionProduceData(index=n) for n in range(MAX_ELEMENTS + 1)]
+    frame, position = body_of(
+        ApiKey.PRODUCE, 9, produce.ProduceRequest(topic_data=[produce.TopicProduceData(name="t", partition_data=data)])
+    )
+    with pytest.raises(MalformedRequest, match="too many"):
+        produce_codec.read_produce_request(frame, position, 9)

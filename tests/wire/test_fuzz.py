@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from strandline.clock import SystemChance
 from strandline.wire.api import KNOWN_APIS, ApiKey
-from strandline.wire.primitives import MalformedRequest, write_uvarint
-from strandline.wire.registry import MAX_ELEMENTS, codec, decode_request, decode_response
+from strandline.wire.primitives import MAX_ELEMENTS, MalformedRequest, write_uvarint
+from strandline.wire.registry import codec, decode_request, decode_response
 from tests.wire.frames import Frame, frames_by_api, golden_frames
 
 REQUESTS = tuple(frame for frame in golden_frames() if frame.is_request)

@@ -13,7 +13,9 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from strandline.wire.primitives import (
     DECODING_FAILURES,
+    MAX_ELEMENTS,
     MalformedRequest,
+    at_most,
     read_array_length,
     read_compact_array_length,
     read_compact_string,
@@ -104,11 +106,18 @@ class FetchAnswer(NamedTuple):
 def read_fetch_request(frame: memoryview, position: int, version: int) -> FetchRequest:
     """Parse the body that starts at `position`. Raises MalformedRequest, and nothing else."""
     try:
-        if version >= FIRST_FLEXIBLE:
-            return _read_flexible(frame, position, version)
-        return _read_plain(frame, position, version)
+        if len(frame) <= MAX_ELEMENTS:  # too short to have more
+            return _read(frame, position, version)
+        with at_most(MAX_ELEMENTS):
+            return _read(frame, position, version)
     except DECODING_FAILURES as error:
         raise MalformedRequest(f"Fetch v{version} request: {error}") from error
+
+
+def _read(frame: memoryview, position: int, version: int) -> FetchRequest:
+    if version >= FIRST_FLEXIBLE:
+        return _read_flexible(frame, position, version)
+    return _read_plain(frame, position, version)
 
 
 def _read_plain(frame: memoryview, position: int, version: int) -> FetchRequest:

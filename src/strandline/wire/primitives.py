@@ -26,6 +26,8 @@ INT64: Final = struct.Struct(">q")
 _SHORT_LAYOUTS: Final = {code: tuple(struct.Struct(f">{count}{code}") for count in range(9)) for code in "bhHiq"}
 
 MAX_STRING_LENGTH: Final = 0x7FFF
+# For the arrays of one request. One about every partition of the largest cluster has half as many.
+MAX_ELEMENTS: Final = 400_000
 # Kafka's varint of 32 bits: five bytes at most, seven bits each.
 _LAST_VARINT_SHIFT: Final = 28
 

@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 
 from strandline.wire.primitives import (
     DECODING_FAILURES,
+    MAX_ELEMENTS,
     MalformedRequest,
+    at_most,
     read_array_length,
     read_compact_array_length,
     read_compact_nullable_string,
@@ -31,6 +33,9 @@ MAX_VERSION: Final = 13
 FIRST_WITH_RECORD_ERRORS: Final = 8
 FIRST_FLEXIBLE: Final = 9
 FIRST_WITH_TOPIC_IDS: Final = 13
+
+# Usual frames are shorter, and too short for more partitions than MAX_ELEMENTS.
+_LONG_FRAME: Final = 6 * MAX_ELEMENTS
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
@@ -78,11 +83,18 @@ class ProduceAnswer(NamedTuple):
 def read_produce_request(frame: memoryview, position: int, version: int) -> ProduceRequest:
     """Parse the body that starts at `position`. Raises MalformedRequest, and nothing else."""
     try:
-        if version >= FIRST_FLEXIBLE:
-            return _read_flexible(frame, position, version)
-        return _read_plain(frame, position)
+        if len(frame) <= _LONG_FRAME:
+            return _read(frame, position, version)
+        with at_most(MAX_ELEMENTS):
+            return _read(frame, position, version)
     except DECODING_FAILURES as error:
         raise MalformedRequest(f"Produce v{version} request: {error}") from error
+
+
+def _read(frame: memoryview, position: int, version: int) -> ProduceRequest:
+    if version >= FIRST_FLEXIBLE:
+        return _read_flexible(frame, position, version)
+    return _read_plain(frame, position)
 
 
 def _read_plain(frame: memoryview, position: int) -> ProduceRequest:

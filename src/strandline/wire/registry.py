@@ -16,6 +16,7 @@ from strandline.wire.errors import ErrorCode
 from strandline.wire.primitives import (
     DECODING_FAILURES,
     INT32,
+    MAX_ELEMENTS,
     MalformedRequest,
     at_most,
     read_nullable_string,
@@ -30,8 +31,6 @@ Reader = Callable[[memoryview, int, int], tuple[Message, int]]
 Writer = Callable[[bytearray, Message, int], None]
 
 _HEADER: Final = Struct(">hhi")
-# A request about every partition of the largest cluster has half as many.
-MAX_ELEMENTS: Final = 400_000
 
 
 class RequestHeader(NamedTuple):
