@@ -32,6 +32,7 @@ class Writer:
     name: str
     partitions: int
     record_size: int = 100
+    keys: int = 0  # how many different keys; without any, records have none
     acknowledged: dict[str, Place] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -67,7 +68,13 @@ class Writer:
         while not self._stopping.is_set():
             value = f"{self.name} {number} ".ljust(self.record_size, ".")
             try:
-                producer.produce(self.topic, value, partition=number % self.partitions, on_delivery=self._delivered)
+                producer.produce(
+                    self.topic,
+                    value,
+                    self.key_of(value) if self.keys else None,
+                    partition=number % self.partitions,
+                    on_delivery=self._delivered,
+                )
                 number += 1
             except BufferError:
                 producer.poll(0.05)
@@ -75,6 +82,10 @@ class Writer:
         left = producer.flush(SECONDS)
         if left:
             self.failures.append(f"{left} records were neither acknowledged nor refused")
+
+    def key_of(self, value: str) -> str:
+        name, number, *_ = value.split()
+        return f"{name} {int(number) % self.keys}"
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         value, partition, offset = message.value(), message.partition(), message.offset()
