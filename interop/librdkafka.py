@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tarfile
 from pathlib import Path
+
+from bench import kafka
 
 from interop.broker import CACHE, Target
 from interop.results import Outcome
@@ -62,43 +65,52 @@ def _unpack(target: Path) -> None:
     archive.unlink()
 
 
+def _kafka_home() -> Path:
+    """A directory with the one script of Kafka's that some tests call to create topics."""
+    script = CACHE / "kafka-home" / "bin" / "kafka-topics.sh"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    command = kafka.java_command(kafka.install(), "org.apache.kafka.tools.TopicCommand", jvm=("-Xmx128M",))
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    script.chmod(0o755)
+    return script.parent.parent
+
+
 def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
     """Run every test of the suite in a process of its own, or those whose numbers begin with `only`."""
     tests = prepare()
+    environment = {"BROKERS": target.bootstrap}
+    if kafka.why_unavailable() is None:
+        environment["KAFKA_PATH"] = str(_kafka_home())
     conf = CACHE / "librdkafka.conf"
     conf.write_text(f"bootstrap.servers={target.bootstrap}\n")
+    environment["RDKAFKA_TEST_CONF"] = str(conf)
     logs = CACHE / "librdkafka-logs"
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
     outcomes: dict[str, Outcome] = {}
     for name in sorted(path.stem for path in tests.glob("0[0-9][0-9][0-9]-*.c*")):
         if only is None or name.startswith(only):
-            outcomes |= _run_one(tests, name, conf, logs / f"{name}.log")
+            outcomes |= _run_one(tests, name, environment, logs / f"{name}.log")
     return outcomes
 
 
-def _run_one(tests: Path, name: str, conf: Path, log_file: Path) -> dict[str, Outcome]:
+def _run_one(tests: Path, name: str, environment: dict[str, str], log_file: Path) -> dict[str, Outcome]:
     """Quickly; but where the quick way leaves out every subtest, and so takes no time at all, in full."""
-    found = _started(tests, name, conf, log_file, ("-Q", *OPTIONS), SECONDS_PER_TEST)
+    found = _started(tests, name, environment, log_file, ("-Q", *OPTIONS), SECONDS_PER_TEST)
     if _NOTHING_DONE.search(log_file.read_text(errors="replace")):
-        found = _started(tests, name, conf, log_file, OPTIONS, SECONDS_PER_TEST_IN_FULL)
+        found = _started(tests, name, environment, log_file, OPTIONS, SECONDS_PER_TEST_IN_FULL)
     return found
 
 
 def _started(
-    tests: Path, name: str, conf: Path, log_file: Path, options: tuple[str, ...], seconds: int
+    tests: Path, name: str, environment: dict[str, str], log_file: Path, options: tuple[str, ...], seconds: int
 ) -> dict[str, Outcome]:
-    environment = {
-        **os.environ,
-        "LD_LIBRARY_PATH": "../src:../src-cpp",
-        "RDKAFKA_TEST_CONF": str(conf),
-        "TEST_KAFKA_VERSION": BROKER_VERSION,
-        "TESTS": name[:4],
-    }
+    own = {"LD_LIBRARY_PATH": "../src:../src-cpp", "TEST_KAFKA_VERSION": BROKER_VERSION, "TESTS": name[:4]}
+    variables = {**os.environ, **environment, **own}
     command = ["./test-runner", *options]
     with log_file.open("wb") as log:
         try:
-            subprocess.run(command, cwd=tests, env=environment, stdout=log, stderr=subprocess.STDOUT, timeout=seconds)
+            subprocess.run(command, cwd=tests, env=variables, stdout=log, stderr=subprocess.STDOUT, timeout=seconds)
         except subprocess.TimeoutExpired:
             log.write(b"\nstopped: it took too long\n")
             return {name: Outcome.FAILED}
