@@ -21,11 +21,11 @@ from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration
 from strandline.metadata.configs import ConfigPlanner
 from strandline.metadata.election_requests import plan_elections
 from strandline.metadata.elections import ElectionType
-from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
+from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.isr import plan_isr_changes
 from strandline.metadata.leadership import Leadership, LeaseTiming, as_kafka_error
 from strandline.metadata.loader import MetadataLoader
-from strandline.metadata.membership import BrokerState, MembershipPlanner, checked_broker, next_state
+from strandline.metadata.membership import BrokerState, MembershipPlanner, checked_broker, next_state, state_of
 from strandline.metadata.records import ClusterRecord, ProducerIdsRecord
 from strandline.metadata.requests import (
     BrokerHeartbeat,
@@ -249,18 +249,21 @@ class Controller:
     async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
         """Note that the broker lives and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""
 
-        def decide(image: MetadataImage) -> Plan[BrokerState]:
+        def state_after(image: MetadataImage) -> tuple[BrokerImage, BrokerState]:
             broker = checked_broker(image, heartbeat.node_id, heartbeat.broker_epoch)
             is_seen = self._sessions.is_shutdown_seen(heartbeat.node_id, image)
-            state = next_state(image, broker, heartbeat, is_shutdown_seen=is_seen)
+            return broker, next_state(image, broker, heartbeat, is_shutdown_seen=is_seen)
+
+        def decide(image: MetadataImage) -> Plan[BrokerState]:
+            broker, state = state_after(image)
             return Plan(self._membership.change_state(image, broker, state), state)
 
         self._leadership.require()
         checked_broker(self._loader.image, heartbeat.node_id, heartbeat.broker_epoch)
         self._sessions.touch(heartbeat.node_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset)
-        plan = decide(self._loader.image)
-        # Most heartbeats change nothing: they wait for no other request, nor for the database.
-        state = await self.write(decide) if plan.records else plan.answer
+        broker, state = state_after(self._loader.image)
+        if state is not state_of(broker):  # most heartbeats change nothing, and wait for nobody
+            state = await self.write(decide)
         if state is BrokerState.CONTROLLED_SHUTDOWN:
             self._sessions.begin_shutdown(heartbeat.node_id, self._loader.image.offset)
         elif state is BrokerState.SHUTDOWN_NOW:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 TICK_SECONDS: Final = 1.0
 SNAPSHOT_RECORDS: Final = 1000  # that many new records are worth a snapshot
-SNAPSHOT_FEW: Final = 20  # so are these, if the last one is long ago or the broker stops
+SNAPSHOT_FEW: Final = 5  # so are these, if the last one is long ago or the broker stops
 SNAPSHOT_SECONDS: Final = 60.0
 _BALANCE_PAGE: Final = 1000
 
@@ -120,9 +120,11 @@ class Upkeep:
     async def snapshot_if_due(self) -> None:
         """Write a snapshot when there is enough to read since the last one, so that starting stays quick."""
         image = self._loader.image
-        waited = self._clock.monotonic() - self._last_snapshot
-        enough = SNAPSHOT_FEW if waited >= SNAPSHOT_SECONDS else max(SNAPSHOT_RECORDS, image.partition_count // 4)
-        if await self._records_since_snapshot(image) >= enough:
+        count = await self._records_since_snapshot(image)
+        if count < SNAPSHOT_FEW:
+            return
+        has_waited = self._clock.monotonic() - self._last_snapshot >= SNAPSHOT_SECONDS
+        if has_waited or count >= max(SNAPSHOT_RECORDS, image.partition_count // 4):
             await self._snapshot(image)
 
     async def _records_since_snapshot(self, image: MetadataImage) -> int:
