@@ -13,7 +13,7 @@ from strandline.server.context import ANONYMOUS, Handler, RequestContext
 from strandline.server.exchange import Exchange
 from strandline.wire import fetch_codec, produce_codec
 from strandline.wire.api import API_VERSIONS, ApiKey
-from strandline.wire.primitives import MalformedRequest, skip_tags
+from strandline.wire.primitives import DECODING_FAILURES, MalformedRequest, skip_tags, truncated
 from strandline.wire.registry import decode_request, encode_response, unsupported_api_versions
 
 logger = logging.getLogger(__name__)
@@ -125,4 +125,9 @@ def _skip_header(frame: memoryview, *, flexible: bool) -> tuple[int, str | None]
             raise MalformedRequest("the request ends inside its client id")
         client_id = str(frame[position:end], "utf-8", "replace")
         position = end
-    return (skip_tags(frame, position) if flexible else position), client_id
+    if not flexible:
+        return position, client_id
+    try:
+        return skip_tags(frame, position), client_id
+    except DECODING_FAILURES as error:
+        raise truncated("the request header") from error
