@@ -17,6 +17,7 @@ import logging
 import os
 import socket
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -107,15 +108,24 @@ class Connection:
     # Receiving
 
     def _on_readable(self) -> None:
+        if self._is_resuming:
+            return  # what was received earlier comes first; it may need more room than a receive leaves
         if self._must_pause():
             self._loop.remove_reader(self.fd)
             self._is_reading = False
             return
+        self._serve_turn(self._receive)
+
+    def _serve_turn(self, serve: Callable[[], None]) -> None:
+        """Serve what came, then send the answers there are. A request that cannot be served ends the connection."""
         self._in_turn = True
         try:
-            self._receive()
+            serve()
         except MalformedRequest as error:
             self.close(f"the request cannot be read: {error}")
+        except Exception as error:  # the edge: whatever a handler did not foresee ends this connection only
+            logger.exception("a request of %r failed", self)
+            self.close(f"a request failed: {error!r}")
         finally:
             self._in_turn = False
         self._send_answers()
@@ -195,7 +205,11 @@ class Connection:
         if buffer is not None:
             exchange.hold_frame(buffer)
         self._exchanges.append(exchange)
-        self.server.dispatcher.dispatch(exchange, frame)
+        try:
+            self.server.dispatcher.dispatch(exchange, frame)
+        except Exception:
+            exchange.forget_frame()
+            raise
         if exchange.api_key == PRODUCE:
             return
         if exchange.parts is None:
@@ -225,14 +239,7 @@ class Connection:
             return
         if self._carry is not None and len(self._carry) >= 4:
             carry, self._carry = self._carry, None
-            self._in_turn = True
-            try:
-                self._consume(memoryview(carry), len(carry))
-            except MalformedRequest as error:
-                self.close(f"the request cannot be read: {error}")
-            finally:
-                self._in_turn = False
-            self._send_answers()
+            self._serve_turn(lambda: self._consume(memoryview(carry), len(carry)))
         if not self._is_reading and not self.is_closed and not self._must_pause():
             self._is_reading = True
             self._loop.add_reader(self.fd, self._on_readable)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Exchange:
     """Answer it exactly once: `respond`, `respond_nothing` or `abort`, now or later, on the event loop."""
 
-    __slots__ = ("_frame", "api_key", "api_version", "connection", "correlation_id", "parts")
+    __slots__ = ("_frame", "_held", "api_key", "api_version", "connection", "correlation_id", "parts")
 
     def __init__(self, connection: Connection, api_key: int, api_version: int, correlation_id: int) -> None:
         self.connection = connection
@@ -22,6 +22,7 @@ class Exchange:
         self.correlation_id = correlation_id
         self.parts: list[Part] | None = None
         self._frame: FrameBuffer | None = None
+        self._held = 0
 
     @property
     def is_answered(self) -> bool:
@@ -50,10 +51,23 @@ class Exchange:
     def hold_frame(self, buffer: FrameBuffer) -> None:
         """The request's bytes lie in this buffer, which goes back to the pool with the answer."""
         self._frame = buffer
-        self.connection.server.frame_held(buffer.capacity)
+        self.hold_copy(buffer.capacity)
+
+    def hold_copy(self, size: int) -> None:
+        """Somebody keeps a copy of this many bytes of the request until the answer."""
+        self._held += size
+        self.connection.server.memory_held(size)
 
     def release_frame(self) -> None:
         """Nobody needs the request's bytes any more."""
-        if self._frame is not None:
-            buffer, self._frame = self._frame, None
-            self.connection.server.frame_released(buffer)
+        buffer, self._frame = self._frame, None
+        if buffer is not None:
+            self.connection.server.pool.give_back(buffer)
+        self.forget_frame()
+
+    def forget_frame(self) -> None:
+        """The request failed half-way: somebody may still use its bytes, so the buffer is not used again."""
+        self._frame = None
+        held, self._held = self._held, 0
+        if held:
+            self.connection.server.memory_released(held)

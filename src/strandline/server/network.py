@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from strandline.config.network import NetworkSettings
 from strandline.errors import StrandlineError
-from strandline.server.buffers import BufferPool, FrameBuffer
+from strandline.server.buffers import BufferPool
 from strandline.server.connection import Connection
 from strandline.server.exchange import Exchange
 from strandline.server.page_cache import PageCache
@@ -24,6 +24,7 @@ _SHARED_BUFFER_BYTES: Final = 256 * 1024
 _PEEK_BYTES: Final = 4 * 1024
 _MAX_HELD_BYTES: Final = 256 * 1024 * 1024
 _ACCEPTS_PER_TURN: Final = 64
+_ACCEPT_PAUSE_SECONDS: Final = 0.5
 _MAX_SWEEP_SECONDS: Final = 10.0
 _KAFKA_BUFFER_DEFAULT: Final = 102_400
 
@@ -102,8 +103,12 @@ class NetworkServer:
         """Serve the clients of every bound listener."""
         self._dispatcher = dispatcher
         for sock, name in self._sockets:
-            self.loop.add_reader(sock.fileno(), self._on_acceptable, sock, name)
+            self._listen(sock, name)
         self._schedule_sweep()
+
+    def _listen(self, sock: socket.socket, name: str) -> None:
+        if sock.fileno() >= 0:
+            self.loop.add_reader(sock.fileno(), self._on_acceptable, sock, name)
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -119,7 +124,10 @@ class NetworkServer:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                logger.error("listener %s cannot accept a connection: %s", name, error)
+                # Mostly: no descriptors are left. The event would come again at once, and for ever.
+                logger.error("listener %s cannot accept a connection, trying again soon: %s", name, error)
+                self.loop.remove_reader(listening.fileno())
+                self.loop.call_later(_ACCEPT_PAUSE_SECONDS, self._listen, listening, name)
                 return
             self._open(sock, name, str(address[0]))
 
@@ -172,15 +180,14 @@ class NetworkServer:
         """True while unanswered requests hold as much memory as they may."""
         return self._held_bytes >= self._max_held_bytes
 
-    def frame_held(self, size: int) -> None:
-        """An unanswered request keeps a buffer of this size."""
+    def memory_held(self, size: int) -> None:
+        """An unanswered request keeps this many bytes."""
         self._held_bytes += size
 
-    def frame_released(self, buffer: FrameBuffer) -> None:
-        """The request in this buffer is answered."""
+    def memory_released(self, size: int) -> None:
+        """The request is answered."""
         was_saturated = self.is_saturated
-        self._held_bytes -= buffer.capacity
-        self.pool.give_back(buffer)
+        self._held_bytes -= size
         if was_saturated and not self.is_saturated:
             for connection in tuple(self.connections):
                 connection.wake()

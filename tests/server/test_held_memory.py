@@ -1,0 +1,138 @@
+"""Memory of unanswered requests is counted, bounded, and given back however a request ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+import socket
+import struct
+
+import pytest
+import uvloop
+
+from strandline.config.network import NetworkSettings
+from strandline.server.connection import MAX_IN_FLIGHT
+from strandline.server.exchange import Exchange
+from strandline.wire.primitives import MalformedRequest
+from tests.server.test_connection import METADATA, PRODUCE, Collecting, echo, receive, request, serving, turn, until
+
+LARGE = 300_000
+LIMIT = 2_000_000
+
+
+@pytest.mark.parametrize("error", [MalformedRequest("nonsense"), ValueError("a bug in a handler")])
+async def test_a_large_request_that_fails_gives_its_memory_back(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    def serve(exchange: Exchange, frame: memoryview) -> None:
+        if len(frame) > LARGE:
+            raise error
+        echo(exchange, frame)
+
+    settings = NetworkSettings(queued_max_request_bytes=LIMIT)
+    async with serving(serve, settings) as (server, connect):
+        for n in range(10):
+            reader, writer = await connect()
+            writer.write(request(METADATA, n, b"x" * LARGE))
+            assert await reader.read() == b""
+        assert not server.is_saturated
+        assert not server.connections
+        reader, writer = await connect()
+        writer.write(request(METADATA, 1, b"served"))
+        assert await receive(reader) == (1, b"served")
+    closings = [record for record in caplog.records if "closing connection" in record.getMessage()]
+    assert len(closings) == 10
+
+
+async def test_copies_that_wait_to_be_written_are_counted() -> None:
+    collected = Collecting()
+    async with serving(collected, NetworkSettings(queued_max_request_bytes=LIMIT)) as (server, connect):
+        reader, writer = await connect()
+        for n in range(3):
+            writer.write(request(PRODUCE, n))
+            await until(lambda n=n: len(collected.exchanges) == n + 1)  # type: ignore[misc]
+        for exchange in collected.exchanges:
+            exchange.hold_copy(LIMIT // 3 + 1)
+        assert server.is_saturated
+        writer.write(request(PRODUCE, 3))
+        for _ in range(100):
+            await turn()
+        assert len(collected.exchanges) == 3, "nothing is read while there is no memory for it"
+        echo(collected.exchanges[0], memoryview(bytes(8)))
+        assert not server.is_saturated
+        await until(lambda: len(collected.exchanges) == 4)
+        for exchange in collected.exchanges[1:]:
+            echo(exchange, memoryview(bytes(8)))
+        assert [(await receive(reader))[0] for _ in range(4)] == [0, 1, 2, 3]
+
+
+def test_frames_behind_a_large_one_survive_a_pause() -> None:
+    """On uvloop a readable event comes before what was scheduled for the next turn: before the carry is served."""
+    collected = Collecting()
+    # The 64th request in flight is large, and what was received behind it is more than the room for a frame's head.
+    burst = b"".join(request(PRODUCE, n) for n in range(MAX_IN_FLIGHT - 1))
+    burst += request(PRODUCE, MAX_IN_FLIGHT - 1, b"x" * 40_000)
+    behind = b"".join(request(PRODUCE, n, b"y" * 100) for n in range(MAX_IN_FLIGHT, MAX_IN_FLIGHT + 60))
+    last = MAX_IN_FLIGHT + 60
+    problems: list[dict[str, object]] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: problems.append(context))
+        async with serving(collected) as (server, _):
+            with socket.create_connection(server._sockets[0][0].getsockname()) as sock:
+                sock.sendall(burst + behind)
+                await until(lambda: len(collected.exchanges) == MAX_IN_FLIGHT)
+                for _ in range(5):
+                    await turn()
+                sock.sendall(request(PRODUCE, last))
+                answered = 0
+                while answered <= last:
+                    echo(collected.exchanges[answered], memoryview(bytes(8)))
+                    answered += 1
+                    wanted = min(answered, last) + 1
+                    await until(lambda wanted=wanted: len(collected.exchanges) >= wanted)  # type: ignore[misc]
+                await until(lambda: not any(connection.is_busy for connection in server.connections))
+                assert len(server.connections) == 1
+                answers = b""
+                while len(answers) < 8 * (last + 1):
+                    answers += sock.recv(1 << 16)
+                assert [n for _, n in struct.iter_unpack(">ii", answers)] == list(range(last + 1))
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(run(), 20))
+    assert problems == []
+
+
+async def test_without_free_descriptors_the_listener_waits_and_then_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(echo) as (server, _):
+        address = server._sockets[0][0].getsockname()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with socket.socket() as sock:
+            sock.setblocking(False)
+            highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+            fillers = [os.open("/dev/null", os.O_RDONLY) for _ in range(3)]
+            for filler in fillers[1:]:
+                os.close(filler)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(highest, fillers[0]) + 1, hard))
+            blockers = []
+            try:
+                while True:  # holes in the table below the limit
+                    blockers.append(os.open("/dev/null", os.O_RDONLY))
+            except OSError:
+                pass
+            try:
+                with caplog.at_level(logging.ERROR):
+                    await asyncio.get_running_loop().sock_connect(sock, address)
+                    for _ in range(2000):
+                        await turn()
+                lines = [r for r in caplog.records if "cannot accept" in r.getMessage()]
+                assert 1 <= len(lines) <= 3
+                assert not server.connections
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+                for fd in [*blockers, fillers[0]]:
+                    os.close(fd)
+            await until(lambda: len(server.connections) == 1)
