@@ -5,44 +5,87 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import logging
 from collections.abc import Callable
+from typing import Final
+
+logger = logging.getLogger(__name__)
+
+_MIN_CANCELLED: Final = 100
+
+
+class Deadline:
+    """A call that is due at some time, unless it is cancelled."""
+
+    __slots__ = ("_owner", "callback")
+
+    def __init__(self, owner: Deadlines, callback: Callable[[], None]) -> None:
+        self._owner = owner
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Do not call any more, and let go of everything the call refers to. Harmless if it is too late."""
+        if self.callback is not None:
+            self.callback = None
+            self._owner.cancelled()
 
 
 class Deadlines:
     """Calls functions at their time, with one timer of the event loop for all of them.
 
-    There is no cancel: what was answered earlier simply does nothing when its time comes. A long poll that
-    is woken by data leaves its entry behind for at most its own waiting time.
+    Most deadlines are cancelled, since most long polls are woken by data. A cancelled one leaves an empty entry
+    behind until its time has come, or until half of the entries are empty.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._heap: list[tuple[float, int, Deadline]] = []
         self._ticket = itertools.count()
         self._handle: asyncio.TimerHandle | None = None
+        self._cancelled = 0
 
-    def call_within(self, seconds: float, callback: Callable[[], None]) -> None:
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def call_within(self, seconds: float, callback: Callable[[], None]) -> Deadline:
         """Call `callback` after `seconds`."""
         when = self._loop.time() + seconds
-        heapq.heappush(self._heap, (when, next(self._ticket), callback))
-        if self._handle is None:
-            self._handle = self._loop.call_at(when, self._fire)
-        elif self._heap[0][0] == when:
+        deadline = Deadline(self, callback)
+        heapq.heappush(self._heap, (when, next(self._ticket), deadline))
+        if self._heap[0][2] is deadline:
+            self._set_timer()
+        return deadline
+
+    def cancelled(self) -> None:
+        """One of the deadlines was cancelled."""
+        self._cancelled += 1
+        if self._cancelled >= _MIN_CANCELLED and self._cancelled * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0
+
+    def _set_timer(self) -> None:
+        if self._handle is not None:
             self._handle.cancel()
-            self._handle = self._loop.call_at(when, self._fire)
+        self._handle = self._loop.call_at(self._heap[0][0], self._fire) if self._heap else None
 
     def _fire(self) -> None:
-        self._handle = None
         # The loop may fire a little early: its clock has a coarser grain than ours.
         now = self._loop.time() + 0.0005
         while self._heap and self._heap[0][0] <= now:
-            heapq.heappop(self._heap)[2]()
-        if self._heap and self._handle is None:
-            self._handle = self._loop.call_at(self._heap[0][0], self._fire)
+            deadline = heapq.heappop(self._heap)[2]
+            callback, deadline.callback = deadline.callback, None
+            if callback is None:
+                self._cancelled -= 1
+                continue
+            try:
+                callback()
+            except Exception:  # one that fails must not keep the others waiting
+                logger.exception("a deadline could not be handled")
+        self._set_timer()
 
     def close(self) -> None:
         """Forget everything that waits."""
         self._heap.clear()
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        self._cancelled = 0
+        self._set_timer()

@@ -13,7 +13,7 @@ from typing import Final
 from strandline.errors import OffsetOutOfRange, StrandlineError
 from strandline.log import FetchIsolation
 from strandline.replication import Partition, ReplicaManager
-from strandline.server.deadlines import Deadlines
+from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, FetchSessions, Place
 from strandline.wire.errors import error_code_of
@@ -63,7 +63,7 @@ class FetchHandler:
         if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or not context.places):
             return
         poll.watch()
-        self._deadlines.call_within(request.max_wait_ms / 1000, poll.expired)
+        poll.deadline = self._deadlines.call_within(request.max_wait_ms / 1000, poll.expired)
 
     def find(self, entry: FetchEntry) -> Partition:
         """The partition an entry means, if this broker leads it in the epoch the client knows."""
@@ -77,7 +77,17 @@ class FetchHandler:
 class _Poll:
     """One Fetch request until it is answered."""
 
-    __slots__ = ("_context", "_exchange", "_handler", "_is_answered", "_is_due", "_isolation", "_request", "_watched")
+    __slots__ = (
+        "_context",
+        "_exchange",
+        "_handler",
+        "_is_answered",
+        "_is_due",
+        "_isolation",
+        "_request",
+        "_watched",
+        "deadline",
+    )
 
     def __init__(self, handler: FetchHandler, exchange: Exchange, request: FetchRequest, context: FetchContext) -> None:
         self._handler = handler
@@ -87,6 +97,8 @@ class _Poll:
         self._watched: list[Partition] = []
         self._is_answered = False
         self._is_due = False
+        self.deadline: Deadline | None = None
+        """When the client's patience ends, once it waits."""
         if request.replica_id >= 0:
             self._isolation = FetchIsolation.LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -115,7 +127,7 @@ class _Poll:
     def _look(self) -> None:
         self._is_due = False
         if self._is_answered or self._exchange.connection.is_closed:
-            self._unwatch()
+            self._stop_waiting()
             return
         if self._request.min_bytes > 1 and not self._is_worth_reading():
             return
@@ -136,7 +148,9 @@ class _Poll:
         if not self._is_answered:
             self.answer_if_enough(is_last=True)
 
-    def _unwatch(self) -> None:
+    def _stop_waiting(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
         for partition in self._watched:
             partition.unwatch(self)
         self._watched.clear()
@@ -149,7 +163,7 @@ class _Poll:
         if not (is_last or has_news or size >= self._request.min_bytes):
             return False
         self._is_answered = True
-        self._unwatch()
+        self._stop_waiting()
         exchange = self._exchange
         exchange.respond(
             write_fetch_response(
