@@ -42,16 +42,22 @@ class Watcher(Protocol):
 
 
 class Appended(NamedTuple):
-    """Where an append went. If not `is_done`, the caller's `done` will be called."""
+    """Where an append went. If not `is_done`, the caller's `done` will be called.
+
+    If not `is_written`, the records are still needed, until `done` or `written` is called.
+    """
 
     info: LogAppendInfo
     is_done: bool
+    is_written: bool = True
 
 
 class Partition:
     """The leader (or a follower) of a partition, and everybody who waits for it. Lives on the event loop."""
 
     __slots__ = (
+        "__weakref__",
+        "_end",
         "_waiting",
         "_watchers",
         "_writer",
@@ -81,6 +87,7 @@ class Partition:
         self.replicas: tuple[BrokerId, ...] = ()
         self.isr: tuple[BrokerId, ...] = ()
         self._writer = writer
+        self._end: StrandlineError | None = None
         self._waiting: deque[tuple[Offset, Done]] = deque()
         self._watchers: set[Watcher] = set()
 
@@ -100,7 +107,7 @@ class Partition:
                 self.log.assign_epoch(image.leader_epoch, self.log.reserved_end)
             self._advance_high_watermark()
         elif was_leader:
-            self._fail_waiting(NotLeaderOrFollower(f"broker {self.node_id} no longer leads {self.topic_partition}"))
+            self._fail_waiting(self._no_leader())
         return was_leader != self.is_leader or (self.is_leader and old_epoch != image.leader_epoch)
 
     def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
@@ -111,9 +118,13 @@ class Partition:
             error = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
             raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}")
 
+    def _no_leader(self) -> NotLeaderOrFollower:
+        return NotLeaderOrFollower(f"broker {self.node_id} no longer leads {self.topic_partition}")
+
     def close(self, error: StrandlineError) -> None:
-        """The replica goes away: everybody who waits is told why."""
+        """The replica goes away: everybody who waits is told why, now or when its write has ended."""
         self.is_leader = False
+        self._end = error
         self._fail_waiting(error)
 
     def _fail_waiting(self, error: StrandlineError) -> None:
@@ -125,12 +136,20 @@ class Partition:
     # Appending
 
     def append(
-        self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done, is_borrowed: bool = False
+        self,
+        records: memoryview,
+        *,
+        acks: int,
+        origin: AppendOrigin,
+        done: Done,
+        written: Callable[[], None] | None = None,
+        is_borrowed: bool = False,
     ) -> Appended:
         """Append batches as the leader; offsets are final when this returns.
 
-        `done` is called later unless the answer says `is_done`. A borrowed buffer is copied if it has to
-        outlive the call. Raises the refusals of the log and of the replication rules; then nothing was written.
+        `done` is called later unless the answer says `is_done`; before it `written`, if the records were written
+        later and then have to wait for other replicas. A borrowed buffer is copied if it has to outlive the call.
+        Raises the refusals of the log and of the replication rules; then nothing was written.
         """
         self.check_leader()
         if acks == ACKS_ALL:
@@ -144,8 +163,8 @@ class Partition:
         if must_queue or info.size >= LARGE_APPEND or pending.must_leave_loop:
             if is_borrowed:
                 pending.own_records()
-            self._writer.submit(pending, lambda error: self._written(pending, acks, done, error))
-            return Appended(info, False)
+            self._writer.submit(pending, lambda error: self._written(pending, acks, done, written, error))
+            return Appended(info, False, is_written=False)
         try:
             pending.write()
         except OSError as error:
@@ -155,13 +174,20 @@ class Partition:
         self._published()
         return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
 
-    def _written(self, pending: PendingAppend, acks: int, done: Done, error: OSError | None) -> None:
+    def _written(
+        self,
+        pending: PendingAppend,
+        acks: int,
+        done: Done,
+        written: Callable[[], None] | None,
+        error: OSError | None,
+    ) -> None:
         if error is not None:
             self.log.fail_append(pending, error)
-            done(self._storage_error(error))
+            done(self._end or self._storage_error(error))
             return
         if self.log.is_offline:
-            done(KafkaStorageError(f"the log directory of {self.topic_partition} is offline"))
+            done(self._end or KafkaStorageError(f"the log directory of {self.topic_partition} is offline"))
             return
         self.log.finish_append(pending)
         self._published()
@@ -172,6 +198,10 @@ class Partition:
         else:
             if is_done:
                 done(None)
+            elif not self.is_leader:
+                self._fail_waiting(self._no_leader())
+            elif written is not None:
+                written()
 
     def _storage_error(self, error: OSError) -> KafkaStorageError:
         return KafkaStorageError(f"{self.topic_partition} cannot be written in {self.log.directory}: {error}")

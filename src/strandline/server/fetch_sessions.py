@@ -6,6 +6,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
+from weakref import ref
 
 from strandline.clock import Chance, Clock
 from strandline.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
@@ -27,7 +28,7 @@ class Place:
 
     def __init__(self, entry: FetchEntry) -> None:
         self.entry = entry
-        self._partition: Partition | None = None
+        self._partition: ref[Partition] | None = None
         self.sent_high_watermark = -1
         self.sent_log_start = -1
         self.is_unsettled = True  # new, or its last answer was an error: answer even without news
@@ -43,15 +44,19 @@ class Place:
         )
 
     def found(self, partition: Partition) -> None:
-        """The entry means this partition."""
-        self._partition = partition
+        """The entry means this partition. A session may outlive it by far, and must not keep its files open."""
+        known = self._partition
+        if known is None or known() is not partition:
+            self._partition = ref(partition)
 
     @property
     def is_idle(self) -> bool:
         """True if reading would find no record and nothing the client does not know: most partitions of a large
         session, most of the time. Costs a tenth of a read."""
-        partition, entry = self._partition, self.entry
-        if partition is None or self.is_unsettled or not partition.is_leader:
+        if self._partition is None or self.is_unsettled:
+            return False
+        partition, entry = self._partition(), self.entry
+        if partition is None or not partition.is_leader:
             return False
         log = partition.log
         return (

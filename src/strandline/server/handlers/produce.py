@@ -23,7 +23,7 @@ from strandline.errors import (
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS
 from strandline.replication import Partition, ReplicaManager
-from strandline.server.deadlines import Deadlines
+from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.wire.errors import error_code_of
 from strandline.wire.produce_codec import (
@@ -36,6 +36,7 @@ from strandline.wire.produce_codec import (
 
 logger = logging.getLogger(__name__)
 
+ACKS_ALL: Final = -1
 ADMIN_CLIENT_ID: Final = "__admin_client"
 FIRST_WITH_ZSTD: Final = 7
 _ATTRIBUTES_BYTE: Final = 22
@@ -55,14 +56,12 @@ class ProduceHandler:
     def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
         """Append every partition's batch in the order of the request, then answer or wait for replication."""
         request = read_produce_request(frame, position, exchange.api_version)
-        production = _Production(exchange, request)
+        production = _Production(exchange, request, self._deadlines)
         for index, entry in enumerate(request.entries):
             try:
                 production.started(index, self._append(request, entry, exchange, client_id, production, index))
             except StrandlineError as error:
                 production.refused(index, error)
-        if production.is_waiting and request.acks == -1:
-            self._deadlines.call_within(request.timeout_ms / 1000, production.expired)
         production.everything_started()
 
     def _append(
@@ -84,11 +83,14 @@ class ProduceHandler:
             acks=request.acks,
             origin=AppendOrigin.CLIENT,
             done=lambda error: production.done(index, error),
+            written=lambda: production.written(index),
             is_borrowed=not exchange.holds_frame,
         )
         if appended.is_done:
             return appended.info
-        production.waits(index, appended.info)
+        if not appended.is_written and not exchange.holds_frame:
+            exchange.hold_copy(len(records))
+        production.waits(index, appended.info, is_written=appended.is_written)
         return None
 
     def _find(self, entry: ProduceEntry, client_id: str | None) -> Partition:
@@ -115,54 +117,78 @@ def _check_records(entry: ProduceEntry, version: int, transactional_id: str | No
 class _Production:
     """One Produce request until its last partition is done."""
 
-    __slots__ = ("_answers", "_exchange", "_infos", "_is_answered", "_remaining", "_request", "_starting")
+    __slots__ = (
+        "_answers",
+        "_deadline",
+        "_deadlines",
+        "_exchange",
+        "_infos",
+        "_is_answered",
+        "_remaining",
+        "_request",
+        "_starting",
+        "_unwritten",
+    )
 
-    def __init__(self, exchange: Exchange, request: ProduceRequest) -> None:
+    def __init__(self, exchange: Exchange, request: ProduceRequest, deadlines: Deadlines) -> None:
         self._exchange = exchange
         self._request = request
+        self._deadlines = deadlines
+        self._deadline: Deadline | None = None
         self._answers: list[ProduceAnswer | None] = [None] * len(request.entries)
         self._infos: dict[int, LogAppendInfo] = {}
+        self._unwritten: set[int] = set()
         self._remaining = 0
         self._starting = True
         self._is_answered = False
-
-    @property
-    def is_waiting(self) -> bool:
-        return self._remaining > 0
 
     def started(self, index: int, info: LogAppendInfo | None) -> None:
         """The append of entry `index` is done (or waits, if there is no info)."""
         if info is not None:
             self._answers[index] = _success(info)
 
-    def waits(self, index: int, info: LogAppendInfo) -> None:
-        """The append of entry `index` has its offsets and waits to be durable."""
+    def waits(self, index: int, info: LogAppendInfo, *, is_written: bool) -> None:
+        """The append of entry `index` has its offsets and waits to be written, or to be replicated."""
         self._infos[index] = info
         self._remaining += 1
+        if not is_written:
+            self._unwritten.add(index)
 
     def refused(self, index: int, error: StrandlineError) -> None:
         """Entry `index` was not appended."""
         self._answers[index] = _failure(error)
+
+    def written(self, index: int) -> None:
+        """An append is in the log of this broker, and waits for others."""
+        self._unwritten.discard(index)
+        self._wait_on()
 
     def done(self, index: int, error: StrandlineError | None) -> None:
         """An append that waited is durable, or failed."""
         if self._is_answered:
             return
         self._answers[index] = _success(self._infos[index]) if error is None else _failure(error)
+        self._unwritten.discard(index)
         self._remaining -= 1
-        if self._remaining == 0 and not self._starting:
-            self._answer()
+        self._wait_on()
 
     def everything_started(self) -> None:
         """Every entry was tried; answer unless some wait."""
         self._starting = False
+        self._wait_on()
+
+    def _wait_on(self) -> None:
+        """Answer if nothing is left to wait for. The client's patience counts from when all is written, as in Kafka:
+        until then our own log needs the request's bytes."""
+        if self._starting or self._is_answered:
+            return
         if self._remaining == 0:
             self._answer()
+        elif not self._unwritten and self._deadline is None and self._request.acks == ACKS_ALL:
+            self._deadline = self._deadlines.call_within(self._request.timeout_ms / 1000, self.expired)
 
     def expired(self) -> None:
         """The request's time is over. What was written stays written; it is only not known to be replicated."""
-        if self._is_answered:
-            return
         for index, answer in enumerate(self._answers):
             if answer is None:
                 self._answers[index] = _failure(
@@ -172,6 +198,8 @@ class _Production:
 
     def _answer(self) -> None:
         self._is_answered = True
+        if self._deadline is not None:
+            self._deadline.cancel()
         exchange, request = self._exchange, self._request
         answers = [answer if answer is not None else ProduceAnswer() for answer in self._answers]
         if request.acks != 0:
