@@ -307,7 +307,7 @@ async def test_a_segment_that_shrinks_under_a_response_closes_the_connection(tmp
     async with serving(send) as (server, connect):
         reader, writer = await connect()
         writer.write(request(METADATA, 1))
-        assert b"x" not in await reader.read()
+        assert len(await reader.read()) < 208
         assert not server.connections
 
 

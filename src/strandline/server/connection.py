@@ -14,26 +14,23 @@ and small:
 from __future__ import annotations
 
 import logging
-import os
 import socket
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from strandline.log import FileSlice
 from strandline.server.exchange import Exchange
+from strandline.server.outbox import Outbox
 from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
     from strandline.server.buffers import FrameBuffer
     from strandline.server.network import NetworkServer
-    from strandline.wire.fetch_codec import Part
 
 logger = logging.getLogger(__name__)
 
-SEND_BUDGET: Final = 256 * 1024
-MAX_INLINE_SLICE: Final = 64 * 1024
+SEND_BUDGET: Final = 512 * 1024
 MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 PRODUCE: Final = 0
@@ -52,9 +49,7 @@ class Connection:
         "_expects_large",
         "_filled",
         "_frame_size",
-        "_has_pages",
         "_in_turn",
-        "_is_loading",
         "_is_reading",
         "_is_resuming",
         "_is_writing",
@@ -82,7 +77,7 @@ class Connection:
         self._loop = server.loop
         self.last_active = self._loop.time()
         self._exchanges: deque[Exchange] = deque()
-        self._out: deque[Part] = deque()
+        self._out = Outbox(sock, server.pages, self._on_writable)
         self._waiting_for: Exchange | None = None
         self._carry: bytearray | None = None
         self._buffer: FrameBuffer | None = None
@@ -92,8 +87,6 @@ class Connection:
         self._in_turn = False
         self._is_resuming = False
         self._is_writing = False
-        self._is_loading = False
-        self._has_pages = False
         self._is_reading = True
         self._loop.add_reader(self.fd, self._on_readable)
 
@@ -258,7 +251,7 @@ class Connection:
         while exchanges and (parts := exchanges[0].parts) is not None:
             exchanges.popleft()
             out.extend(parts)
-        if out and not self._is_writing and not self._is_loading:
+        if out and not self._is_writing and not self._out.is_loading:
             self._flush()
         self.wake()
 
@@ -266,16 +259,12 @@ class Connection:
         """Send up to SEND_BUDGET bytes; the rest waits for the next turn."""
         if self.is_closed:
             return
-        budget = SEND_BUDGET
         try:
-            while self._out and budget > 0:
-                budget -= self._send_some(budget)
-        except (BlockingIOError, InterruptedError):
-            pass
+            self.server.bytes_out += self._out.send(SEND_BUDGET)
         except OSError as error:
             self.close(None if isinstance(error, ConnectionError) else f"sending failed: {error}")
             return
-        wants_to_write = bool(self._out) and not self._is_loading
+        wants_to_write = bool(self._out) and not self._out.is_loading
         if wants_to_write and not self._is_writing:
             self._is_writing = True
             self._loop.add_writer(self.fd, self._on_writable)
@@ -287,81 +276,6 @@ class Connection:
         self._flush()
         if not self._out and not self.is_closed:
             self._send_answers()
-
-    def _send_some(self, budget: int) -> int:
-        """One system call's worth. Returns the bytes sent."""
-        part = self._out[0]
-        if isinstance(part, FileSlice) and part.length > MAX_INLINE_SLICE:
-            return self._send_file(part, budget)
-        chunks, size, flags = self._gather(budget)
-        if not chunks:
-            raise BlockingIOError
-        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        try:
-            sent = self.sock.send(data, flags)
-        except (BlockingIOError, InterruptedError):
-            sent = 0  # gathering took the parts from the queue: they go back
-        self.server.bytes_out += sent
-        if sent < size:
-            self._out.appendleft(data[sent:])
-            raise BlockingIOError
-        return sent
-
-    def _gather(self, budget: int) -> tuple[list[bytes | bytearray], int, int]:
-        """Take parts that fit one send: bytes, and small slices of files read into memory."""
-        out = self._out
-        chunks: list[bytes | bytearray] = []
-        size = 0
-        while out and size < budget:
-            part = out[0]
-            if isinstance(part, FileSlice):
-                if part.length > MAX_INLINE_SLICE:
-                    return chunks, size, socket.MSG_MORE
-                if not self._is_in_memory(part, part.length):
-                    break
-                data: bytes | bytearray = os.pread(part.file.fileno(), part.length, part.position)
-                if len(data) < part.length:
-                    raise OSError(f"a segment ended {part.length - len(data)} bytes before the records it promised")
-            elif isinstance(part, bytes | bytearray):
-                data = part
-            else:
-                raise TypeError(f"cannot send a {type(part).__name__}")
-            out.popleft()
-            chunks.append(data)
-            size += len(data)
-        return chunks, size, 0
-
-    def _send_file(self, part: FileSlice, budget: int) -> int:
-        wanted = min(part.length, budget)
-        if not self._is_in_memory(part, wanted):
-            raise BlockingIOError
-        sent = os.sendfile(self.fd, part.file.fileno(), part.position, wanted)
-        if sent == 0:
-            raise OSError(f"a segment ended {part.length} bytes before the records it promised")
-        self.server.bytes_out += sent
-        part.position += sent
-        part.length -= sent
-        if part.length == 0:
-            self._out.popleft()
-        return sent
-
-    def _is_in_memory(self, part: FileSlice, length: int) -> bool:
-        """False if the bytes have to come from disk first. They are on their way then; nothing is sent meanwhile."""
-        pages = self.server.pages
-        if self._has_pages or pages.has(part.file.fileno(), part.position, length):
-            self._has_pages = False
-            return True
-        if not self._is_loading:
-            self._is_loading = True
-            pages.load(part.file, part.position, length, self._loaded)
-        return False
-
-    def _loaded(self) -> None:
-        self._is_loading = False
-        if not self.is_closed:
-            # Believed once without asking: with too little memory for its cache the kernel may say no for ever.
-            self._has_pages = True
-            self._on_writable()
 
     def close(self, reason: str | None) -> None:
         """Close the socket. A reason is something the operator should read; None is a client that left."""

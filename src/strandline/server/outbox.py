@@ -1,0 +1,154 @@
+"""What is on its way to one socket: bytes, and ranges of segment files.
+
+Files go by sendfile, without passing through Python; small ranges are read and joined with the bytes around them
+into one send. Nothing here waits for a disk: a range that is not in memory is brought there by a thread first.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from strandline.log import FileSlice
+
+if TYPE_CHECKING:
+    from strandline.server.page_cache import PageCache
+    from strandline.wire.fetch_codec import Part
+
+MAX_INLINE_SLICE: Final = 64 * 1024
+READ_AHEAD: Final = 1024 * 1024
+
+
+class Outbox:
+    """A queue of parts. `wake` is called on the event loop when a range has come from disk."""
+
+    __slots__ = ("_known_part", "_known_until", "_pages", "_parts", "_sock", "_wake", "is_loading")
+
+    def __init__(self, sock: socket.socket, pages: PageCache, wake: Callable[[], None]) -> None:
+        self._sock = sock
+        self._pages = pages
+        self._wake = wake
+        self._parts: deque[Part] = deque()
+        self._known_part: FileSlice | None = None
+        self._known_until = 0
+        self.is_loading = False
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def extend(self, parts: Iterable[Part]) -> None:
+        """Queue the parts of a response."""
+        self._parts.extend(parts)
+
+    def clear(self) -> None:
+        """Forget everything: the socket is closed."""
+        self._parts.clear()
+        self._known_part = None
+
+    def send(self, budget: int) -> int:
+        """Send until the budget is used up, the socket is full or the next bytes are not in memory.
+
+        Returns the bytes sent. Raises OSError if the connection or a file is broken.
+        """
+        total = 0
+        while self._parts and total < budget and not self.is_loading:
+            sent = self._send_some(budget - total)
+            if sent == 0:
+                break
+            total += sent
+        return total
+
+    def _send_some(self, budget: int) -> int:
+        """One system call's worth; 0 if nothing can be sent now."""
+        part = self._parts[0]
+        try:
+            if isinstance(part, FileSlice) and (part.length > MAX_INLINE_SLICE or part is self._known_part):
+                return self._send_file(part, budget)
+            return self._send_bytes(budget)
+        except (BlockingIOError, InterruptedError):
+            return 0
+
+    def _send_bytes(self, budget: int) -> int:
+        chunks, flags = self._gather(budget)
+        if not chunks:
+            return 0
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        sent = 0
+        try:
+            sent = self._sock.send(data, flags)
+        finally:
+            if sent < len(data):  # gathering took the parts from the queue: the rest goes back
+                self._parts.appendleft(data[sent:])
+        return sent
+
+    def _gather(self, budget: int) -> tuple[list[bytes | bytearray], int]:
+        """Take parts that fit one send: bytes, and small slices of files read into memory."""
+        parts = self._parts
+        chunks: list[bytes | bytearray] = []
+        size = 0
+        data: bytes | bytearray | None
+        while parts and size < budget:
+            part = parts[0]
+            if isinstance(part, FileSlice):
+                if part.length > MAX_INLINE_SLICE:
+                    return chunks, socket.MSG_MORE
+                data = self._read(part)
+                if data is None:
+                    break
+            elif isinstance(part, bytes | bytearray):
+                data = part
+            else:
+                raise TypeError(f"cannot send a {type(part).__name__}")
+            parts.popleft()
+            chunks.append(data)
+            size += len(data)
+        return chunks, 0
+
+    def _send_file(self, part: FileSlice, budget: int) -> int:
+        wanted = min(part.length, budget)
+        if not self._is_in_memory(part, wanted):
+            return 0
+        sent = os.sendfile(self._sock.fileno(), part.file.fileno(), part.position, wanted)
+        if sent == 0:
+            raise OSError(f"a segment ended {part.length} bytes before the records it promised")
+        part.position += sent
+        part.length -= sent
+        if part.length == 0:
+            self._parts.popleft()
+            self._known_part = None
+        return sent
+
+    # Files that are not in memory
+
+    def _is_in_memory(self, part: FileSlice, length: int) -> bool:
+        if part is self._known_part and part.position + length <= self._known_until:
+            return True
+        ahead = min(part.length, READ_AHEAD)
+        if not self._pages.has(part.file.fileno(), part.position, ahead):
+            self._load(part, ahead)
+            return False
+        self._known_part, self._known_until = part, part.position + ahead
+        return True
+
+    def _read(self, part: FileSlice) -> bytes | bytearray | None:
+        """The bytes of a small slice; None if they have to come from disk first."""
+        data = self._pages.read(part.file.fileno(), part.position, part.length)
+        if data is None:
+            self._load(part, part.length)
+        elif len(data) < part.length:
+            raise OSError(f"a segment ended {part.length - len(data)} bytes before the records it promised")
+        return data
+
+    def _load(self, part: FileSlice, length: int) -> None:
+        self.is_loading = True
+        until = part.position + length
+        self._pages.load(part.file, part.position, length, lambda: self._loaded(part, until))
+
+    def _loaded(self, part: FileSlice, until: int) -> None:
+        self.is_loading = False
+        # Believed without asking again: with too little memory for its cache the kernel may say no for ever.
+        self._known_part, self._known_until = part, until
+        self._wake()
