@@ -84,7 +84,7 @@ def test_an_epoch_reaches_the_disk_when_told_so(tmp_path: Path) -> None:
     made.write()
     assert LeaderEpochs(str(tmp_path)).entries == ((3, 0),)
     assert made.needs_sync
-    made.mark_synced()
+    made.mark_synced(made.writes)
     made.write()
     assert not made.needs_sync
 

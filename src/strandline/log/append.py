@@ -14,13 +14,31 @@ from strandline.records.batch import Buffer
 class FlushPlan:
     """What has to be forced to disk so that the log is safe up to `up_to`. Made on the event loop, run anywhere."""
 
-    __slots__ = ("_directory", "_files", "_paths", "up_to")
+    __slots__ = ("_directory", "_files", "_paths", "directory_changes", "epoch_writes", "up_to")
 
-    def __init__(self, up_to: int, files: Sequence[SegmentFile], paths: Sequence[str], directory: str | None) -> None:
+    def __init__(
+        self,
+        up_to: int,
+        files: Sequence[SegmentFile],
+        paths: Sequence[str],
+        directory: str | None,
+        *,
+        directory_changes: int,
+        epoch_writes: int,
+    ) -> None:
         self.up_to = up_to
+        self.directory_changes = directory_changes
+        """How many changes of names in the directory are safe once this was carried out."""
+        self.epoch_writes = epoch_writes
+        """How many versions of the leader epochs are."""
         self._files = files
         self._paths = paths
         self._directory = directory
+
+    @property
+    def forces_directory(self) -> bool:
+        """True if the names of new files become safe too."""
+        return self._directory is not None
 
     def run(self) -> None:
         """Force everything to disk. Blocking. Raises OSError."""

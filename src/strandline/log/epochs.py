@@ -25,14 +25,15 @@ class LeaderEpochs:
     headers of the batches, from which recovery assigns it again.
     """
 
-    __slots__ = ("_bounds", "_directory", "_entries", "_is_dirty", "_needs_sync")
+    __slots__ = ("_bounds", "_directory", "_entries", "_is_dirty", "_synced", "_writes")
 
     def __init__(self, directory: str, *, is_new: bool = False) -> None:
         self._directory = directory
         self._bounds: tuple[int, int] | None = None
         self._entries: list[tuple[int, int]] | None = [] if is_new else None
         self._is_dirty = False
-        self._needs_sync = False
+        self._writes = 0
+        self._synced = 0
 
     def _loaded(self) -> list[tuple[int, int]]:
         entries = self._entries
@@ -72,7 +73,7 @@ class LeaderEpochs:
 
         An epoch that has no record yet is not in the file, and need not be.
         """
-        return self._needs_sync
+        return self._writes > self._synced
 
     def clamp(self, log_start: int, log_end: int) -> None:
         """Keep what lies between the ends of the log. Waits until the file is read."""
@@ -146,8 +147,13 @@ class LeaderEpochs:
         if self._is_dirty:
             write_atomically(self.path, format_epochs(self._loaded()), sync=False)
             self._is_dirty = False
-            self._needs_sync = True
+            self._writes += 1
 
-    def mark_synced(self) -> None:
-        """Note that the file as last written has been forced to disk."""
-        self._needs_sync = False
+    @property
+    def writes(self) -> int:
+        """How often the file was written."""
+        return self._writes
+
+    def mark_synced(self, writes: int) -> None:
+        """Note that the file has been forced to disk as it was after so many writes, or later."""
+        self._synced = max(self._synced, writes)

@@ -29,6 +29,11 @@ class LogFlusher(LogState):
         except OSError as error:
             raise self.env.directory.fail(error) from error
 
+    def watch_unflushed(self) -> None:
+        """Let flush.ms hold for what is in the log already: after a start, or when the setting has changed."""
+        if self.reserved_end > self.recovery_point:
+            self.env.on_dirty(self.topic_partition)
+
     def finish_flush(self, plan: FlushPlan) -> None:
         """Note that a plan was carried out."""
         self._finish_flush(plan)
@@ -60,18 +65,26 @@ class LogFlusher(LogState):
             paths.append(self.producers.snapshot_path(segment.base_offset))
         if self.epochs.needs_sync:
             paths.append(self.epochs.path)
-            self.epochs.mark_synced()
         if is_closing:
             paths.append(self.producers.snapshot_path(self.log_end_offset))
         directory = None
-        if self._is_directory_dirty:
+        if self._directory_changes > self._directory_synced:
             paths.append(os.path.join(self._directory, PARTITION_METADATA))
             directory = self._directory
-            self._is_directory_dirty = False
-        return FlushPlan(up_to, files, paths, directory)
+        return FlushPlan(
+            up_to,
+            files,
+            paths,
+            directory,
+            directory_changes=self._directory_changes,
+            epoch_writes=self.epochs.writes,
+        )
 
     def _finish_flush(self, plan: FlushPlan) -> None:
         self.last_flush_ms = self.env.clock.now_ms()
+        # Not before: another flush may be planned, and be through, while this one is under way.
+        self._directory_synced = max(self._directory_synced, plan.directory_changes)
+        self.epochs.mark_synced(plan.epoch_writes)
         if plan.up_to > self.recovery_point:
             self.recovery_point = min(plan.up_to, self.log_end_offset)
             self.env.directory.has_new_recovery_points = True

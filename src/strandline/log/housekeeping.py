@@ -167,7 +167,9 @@ class Housekeeping:
         except KafkaStorageError as error:
             logger.error("Could not flush %s: %s", log.topic_partition, error)
             return
-        if plan is not None and await self._on_disk(log, plan.run):
+        if plan is None:
+            log.last_flush_ms = self._clock.now_ms()  # what there is to flush is still being written
+        elif await self._on_disk(log, plan.run):
             log.finish_flush(plan)
 
     async def delete_due(self) -> None:

@@ -152,6 +152,9 @@ class IndexCache:
         """Drop an index that is going away."""
         self._bytes -= self._loaded.pop(index, 0)
 
+    def __len__(self) -> int:
+        return len(self._loaded)
+
     @property
     def loaded_bytes(self) -> int:
         """Memory held by the indexes known here."""

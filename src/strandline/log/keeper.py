@@ -32,6 +32,7 @@ class LogKeeper(LogFlusher):
         """Follow a change of the topic's settings."""
         self.config = config
         self._limits = LogLimits.of(config)
+        self.watch_unflushed()
 
     # From the start
 
@@ -90,13 +91,14 @@ class LogKeeper(LogFlusher):
     def _discard(self, segment: LogSegment) -> None:
         """Take a segment out of the log now, and off the disk after file.delete.delay.ms."""
         self.segments.remove(segment)
+        segment.forget_indexes()
         due_ms = self.env.clock.now_ms() + self.config.file_delete_delay_ms
         segment.rename(DELETED)
         self.env.deletions.add(due_ms, segment)
         snapshot = self.producers.rename_snapshot(segment.base_offset, DELETED)
         if snapshot is not None:
             self.env.deletions.add(due_ms, snapshot)
-        self._is_directory_dirty = True
+        self._directory_changes += 1
 
     # From the end
 
@@ -143,7 +145,7 @@ class LogKeeper(LogFlusher):
         self.epochs.truncate_from_end(offset)
         self.epochs.write()
         self._written_epoch = -1
-        self._is_directory_dirty = True
+        self._directory_changes += 1
         if offset < self.log_start_offset:
             self._set_log_start(offset)
         if self.high_watermark > offset:
@@ -193,10 +195,11 @@ class LogKeeper(LogFlusher):
                 crash_point("log.replace.renamed_to_final")
         except OSError as error:
             raise self.env.directory.fail(error) from error
-        self._is_directory_dirty = True
+        self._directory_changes += 1
 
     def _replace(self, segment: LogSegment, *, keep_snapshot: bool) -> None:
         self.segments.remove(segment)
+        segment.forget_indexes()
         segment.rename(DELETED)
         due_ms = self.env.clock.now_ms() + self.config.file_delete_delay_ms
         self.env.deletions.add(due_ms, segment)
@@ -240,8 +243,7 @@ class LogKeeper(LogFlusher):
     def _finish_files(self) -> bool:
         """Write what is still in memory. True if the disk may lack something."""
         active = self.segments.active
-        if self.config.preallocate:
-            active.file.cut_to_size()
+        active.file.set_length(active.file.size)
         is_changed = active.finish() or self.epochs.needs_sync or self.log_end_offset > self.recovery_point
         if self.log_end_offset > self.log_start_offset or self.producers.snapshots:
             is_changed |= self.producers.take_snapshot(self.log_end_offset, self._write_small)
@@ -251,6 +253,8 @@ class LogKeeper(LogFlusher):
         """Stop using the log without writing anything, since it is deleted or its directory has failed."""
         self._is_closed = True
         self._pending.clear()
+        for segment in self.segments:
+            segment.forget_indexes()
 
     def move_to(self, directory: str) -> None:
         """Rename the partition's directory. The files stay readable for those who hold them."""

@@ -97,6 +97,7 @@ class LogManager:
                         f"{log.topic_partition} is in two log directories: {other.directory} and {log.directory}"
                     )
                 self._logs[log.topic_partition] = log
+                log.watch_unflushed()
         if all(storage.directory.is_offline for storage in self._storages):
             raise KafkaStorageError(f"None of the log directories is usable: {', '.join(self._settings.log_dirs)}")
         self._is_loaded = True

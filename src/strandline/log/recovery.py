@@ -137,6 +137,7 @@ def _drop_after(log: LogState, segment: LogSegment) -> None:
     for later in log.segments.as_list():
         if later.base_offset > segment.base_offset:
             log.segments.remove(later)
+            later.forget_indexes()
             later.remove_files()
 
 

@@ -284,10 +284,13 @@ class LogSegment:
         self.time_index.rename(state)
         self.txn_index.rename(state)
 
-    def remove_files(self) -> None:
-        """Delete everything from disk. Readers that hold the file can finish."""
+    def forget_indexes(self) -> None:
+        """The segment is going away: take its indexes out of the cache. On the event loop."""
         self._cache.forget(self.offset_index)
         self._cache.forget(self.time_index)
+
+    def remove_files(self) -> None:
+        """Delete everything from disk. Readers that hold the file can finish."""
         self.offset_index.remove()
         self.time_index.remove()
         self.txn_index.remove()

@@ -66,9 +66,10 @@ class SegmentFile:
         os.ftruncate(self.fileno(), size)
         self.size = size
 
-    def cut_to_size(self) -> None:
-        """Remove what lies behind the readable bytes, such as preallocated space."""
-        os.ftruncate(self.fileno(), self.size)
+    def set_length(self, length: int) -> None:
+        """Make the file exactly this long. Readers do not notice. Costs little if it is already."""
+        if os.stat(self.path).st_size != length:
+            os.ftruncate(self.fileno(), length)
 
     def preallocate(self, size: int) -> None:
         """Reserve disk space up to `size`. Readers do not see it."""

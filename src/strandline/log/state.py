@@ -33,9 +33,10 @@ class LogState:
 
     __slots__ = (
         "_directory",
+        "_directory_changes",
+        "_directory_synced",
         "_first_unstable",
         "_is_closed",
-        "_is_directory_dirty",
         "_limits",
         "_pending",
         "_recent",
@@ -83,7 +84,9 @@ class LogState:
         self._pending: deque[PendingAppend] = deque()
         self._recent = RecentBatches()
         self._written_epoch = -1
-        self._is_directory_dirty = False
+        # Names in the directory: how often they were changed, and how many of those changes are on disk.
+        self._directory_changes = 0
+        self._directory_synced = 0
         self._is_closed = False
 
     # Identity
@@ -177,7 +180,7 @@ class LogState:
         segment.jitter_ms = env.chance.below(min(config.segment_jitter_ms, config.segment_ms))
         self.segments.add(segment)
         self._recent.clear()
-        self._is_directory_dirty = True
+        self._directory_changes += 1
         return segment
 
     def roll(self, base_offset: int | None = None) -> LogSegment:
@@ -198,8 +201,9 @@ class LogState:
             return active
         crash_point("log.roll.before_indexes")
         active.finish()
-        if self.config.preallocate:
-            os.ftruncate(active.file.fileno(), active.reserved)
+        # No preallocated space behind the last batch, and no missing bytes before the next segment: a crash before the
+        # writes under way leaves a hole that recovery sees, and drops what comes after it.
+        active.file.set_length(active.reserved)
         crash_point("log.roll.before_snapshot")
         self.producers.take_snapshot(base, self._write_small)
         crash_point("log.roll.before_segment")
@@ -211,7 +215,7 @@ class LogState:
     def _write_small(self, path: str, data: bytes) -> None:
         """Write a small file of the partition; the next flush forces it to disk."""
         write_atomically(path, data, sync=False)
-        self._is_directory_dirty = True
+        self._directory_changes += 1
 
     def _path(self, offset: int, suffix: str) -> str:
         return os.path.join(self._directory, offset_name(offset, suffix))

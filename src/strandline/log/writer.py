@@ -95,17 +95,17 @@ class LogWriter(LogFlusher):
             ):
                 return PendingAppend(info, segment, buffer, 0, NO_OFFSET)
             segment.file.fileno()  # opened now, it can be written even if the log is moved away meanwhile
+            position = segment.reserve(size, max_timestamp, last_offset, limits.index_interval)
+            end = last_offset + 1
+            pending = PendingAppend(info, segment, buffer, position, end)
+            if end - self.recovery_point >= limits.flush_messages:
+                pending.sync_with(self._plan_flush(end))
         except OSError as error:
             raise self.env.directory.fail(error) from error
         stamp(buffer, 0, first_offset, leader_epoch)
-        position = segment.reserve(size, max_timestamp, last_offset, limits.index_interval)
+        self.reserved_end = end
         if first_offset == self.recovery_point:
             self.env.on_dirty(self.topic_partition)
-        end = last_offset + 1
-        self.reserved_end = end
-        pending = PendingAppend(info, segment, buffer, position, end)
-        if end - self.recovery_point >= limits.flush_messages:
-            pending.sync_with(self._plan_flush(end))
         self._pending.append(pending)
         return pending
 
