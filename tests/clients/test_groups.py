@@ -243,7 +243,9 @@ def test_groups_survive_a_restart_of_the_broker(tmp_path_factory: pytest.TempPat
             else:
                 broker.kill()
             broker.start()
-            assert committed(admin, group) == ends
+            # librdkafka 2.16 loses an admin request that it sends while it replaces its broker handles after an outage.
+            fresh_admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+            assert committed(fresh_admin, group) == ends
             more = write(broker, topic, 100)
             wait_consumed(more, [first, second])
             seen = len(first.seen()) + len(second.seen())
