@@ -151,13 +151,13 @@ class Broker:
             checkpoint_interval_ms=self.settings.replication.replica_high_watermark_checkpoint_interval_ms,
         )
         self.replicas = ReplicaManager(self.node_id, self.logs, loop=loop, topic_config=self.topic_config)
+        self.lifecycle = BrokerLifecycle(
+            self.controller, self.loader, self._registration(), self.settings.cluster, self._clock
+        )
         await loop.run_in_executor(None, self._load_logs)
         self._stack.push_async_callback(self._close_logs)
         await enter(self._background(self.logs.run, "log-housekeeping"))
 
-        self.lifecycle = BrokerLifecycle(
-            self.controller, self.loader, self._registration(), self.settings.cluster, self._clock
-        )
         await enter(self.lifecycle.running())
         await self.lifecycle.unfence()
         self.cleaner = LogCleaner(self.settings.log, self.logs.all_logs, self._clock)

@@ -52,6 +52,9 @@ class LogWriter:
                 job.append.write()
             except OSError as failure:
                 error = failure
+            except Exception as bug:  # the edge of the thread: without it, every later append would wait for ever
+                logger.exception("an append could not be written")
+                error = OSError(f"an append could not be written: {bug!r}")
             self._done.append((job.written, error))
             # Benign race: a second wake-up finds an empty queue. A missing one cannot happen, since the
             # loop clears the flag before it looks at the queue.
@@ -63,7 +66,10 @@ class LogWriter:
         self._wakeup_is_due = False
         while self._done:
             written, error = self._done.popleft()
-            written(error)
+            try:
+                written(error)
+            except Exception:  # the others must not wait for their report until something else is written
+                logger.exception("a written append could not be reported")
 
     def close(self) -> None:
         """Finish what is queued, then stop."""

@@ -1,0 +1,79 @@
+"""The writer thread: order, and what one bad append may not do to the others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+
+import pytest
+
+from strandline.log import PendingAppend
+from strandline.replication import LogWriter
+from tests.replication.conftest import Fixture
+
+
+class Scripted(PendingAppend):
+    """A write that does what the test says."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: object) -> None:
+        self._work = work
+
+    def write(self) -> None:
+        if isinstance(self._work, Exception):
+            raise self._work
+        if isinstance(self._work, threading.Event):
+            self._work.wait(20)
+
+
+async def test_reports_come_in_the_order_of_submission(fixture: Fixture) -> None:
+    order: list[int] = []
+    last = asyncio.get_running_loop().create_future()
+    for number in range(500):
+        fixture.writer.submit(Scripted(None), lambda error, number=number: order.append(number))  # type: ignore[misc]
+    fixture.writer.submit(Scripted(None), lambda error: last.set_result(None))
+    await last
+    assert order == list(range(500))
+
+
+@pytest.mark.parametrize("failure", [OSError("the disk is full"), ValueError("a released memoryview")])
+async def test_a_write_that_fails_in_any_way_does_not_end_the_thread(fixture: Fixture, failure: Exception) -> None:
+    loop = asyncio.get_running_loop()
+    outcomes = [loop.create_future() for _ in range(2)]
+    fixture.writer.submit(Scripted(failure), outcomes[0].set_result)
+    fixture.writer.submit(Scripted(None), outcomes[1].set_result)
+    async with asyncio.timeout(10):
+        first, second = [await outcome for outcome in outcomes]
+    assert isinstance(first, OSError)
+    assert str(failure) in str(first)
+    assert second is None
+
+
+async def test_a_report_that_fails_does_not_hold_back_the_others(
+    fixture: Fixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    second = asyncio.get_running_loop().create_future()
+    gate = threading.Event()
+    fixture.writer.submit(Scripted(gate), lambda error: [].pop())
+    fixture.writer.submit(Scripted(None), second.set_result)
+    with caplog.at_level(logging.ERROR):
+        gate.set()
+        # Nothing else is ever submitted: both must be reported by what is under way.
+        async with asyncio.timeout(10):
+            await second
+    assert "IndexError" in caplog.text
+
+
+async def test_closing_finishes_what_is_queued() -> None:
+    writer = LogWriter(asyncio.get_running_loop(), "test")
+    reported: list[int] = []
+    for number in range(50):
+        writer.submit(Scripted(None), lambda error, number=number: reported.append(number))  # type: ignore[misc]
+    before = len(os.listdir("/proc/self/task"))
+    writer.close()
+    assert reported == list(range(50))
+    assert len(os.listdir("/proc/self/task")) == before - 1
+    writer.close()
