@@ -310,6 +310,8 @@ class GroupWorld:
         assert set(group.instances.values()) == {m.member_id for m in members.values() if m.is_static}
         assert all(member_id == member.member_id for member_id, member in members.items())
         assert group.pending_sync <= set(members)
+        names = [{protocol.name for protocol in member.protocols} for member in members.values()]
+        assert group.common_protocols() == (set.intersection(*names) if names else set())
         if group.state is GroupState.EMPTY:
             assert not members
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):

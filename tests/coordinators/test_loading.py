@@ -287,3 +287,14 @@ async def test_an_unknown_member_after_a_restart_is_told_so(group: GroupDriver) 
     joined: JoinResponse = await group.join(requires_member_id=False)
     await reload(group)  # the member had joined, but no assignment was stored
     assert isinstance((await group.join(member_id=joined.member_id)).error, UnknownMemberId)
+
+
+async def test_the_status_counts_groups_offsets_and_timers(group: GroupDriver, log: MemoryGroupLog) -> None:
+    await group.stable({}, {})
+    await group.commit(("orders", 0, 1), group_id="simple")
+    status = group.coordinator.status()
+    assert (status.shards, status.loading, status.failed, status.offsets) == (1, 0, 0, 1)
+    assert status.groups == {GroupState.STABLE: 1, GroupState.EMPTY: 1}
+    assert status.timers == 3  # two sessions and the sweep
+    group.coordinator.resigned(0)
+    assert group.coordinator.status().timers == 0

@@ -378,3 +378,14 @@ async def test_nonsense_in_a_commit_is_refused_or_bounded(group: GroupDriver) ->
     assert await group.commit(("orders", 1, 1), retention_time_ms=-(2**63)) == [None]
     await group.clock.advance(SWEEP_S)
     assert await stored(group) == {("orders", 0): 1}
+
+
+async def test_a_commit_whose_client_has_gone_is_stored_all_the_same(group: GroupDriver, log: MemoryGroupLog) -> None:
+    log.hold()
+    task = asyncio.create_task(group.commit(("orders", 0, 1)))
+    await group.clock.settle()
+    task.cancel()
+    await group.clock.settle()
+    log.release()
+    await group.clock.settle()
+    assert await stored(group) == {("orders", 0): 1}

@@ -28,6 +28,7 @@ class ClassicGroup:
 
     __slots__ = (
         "_state",
+        "_supporters",
         "generation",
         "group_id",
         "has_new_member",
@@ -49,6 +50,8 @@ class ClassicGroup:
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
         self._state = GroupState.EMPTY
+        self._supporters: Counter[str] = Counter()
+        """How many members support a protocol; counted as they come and go, for the sake of large groups."""
         self.previous_state = GroupState.DEAD
         self.state_timestamp = now_ms
         self.generation = 0
@@ -119,6 +122,7 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.member_id
         self.members[member.member_id] = member
+        self._supporters.update(member.protocol_names)
         self.forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> ClassicMember | None:
@@ -126,6 +130,7 @@ class ClassicGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             member.end_session()
+            self._supporters.subtract(member.protocol_names)
             if member.group_instance_id is not None:
                 self.instances.pop(member.group_instance_id, None)
         if self.leader == member_id:
@@ -147,6 +152,12 @@ class ClassicGroup:
         if old_id in self.pending_sync:
             self.pending_sync.discard(old_id)
             self.pending_sync.add(new_id)
+
+    def set_protocols(self, member: ClassicMember, protocols: tuple[Protocol, ...]) -> None:
+        """A member supports other protocols than before, or says something else for them."""
+        self._supporters.subtract(member.protocol_names)
+        member.protocols = protocols
+        self._supporters.update(member.protocol_names)
 
     def forget_pending(self, member_id: str) -> None:
         timer = self.pending.pop(member_id, None)
@@ -199,15 +210,14 @@ class ClassicGroup:
 
     def common_protocols(self) -> set[str]:
         """The names that every member supports."""
-        counts = Counter(name for member in self.members.values() for name in {p.name for p in member.protocols})
-        return {name for name, count in counts.items() if count == len(self.members)}
+        return {name for name, count in self._supporters.items() if count == len(self.members) and count}
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
         """Whether a member with these protocols can be in the group together with the others."""
         if self._state is GroupState.EMPTY or not self.members:
             return bool(protocol_type) and bool(protocols)
-        common = self.common_protocols()
-        return self.protocol_type == protocol_type and any(protocol.name in common for protocol in protocols)
+        everyone = len(self.members)
+        return self.protocol_type == protocol_type and any(self._supporters[p.name] == everyone for p in protocols)
 
     def select_protocol(self) -> str | None:
         """Each member votes for the first of its protocols that all support; most votes win."""
@@ -217,6 +227,7 @@ class ClassicGroup:
 
     def start_next_generation(self, now_ms: int) -> None:
         self.generation += 1
+        self._supporters = +self._supporters  # forgets names that nobody supports any more
         self.protocol_name = self.select_protocol() if self.members else None
         self.topics = self._computed_topics()
         self.pending_sync.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,7 @@ from strandline.coordinators.groups.values import (
     CommitRequest,
     CommittedOffset,
     DescribedGroup,
+    GroupsStatus,
     JoinRequest,
     JoinResponse,
     LeavingMember,
@@ -45,7 +46,6 @@ from strandline.model import LeaderEpoch, TopicPartition, coordinator_partition
 if TYPE_CHECKING:
     from strandline.replication import Partition
 
-_log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -140,6 +140,18 @@ class GroupCoordinator:
         """Return when no shard is loading."""
         loading = [owned.loading for owned in self._shards.values() if owned.loading is not None]
         await asyncio.gather(*loading, return_exceptions=True)
+
+    def status(self) -> GroupsStatus:
+        """What this broker coordinates now."""
+        shards = list(self._shards.values())
+        return GroupsStatus(
+            shards=len(shards),
+            loading=sum(owned.state is ShardState.LOADING for owned in shards),
+            failed=sum(owned.state is ShardState.FAILED for owned in shards),
+            offsets=sum(len(owned.shard.offsets) for owned in shards),
+            groups=Counter(group.state for owned in shards for group in owned.shard.groups.values()),
+            timers=len(self._timers),
+        )
 
     # Finding ----------------------------------------------------------------------------------------------------
 

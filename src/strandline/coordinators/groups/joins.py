@@ -160,7 +160,7 @@ class Joins:
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.rename_static(member, new_id)
         member.is_new = False
-        self._update(member, request, reply)
+        self._update(group, member, request, reply)
         self._rebalancer.start_session(group, member)
         reason = _because(request, f"static member {member.group_instance_id} comes back as {new_id}")
         if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
@@ -216,7 +216,8 @@ class Joins:
         )
         reply, member.join_reply = member.join_reply, None
         group.rename_static(member, old_id)
-        member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
+        protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
+        group.set_protocols(member, protocols)
         self._rebalancer.start_session(group, member)
         if reply is not None:
             reply(response)
@@ -233,17 +234,17 @@ class Joins:
         is_leader_of_stable = group.state is GroupState.STABLE and group.leader == member.member_id
         if group.state is GroupState.PREPARING_REBALANCE or not is_unchanged or is_leader_of_stable:
             # The leader of a stable group may ask for a new assignment, for instance when topics changed.
-            self._update(member, request, reply)
+            self._update(group, member, request, reply)
             self._rebalancer.prepare_or_complete(group, _because(request, f"member {member.member_id} rejoins"))
         else:
             # Its last answer was lost, or a follower asks again: nothing has changed.
             reply(self._rebalancer.join_response(group, member))
 
     @staticmethod
-    def _update(member: ClassicMember, request: JoinRequest, reply: JoinReply) -> None:
+    def _update(group: ClassicGroup, member: ClassicMember, request: JoinRequest, reply: JoinReply) -> None:
         superseded = RebalanceInProgress("the member has sent another JoinGroup since")
         member.answer_join(JoinResponse(error=superseded, member_id=member.member_id))
-        member.protocols = request.protocols
+        group.set_protocols(member, request.protocols)
         member.rebalance_timeout_ms = request.rebalance_timeout_ms
         member.session_timeout_ms = request.session_timeout_ms
         member.join_reply = reply

@@ -37,6 +37,10 @@ class ClassicMember:
         return self.group_instance_id is not None
 
     @property
+    def protocol_names(self) -> frozenset[str]:
+        return frozenset(protocol.name for protocol in self.protocols)
+
+    @property
     def is_awaiting_join(self) -> bool:
         return self.join_reply is not None
 

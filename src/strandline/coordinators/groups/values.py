@@ -161,3 +161,15 @@ class DescribedGroup:
     protocol_name: str = ""
     members: tuple[DescribedMember, ...] = ()
     error: StrandlineError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsStatus:
+    """What a coordinator holds, for people and metrics."""
+
+    shards: int
+    loading: int
+    failed: int
+    offsets: int
+    groups: Mapping[GroupState, int]
+    timers: int

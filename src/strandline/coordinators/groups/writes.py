@@ -141,5 +141,9 @@ class LogWriter:
         offset = outcome.base_offset
         for write in finished:
             # A fence is not part of the append: it only stands behind it.
-            write.done(Written(outcome.error, offset) if write.records else Written(None))
+            written = Written(outcome.error, offset) if write.records else Written(None)
             offset += len(write.records)
+            try:
+                write.done(written)
+            except Exception:  # noqa: BLE001 - the writes of other groups in the same append must hear of theirs
+                _log.exception("a group could not take note of its write")
