@@ -15,12 +15,9 @@ from bench.process import ServerProcess, free_port
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "interop"
 
-# Suites expect topics with several partitions, and do not want to wait for slow joiners.
-SETTINGS = {
-    "num.partitions": "4",
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "4",
-}
+# Suites expect topics with several partitions. Everything else is as a user finds it: some tests count rebalances and
+# rely on Kafka's delay before the first one.
+SETTINGS = {"num.partitions": "4", "offsets.topic.num.partitions": "4"}
 
 
 @dataclass(frozen=True, slots=True)
