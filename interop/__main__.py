@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from interop import franz_go, kafka_tools, librdkafka, log_format
+from interop import franz_go, kafka_tools, kcat, librdkafka, log_format
 from interop.broker import Target, apache_kafka, strandline
 from interop.results import Outcome, Report, add_allowed, read_allowed
 
@@ -28,7 +28,7 @@ class Suite(Protocol):
         """Run it against a broker."""
 
 
-SUITES: tuple[Suite, ...] = (log_format, kafka_tools, franz_go, librdkafka)
+SUITES: tuple[Suite, ...] = (log_format, kafka_tools, kcat, franz_go, librdkafka)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 HERE = Path(__file__).parent
+_SHOWN = 40
 
 
 class Outcome(Enum):
@@ -60,7 +61,9 @@ class Report:
         ):
             if names:
                 yield f"  {title}:"
-                yield from (f"    {name} ({self._outcome(name).value})" for name in names)
+                yield from (f"    {name} ({self._outcome(name).value})" for name in names[:_SHOWN])
+                if len(names) > _SHOWN:
+                    yield f"    ... and {len(names) - _SHOWN} more"
 
 
 def allow_file(suite: str) -> Path:
