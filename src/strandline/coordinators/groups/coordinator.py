@@ -268,7 +268,7 @@ class GroupCoordinator:
     async def _delete_group(self, group_id: str) -> StrandlineError | None:
         try:
             future: asyncio.Future[StrandlineError | None] = asyncio.get_running_loop().create_future()
-            self._shard_for_member(group_id).delete_group(group_id, _resolver(future))
+            self._shard_for(group_id).delete_group(group_id, _resolver(future))
         except StrandlineError as refusal:
             return refusal
         error = await future

@@ -81,7 +81,7 @@ class GroupAdminHandler:
             protocol_type=group.protocol_type,
             protocol_data=group.protocol_name,
             members=_members(group),
-            authorized_operations=operations,
+            authorized_operations=OPERATIONS_NOT_ASKED if code else operations,
         )
 
     async def delete_groups(self, request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
