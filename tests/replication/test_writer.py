@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import threading
+import weakref
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.replication.conftest import Fixture
 class Scripted(PendingAppend):
     """A write that does what the test says."""
 
-    __slots__ = ("_work",)
+    __slots__ = ("__weakref__", "_work")
 
     def __init__(self, work: object) -> None:
         self._work = work
@@ -65,6 +66,20 @@ async def test_a_report_that_fails_does_not_hold_back_the_others(
         async with asyncio.timeout(10):
             await second
     assert "IndexError" in caplog.text
+
+
+@pytest.mark.parametrize("work", [None, OSError("the disk is full")])
+async def test_an_idle_thread_keeps_nothing_of_what_it_wrote(fixture: Fixture, work: object) -> None:
+    """Not the frame of a large request, nor the files of a deleted topic."""
+    append = Scripted(work)
+    written = asyncio.get_running_loop().create_future()
+    fixture.writer.submit(append, lambda error: written.set_result(None))
+    await written
+    trace = weakref.ref(append)
+    del append
+    async with asyncio.timeout(10):
+        while trace() is not None:
+            await asyncio.to_thread(os.stat, "/")
 
 
 async def test_closing_finishes_what_is_queued() -> None:

@@ -47,15 +47,9 @@ class LogWriter:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            error: OSError | None = None
-            try:
-                job.append.write()
-            except OSError as failure:
-                error = failure
-            except Exception as bug:  # the edge of the thread: without it, every later append would wait for ever
-                logger.exception("an append could not be written")
-                error = OSError(f"an append could not be written: {bug!r}")
-            self._done.append((job.written, error))
+            self._done.append((job.written, _write(job.append)))
+            # While this thread waits it must not keep a request's memory or a deleted topic's files.
+            del job
             # Benign race: a second wake-up finds an empty queue. A missing one cannot happen, since the
             # loop clears the flag before it looks at the queue.
             if not self._wakeup_is_due:
@@ -78,3 +72,14 @@ class LogWriter:
             self._thread.join()
             self._thread = None
         self._report()
+
+
+def _write(append: PendingAppend) -> OSError | None:
+    try:
+        append.write()
+    except OSError as error:
+        return error.with_traceback(None)
+    except Exception as bug:  # the edge of the thread: without it, every later append would wait for ever
+        logger.exception("an append could not be written")
+        return OSError(f"an append could not be written: {bug!r}")
+    return None
