@@ -133,6 +133,7 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> ProduceReq
             position = skip_tags(frame, position)
             entries.append(ProduceEntry(topic, partition, records))
         position = skip_tags(frame, position)
+    skip_tags(frame, position)  # a request without its last byte was cut short: nothing of it may be written
     return ProduceRequest(transactional_id, acks, timeout_ms, entries)
 
 
