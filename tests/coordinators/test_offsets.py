@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+import pytest_asyncio
 
 from strandline.config.groups import GroupSettings
 from strandline.coordinators.groups import (
@@ -389,3 +390,15 @@ async def test_a_commit_whose_client_has_gone_is_stored_all_the_same(group: Grou
     log.release()
     await group.clock.settle()
     assert await stored(group) == {("orders", 0): 1}
+
+
+class TestManyShards:
+    @pytest_asyncio.fixture
+    async def log(self) -> MemoryGroupLog:
+        return MemoryGroupLog(8)
+
+    async def test_every_shard_is_swept(self, group: GroupDriver) -> None:
+        for number in range(40):
+            await group.commit(("orders", 0, 1), group_id=f"g-{number}")
+        await group.clock.advance(RETENTION_S + SWEEP_S)
+        assert group.coordinator.list_groups() == []

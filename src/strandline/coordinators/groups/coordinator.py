@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
@@ -42,9 +42,7 @@ from strandline.errors import (
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import MetadataImage
 from strandline.model import LeaderEpoch, TopicPartition, coordinator_partition
-
-if TYPE_CHECKING:
-    from strandline.replication import Partition
+from strandline.replication import Partition
 
 T = TypeVar("T")
 
@@ -63,6 +61,7 @@ class GroupCoordinator:
         self._tasks: asyncio.TaskGroup | None = None
         self._own_tasks: set[asyncio.Task[None]] = set()
         self._sweep_timer: Timer | None = None
+        self._to_sweep: list[int] = []
 
     # Life -------------------------------------------------------------------------------------------------------
 
@@ -130,11 +129,15 @@ class GroupCoordinator:
                 owned.drop_topics(gone)
 
     def _sweep(self) -> None:
-        for owned in self._shards.values():
-            if owned.state is ShardState.ACTIVE:
-                owned.shard.expire()
+        """Expire offsets of one shard; the others follow in turns of their own, so that nobody waits long."""
+        if not self._to_sweep:
+            self._to_sweep = list(self._shards)
+        owned = self._shards.get(self._to_sweep.pop())
+        if owned is not None and owned.state is ShardState.ACTIVE:
+            owned.shard.expire()
         if self._sweep_timer is not None:
-            self._sweep_timer.restart(self._settings.offsets_retention_check_interval_ms)
+            is_done = not self._to_sweep
+            self._sweep_timer.restart(self._settings.offsets_retention_check_interval_ms if is_done else 0)
 
     async def wait_loaded(self) -> None:
         """Return when no shard is loading."""

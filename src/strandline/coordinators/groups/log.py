@@ -36,7 +36,7 @@ class ReadBatch:
 class GroupLog(Protocol):
     """The partitions of `__consumer_offsets`, as the group coordinator needs them.
 
-    Every implementation passes tests/coordinators/group_log_contract.py, which checks that
+    Every implementation passes tests/coordinators/test_group_log.py, which checks that
 
     - an append is atomic and in order: its records get consecutive offsets, after those of every earlier append;
     - `append` returns when the records are committed; if it raises, the records may or may not be in the log;
