@@ -25,8 +25,20 @@ from strandline.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from strandline.wire.messages.sync_group import SyncGroupRequest
+from strandline.wire.registry import encode_request
+from tests.broker import Broker
 from tests.waiting import wait_until
-from tests.wirelevel.raw import FETCH_VERSION, RawConnection, batch, create_topic, end_offset, fetch_request, produce
+from tests.wirelevel.raw import (
+    FETCH_VERSION,
+    RawConnection,
+    batch,
+    connected,
+    create_topic,
+    end_offset,
+    fetch_request,
+    produce,
+    produce_request,
+)
 
 CRC_AT, MAGIC_AT, ATTRIBUTES_AT, LAST_DELTA_AT, COUNT_AT = 17, 16, 21, 23, 57
 
@@ -78,6 +90,18 @@ def test_a_batch_cut_short_is_refused(connection: RawConnection, topic: str) -> 
         for length in (len(good) - 1, HEADER_SIZE, 30):
             code = produce(connection, topic, good[:length])[0]
             assert code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD), length
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 12])
+def test_a_request_cut_short_writes_nothing(
+    broker: Broker, connection: RawConnection, topic: str, version: int
+) -> None:
+    whole = encode_request(ApiKey.PRODUCE, version, 1, "raw", produce_request(topic, batch(b"never to be seen")))
+    with unchanged(connection, topic):
+        for missing in (1, 2, 3, 20, 60):
+            with connected(broker.bootstrap) as other:
+                other.send_frame(whole[:-missing])
+                other.wait_closed()
 
 
 def test_records_that_do_not_match_the_header_are_invalid(connection: RawConnection, topic: str) -> None:
