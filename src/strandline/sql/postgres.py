@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import asyncpg  # type: ignore[import-untyped]
 
 from strandline.clock import Clock
 from strandline.sql.dialect import POSTGRESQL
-from strandline.sql.errors import (
-    IntegrityViolation,
-    SqlError,
-    StoreMisconfigured,
-    StoreUnavailable,
-    TransactionConflict,
-)
+from strandline.sql.errors import StoreUnavailable
 from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
+from strandline.sql.postgres_errors import DRIVER_ERRORS, translated
 from strandline.sql.postgres_session import Session
 from strandline.sql.store import OnNotification, Row, Transaction
 
@@ -27,46 +22,6 @@ _log = logging.getLogger(__name__)
 
 _MIGRATION_LOCK: Final = 7_305_810_221  # any constant: who holds it may migrate
 _POOL_SIZE: Final = 6
-_BY_CLASS: Final[dict[str, type[SqlError]]] = {
-    "08": StoreUnavailable,  # connection
-    "53": StoreUnavailable,  # resources: too many connections, disk full
-    "57": StoreUnavailable,  # shutdown, starting up, cancelled
-    "40": TransactionConflict,
-    "23": IntegrityViolation,
-    "28": StoreMisconfigured,  # credentials
-    "3D": StoreMisconfigured,  # no such database
-}
-_BY_STATE: Final[dict[str, type[SqlError]]] = {
-    "55P03": StoreUnavailable,  # lock timeout
-    "25P03": StoreUnavailable,  # ended because it was idle in a transaction
-    "42501": StoreMisconfigured,  # no right to use the table
-}
-
-
-def translate(error: BaseException) -> SqlError:
-    """The driver's error in our words."""
-    text = str(error) or type(error).__name__
-    state = getattr(error, "sqlstate", None)
-    if state is not None:
-        kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or SqlError
-        return kind(f"PostgreSQL answers {state}: {text}")
-    if isinstance(error, asyncpg.ClientConfigurationError):
-        return StoreMisconfigured(f"The PostgreSQL address cannot be used: {text}")
-    if isinstance(error, ValueError):
-        return SqlError(f"PostgreSQL cannot take an argument: {text}")
-    return StoreUnavailable(f"PostgreSQL cannot be reached: {text}")
-
-
-DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Around each use of the driver, and nothing else: what callers raise goes through unchanged."""
-    try:
-        yield
-    except DRIVER_ERRORS as error:
-        raise translate(error) from error
 
 
 class _PostgresTransaction:
@@ -184,7 +139,8 @@ async def _leave_as_it_is(_connection: Any) -> None:
 async def _transaction(connection: Any) -> AsyncIterator[_PostgresTransaction]:
     """Begin, and commit or roll back. Whoever is cancelled does not wait for the server: the connection goes."""
     transaction = _PostgresTransaction(connection)
-    block = connection.transaction()
+    with translated():
+        block = connection.transaction()
     try:
         with translated():
             await block.start()
@@ -194,12 +150,12 @@ async def _transaction(connection: Any) -> AsyncIterator[_PostgresTransaction]:
                 await connection.execute("SELECT pg_notify($1, '')", channel)
             await block.commit()
     except Exception:
-        if not connection.is_closed() and connection.is_in_transaction():
-            with suppress(*DRIVER_ERRORS):
-                await block.rollback()
+        with suppress(*DRIVER_ERRORS):  # a connection that is lost has rolled back, and may be the pool's again
+            await block.rollback()
         raise
     except BaseException:
-        connection.terminate()
+        with suppress(*DRIVER_ERRORS):
+            connection.terminate()
         raise
 
 

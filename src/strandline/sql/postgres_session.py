@@ -18,6 +18,7 @@ import asyncpg  # type: ignore[import-untyped]
 from strandline.clock import Clock
 from strandline.sql.errors import StoreInUse
 from strandline.sql.notifications import Listeners
+from strandline.sql.postgres_errors import DRIVER_ERRORS
 from strandline.sql.store import OnNotification
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,6 @@ _SETTINGS: Final = {
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",
 }
-_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
 
 def _lock_number(name: str) -> int:
@@ -73,7 +73,7 @@ class Session:
         self._held.discard(name)
         async with self._turn:
             if self._connection is not None:
-                with contextlib.suppress(*_ERRORS):
+                with contextlib.suppress(*DRIVER_ERRORS):
                     await self._connection.execute("SELECT pg_advisory_unlock($1, $2)", _LOCK_SPACE, _lock_number(name))
 
     async def _take(self, connection: Any, name: str) -> None:
@@ -117,7 +117,7 @@ class Session:
                 async with self._turn:
                     await self._ensure_connected()
                     await self._ensure_listening()
-            except (*_ERRORS, StoreInUse) as error:
+            except (*DRIVER_ERRORS, StoreInUse) as error:
                 _log.warning("the PostgreSQL session is not available, trying again: %s", error)
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
