@@ -6,6 +6,7 @@ Apache Kafka: a test that passes there is right, and then it judges us. Tests th
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
@@ -54,12 +55,24 @@ class ExternalBroker:
     is_running: bool = True
 
 
+# Below the ports that the system gives to outgoing connections. A client that tries to reach a dead broker on one of
+# those may be given the same port for its own end, connects to itself, and the broker cannot come back.
+# Test processes that run side by side begin at different places.
+_FIRST, _COUNT = 20_000, 12_000
+_PORTS = itertools.count(os.getpid() * 997)
+
+
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port of the loopback interface that nobody listens on right now; another one at each call."""
+    for number in _PORTS:
+        port = _FIRST + number % _COUNT
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("unreachable: the numbers never end")
 
 
 @dataclass(slots=True)
