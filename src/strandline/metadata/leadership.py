@@ -54,6 +54,7 @@ class Leadership:
         self._term: Term | None = None
         self._renewed_at = 0.0
         self._has_tried = False
+        self._is_waiting = False
 
     @property
     def term(self) -> Term | None:
@@ -86,7 +87,9 @@ class Leadership:
         except StoreInUse as error:
             if self._clock.monotonic() >= deadline:
                 raise
-            _log.warning("%s Waiting for it to go.", error)
+            if not self._is_waiting:
+                _log.warning("%s Waiting %.0f s for it to go.", error, IDENTITY_SECONDS)
+            self._is_waiting = True
             return False
         return True
 
