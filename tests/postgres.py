@@ -63,8 +63,10 @@ class Postgres:
 
     def remove(self) -> None:
         """Stop the server and delete its files."""
-        self._server.stop()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        try:
+            self._server.stop()
+        finally:
+            shutil.rmtree(self._directory, ignore_errors=True)
 
 
 @cache
