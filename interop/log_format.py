@@ -49,6 +49,7 @@ def run(_: Target | None = None, only: str | None = None) -> dict[str, Outcome]:
     libraries = kafka.install()
     settings = {"log.cleaner.backoff.ms": "200", "log.segment.delete.delay.ms": "0"}
     with strandline(NAME, settings) as target:
+        _create_topics(target.bootstrap)
         _write(target.bootstrap)
         records = _read(target.bootstrap, commit=True)  # so that there is a group to dump
         log_dir = target.log_dir
@@ -61,6 +62,7 @@ def run(_: Target | None = None, only: str | None = None) -> dict[str, Outcome]:
         "dump-groups": lambda: _dump(libraries, log_dir, "__consumer_offsets-*/*.log", "--offsets-decoder"),
         "kafka-serves-our-records": lambda: _served_by_kafka(libraries, log_dir, records, is_clean=True),
         "kafka-recovers-our-log": lambda: _served_by_kafka(libraries, log_dir, records, is_clean=False),
+        "kafka-gets-its-directory-back": lambda: _taken_in_turns(libraries),
     }
     return {
         name: Outcome.PASSED if check() else Outcome.FAILED
@@ -69,19 +71,22 @@ def run(_: Target | None = None, only: str | None = None) -> dict[str, Outcome]:
     }
 
 
-def _write(bootstrap: str) -> None:
-    """All codecs, idempotent, keys that repeat; several restarts of the producer, so several producer ids."""
+def _create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
     topics = [NewTopic(name, num_partitions=PARTITIONS, config=config) for name, config in TOPICS.items()]
     for created in admin.create_topics(topics).values():
         created.result(SECONDS)
+
+
+def _write(bootstrap: str, *, is_idempotent: bool = True) -> None:
+    """All codecs, keys that repeat; a new producer for each codec, so several producer ids."""
     for number, codec in enumerate(CODECS):
         producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
                 "log_level": 2,
                 "compression.type": codec,
-                "enable.idempotence": True,
+                "enable.idempotence": is_idempotent,
                 "batch.num.messages": 40,
             }
         )
@@ -149,10 +154,7 @@ def _served_by_kafka(libraries: Path, log_dir: Path, records: Records, *, is_cle
     data_dir = CACHE / "brokers" / f"{NAME}-in-kafka"
     shutil.rmtree(data_dir, ignore_errors=True)
     with kafka.KafkaBroker(libraries, data_dir) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 2})
-        topics = [NewTopic(name, num_partitions=PARTITIONS, config=config) for name, config in TOPICS.items()]
-        for created in admin.create_topics(topics).values():
-            created.result(SECONDS)
+        _create_topics(broker.bootstrap)
     for partition in _partition_directories(log_dir):
         own = data_dir / partition.name
         topic_id = (own / "partition.metadata").read_text()
@@ -168,16 +170,36 @@ def _served_by_kafka(libraries: Path, log_dir: Path, records: Records, *, is_cle
         return _same(records, _read(broker.bootstrap))
 
 
+def _taken_in_turns(libraries: Path) -> bool:
+    """Kafka writes, we take its directory over and write, Kafka gets it back, reads and writes."""
+    data_dir = CACHE / "brokers" / f"{NAME}-in-turns"
+    shutil.rmtree(data_dir, ignore_errors=True)
+    with kafka.KafkaBroker(libraries, data_dir) as broker:
+        _create_topics(broker.bootstrap)
+        _write(broker.bootstrap)
+        kafkas = _read(broker.bootstrap)
+    with strandline(f"{NAME}-in-turns", {"log.dirs": str(data_dir), "node.id": "1"}) as target:
+        is_taken_over = _same(kafkas, _read(target.bootstrap))
+        _write(target.bootstrap)
+        both = _read(target.bootstrap)
+    with kafka.KafkaBroker(libraries, data_dir) as broker:
+        is_given_back = _same(both, _read(broker.bootstrap))
+        # Kafka's metadata does not know which producer ids we gave out meanwhile, so it gives them out again.
+        _write(broker.bootstrap, is_idempotent=False)
+        is_continued = len(_read(broker.bootstrap)) > len(both)
+    return is_taken_over and is_given_back and is_continued
+
+
 def _partition_directories(log_dir: Path) -> Iterable[Path]:
     return [log_dir / f"{topic}-{partition}" for topic in TOPICS for partition in range(PARTITIONS)]
 
 
-def _same(ours: Records, kafkas: Records) -> bool:
-    """Compaction may go on under Kafka: what it still has must be ours, and uncompacted topics must be complete."""
-    foreign = [place for place, record in kafkas.items() if ours.get(place) != record]
-    missing = [place for place in ours if place not in kafkas and "compacted" not in place[0]]
-    _log(f"Kafka serves {len(kafkas)} of our {len(ours)} records; {len(foreign)} differ, {len(missing)} are missing")
-    return not foreign and not missing and bool(kafkas)
+def _same(before: Records, now: Records) -> bool:
+    """Compaction may go on: what is still there must be as it was, and uncompacted topics must be complete."""
+    foreign = [place for place, record in now.items() if before.get(place) != record]
+    missing = [place for place in before if place not in now and "compacted" not in place[0]]
+    _log(f"{len(now)} of {len(before)} records are served; {len(foreign)} differ, {len(missing)} are missing")
+    return not foreign and not missing and bool(now)
 
 
 def _log(text: str) -> None:
