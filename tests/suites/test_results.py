@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from interop import franz_go, librdkafka, results
 from interop.results import Outcome, Report
 
