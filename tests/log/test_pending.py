@@ -53,6 +53,17 @@ def test_a_crash_between_the_writes_of_two_segments_keeps_what_was_written(tmp_p
     assert offsets_in(log) == [0, 1, 2, 3, 4, 5]
 
 
+def test_after_a_crash_all_batches_that_were_on_their_way_are_recognised(tmp_path: Path) -> None:
+    harness = LogHarness(tmp_path / "data")
+    harness.create()
+    first = [harness.append(batch(2, producer_id=7, sequence=sequence)) for sequence in range(0, 10, 2)]
+    harness.crash()
+    again = [harness.append(batch(2, producer_id=7, sequence=sequence)) for sequence in range(0, 10, 2)]
+    assert all(info.is_duplicate for info in again)
+    assert [info.first_offset for info in again] == [info.first_offset for info in first]
+    assert harness.append(batch(producer_id=7, sequence=10)).first_offset == 10
+
+
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_preallocated_space_goes_although_the_setting_has_changed(tmp_path: Path, is_clean: bool) -> None:
     harness = small_segments(tmp_path, preallocate=True)

@@ -216,8 +216,11 @@ def _set_offsets(log: UnifiedLog, end: int, offsets: LoadedOffsets, *, is_clean:
     log.recovery_point = end if is_clean else min(offsets.recovery_point, end)
     log.high_watermark = max(min(offsets.high_watermark, end), log.log_start_offset)
     log.epochs.clamp(log.log_start_offset, end)
-    # After a clean stop a log without snapshots never had a producer.
-    if log.producers.snapshots or not is_clean:
+    if not is_clean:
+        # Recovery has followed every batch up to the end, and knows more of each producer than a snapshot can hold:
+        # whoever had several batches on their way when the broker died sends all of them again.
+        log.producers.forget_replicated(log.high_watermark)
+    elif log.producers.snapshots:  # after a clean stop a log without one never had a producer
         rebuild_producers(log, log.log_start_offset, end)
     log._first_unstable = log.producers.first_unstable_offset
     if not is_clean:
