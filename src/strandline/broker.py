@@ -54,6 +54,7 @@ from strandline.sql import open_store
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS: Final = 3.0
+ANSWER_SECONDS: Final = 1.0
 
 
 class BrokerFailed(StrandlineError):
@@ -319,7 +320,19 @@ class Broker:
         self.network.stop_listening()
         if self.settings.cluster.controlled_shutdown_enable:
             await self.lifecycle.shut_down(SHUTDOWN_SECONDS)
+        await self._answer_producers()
         self.network.close()
+
+    async def _answer_producers(self) -> None:
+        """Take nothing more, and acknowledge what was taken.
+
+        A producer without its answers would send several batches again after the restart, of which a restarted log
+        recognises only the newest.
+        """
+        self.network.stop_reading()
+        deadline = self._clock.monotonic() + ANSWER_SECONDS
+        while self.network.owes_answers and self._clock.monotonic() < deadline:
+            await self._clock.sleep(0.01)
 
     async def _close_logs(self) -> None:
         self.replicas.close()

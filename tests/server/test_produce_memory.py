@@ -130,14 +130,15 @@ class World:
         ]
 
 
+def settings(directory: Path) -> Settings:
+    return Settings.from_properties(
+        {"strandline.data.dir": str(directory), "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
+    )
+
+
 @pytest_asyncio.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    properties = {
-        "strandline.data.dir": str(tmp_path),
-        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
-        "max.incremental.fetch.session.cache.slots": "10",
-    }
-    async with Broker(Settings.from_properties(properties)) as broker:
+    async with Broker(settings(tmp_path)) as broker:
         made = World(broker)
         try:
             yield made
@@ -203,6 +204,20 @@ async def test_a_topic_deleted_while_its_records_are_written_is_unknown(world: W
     await until(lambda: len(world.broker.replicas) == 0)
     world.gate.set()
     assert (await client.produced())[0] == 3
+
+
+async def test_a_broker_that_stops_answers_what_it_has_appended(tmp_path: Path) -> None:
+    """Else idempotent producers would send it again, and a restarted broker recognises only their newest batch."""
+    async with Broker(settings(tmp_path)) as broker:
+        world = World(broker)
+        client = await world.create_topic()
+        world.close_gate()
+        for value in (b"a" * LARGE, b"b", b"c" * LARGE, b"d"):
+            client.send(ApiKey.PRODUCE, PRODUCE, production(value))
+        await until(lambda: world.partition.log.reserved_end == 4)
+        asyncio.get_running_loop().call_later(0.6, world.gate.set)
+    assert [await client.produced() for _ in range(4)] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    await world.close()
 
 
 async def test_a_fetch_session_does_not_keep_the_files_of_a_deleted_topic(world: World) -> None:

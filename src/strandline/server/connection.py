@@ -98,6 +98,11 @@ class Connection:
         """True while a request waits for its answer or an answer for its reader."""
         return bool(self._exchanges or self._out)
 
+    @property
+    def owes_answer(self) -> bool:
+        """True while records were taken for which the client has no answer yet."""
+        return bool(self._out) or any(exchange.api_key == PRODUCE for exchange in self._exchanges)
+
     # Receiving
 
     def _on_readable(self) -> None:

@@ -71,6 +71,7 @@ class NetworkServer:
         limit = settings.queued_max_request_bytes
         self._max_held_bytes = limit if limit > 0 else _MAX_HELD_BYTES
         self._held_bytes = 0
+        self._is_draining = False
         self._per_host: Counter[str] = Counter()
         self._per_host_limits = settings.connections_per_ip_overrides
         self._numbers = itertools.count(1)
@@ -177,8 +178,8 @@ class NetworkServer:
 
     @property
     def is_saturated(self) -> bool:
-        """True while unanswered requests hold as much memory as they may."""
-        return self._held_bytes >= self._max_held_bytes
+        """True while nothing more is read: unanswered requests hold as much memory as they may, or we are stopping."""
+        return self._held_bytes >= self._max_held_bytes or self._is_draining
 
     def memory_held(self, size: int) -> None:
         """An unanswered request keeps this many bytes."""
@@ -215,6 +216,15 @@ class NetworkServer:
             self.loop.remove_reader(sock.fileno())
             sock.close()
         self._sockets.clear()
+
+    def stop_reading(self) -> None:
+        """Take no further request. Those that were taken are answered."""
+        self._is_draining = True
+
+    @property
+    def owes_answers(self) -> bool:
+        """True while a producer waits for the answer to records that were taken."""
+        return any(connection.owes_answer for connection in self.connections)
 
     def close(self) -> None:
         """Close every socket."""
