@@ -58,16 +58,16 @@ async def running(cleaner: LogCleaner, log: CompactedLog) -> AsyncIterator[None]
         await task
 
 
-async def settled(log: CompactedLog, *, records: int | None = None) -> None:
-    """Everything that needs no time has happened, the writing of checkpoints in another thread included.
-
-    Several threads write them, so one turn of ours says nothing about theirs: with `records`, wait until the log
-    has that many, for as long as the test may take.
-    """
+async def settled(log: CompactedLog) -> None:
+    """Everything that needs no time has happened, as far as this thread can tell."""
     for _ in range(5):
         await log.clock.settle()
         await asyncio.to_thread(lambda: None)
-    while records is not None and len(log.records()) != records:
+
+
+async def until(log: CompactedLog, condition: Callable[[], bool]) -> None:
+    """Wait for work in other threads, for as long as the test may take."""
+    while not condition():
         await log.clock.settle()
         await asyncio.to_thread(lambda: None)
 
@@ -80,11 +80,11 @@ async def test_the_loop_rests_between_rounds(log: CompactedLog) -> None:
         await log.clock.advance(14)
         assert len(log.records()) == 2
         await log.clock.advance(2)
-        await settled(log, records=1)
+        await until(log, lambda: len(log.records()) == 1)
         fill(log)
         cleaner.wake()
-        await settled(log, records=1)
-        assert worker.closed >= 2, "no process stays behind between rounds"
+        await until(log, lambda: len(log.records()) == 1)
+        await until(log, lambda: worker.closed >= 2)  # no process stays behind between rounds
 
 
 async def test_a_cleaner_that_is_switched_off_does_nothing(log: CompactedLog) -> None:
@@ -94,7 +94,7 @@ async def test_a_cleaner_that_is_switched_off_does_nothing(log: CompactedLog) ->
         assert len(log.records()) == 2
         cleaner.update_settings(LogSettings())
         cleaner.wake()
-        await settled(log, records=1)
+        await until(log, lambda: len(log.records()) == 1)
 
 
 async def test_a_pass_that_fails_is_tried_again_in_the_next_round(log: CompactedLog) -> None:
