@@ -104,6 +104,7 @@ class Broker:
         try:
             await self._start()
         except BaseException:
+            gc.enable()
             await self._stack.aclose()
             raise
         return self
@@ -111,6 +112,7 @@ class Broker:
     async def _start(self) -> None:
         loop = self._loop = asyncio.get_running_loop()
         _raise_file_limit()
+        gc.disable()  # until the broker serves: building thousands of objects makes no garbage
         enter = self._stack.enter_async_context
         self._make_directories()
 
@@ -245,8 +247,8 @@ class Broker:
         )
         self._stack.push_async_callback(self.dispatcher.close)
         # What was built so far lives as long as the broker: the collector need not look at it again and again.
-        gc.collect()
         gc.freeze()
+        gc.enable()
         self.network.start(self.dispatcher)
         logger.info(
             "broker %d of cluster %s serves clients on %s",

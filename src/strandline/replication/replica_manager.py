@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, Protocol
@@ -59,7 +60,7 @@ class ReplicaManager:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._names_by_id: dict[bytes, str] = {}
         self._offline: dict[tuple[str, int], str] = {}
-        self._writers: dict[Path, LogWriter] = {}
+        self._writers: dict[str, LogWriter] = {}
         self._listeners: dict[str, LeadershipListener] = {}
         # Replicas that the metadata gives this broker and that have no log yet, in the order they were given.
         self._uncreated: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
@@ -165,10 +166,10 @@ class ReplicaManager:
             self._tell(partition)
 
     def _writer_of(self, log: UnifiedLog) -> LogWriter:
-        parent = log.directory.parent
-        writer = self._writers.get(parent)
+        directory = log.env.directory.path
+        writer = self._writers.get(directory)
         if writer is None:
-            writer = self._writers[parent] = LogWriter(self._loop, parent.name)
+            writer = self._writers[directory] = LogWriter(self._loop, os.path.basename(directory))
         return writer
 
     def _tell(self, partition: Partition) -> None:
