@@ -215,6 +215,9 @@ async def test_a_broker_that_stops_answers_what_it_has_appended(tmp_path: Path) 
         for value in (b"a" * LARGE, b"b", b"c" * LARGE, b"d"):
             client.send(ApiKey.PRODUCE, PRODUCE, production(value))
         await until(lambda: world.partition.log.reserved_end == 4)
+        # More comes while the broker stops. It is not taken, but must not cost the client the answers it is sent.
+        more = production(b"e" * LARGE)
+        asyncio.get_running_loop().call_later(0.5, client.send, ApiKey.PRODUCE, PRODUCE, more)
         asyncio.get_running_loop().call_later(0.6, world.gate.set)
     assert [await client.produced() for _ in range(4)] == [(0, 0), (0, 1), (0, 2), (0, 3)]
     await world.close()

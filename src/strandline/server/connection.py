@@ -17,6 +17,7 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,7 @@ SEND_BUDGET: Final = 512 * 1024
 MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 PRODUCE: Final = 0
+_MOST_DISCARDS: Final = 64
 
 _I32 = Struct(">i")
 _REQUEST_HEAD = Struct(">hhi")
@@ -281,6 +283,15 @@ class Connection:
         self._flush()
         if not self._out and not self.is_closed:
             self._send_answers()
+
+    def end(self) -> None:
+        """Close so that the client gets what it was sent: bytes left unread would reset the connection instead."""
+        with suppress(OSError):  # nothing more to discard, or the client has gone
+            self.sock.shutdown(socket.SHUT_WR)
+            for _ in range(_MOST_DISCARDS):
+                if not self.sock.recv_into(self.server.shared_buffer):
+                    break
+        self.close(None)
 
     def close(self, reason: str | None) -> None:
         """Close the socket. A reason is something the operator should read; None is a client that left."""

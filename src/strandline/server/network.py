@@ -232,7 +232,7 @@ class NetworkServer:
         if self._sweep_handle is not None:
             self._sweep_handle.cancel()
         for connection in tuple(self.connections):
-            connection.close(None)
+            connection.end()
         self.pages.close()
 
 
