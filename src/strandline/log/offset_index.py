@@ -102,6 +102,12 @@ class OffsetIndex(IndexFile):
         index = bisect_left(entries, position, key=lambda entry: entry & _POSITION_MASK)
         return self.base_offset + (entries[index] >> 32) if index < len(entries) else None
 
+    def position_at_or_before(self, position: int) -> int:
+        """The start of the last batch with an entry that starts at `position` or earlier, else 0."""
+        entries = self._loaded()
+        index = bisect_right(entries, position, key=lambda entry: entry & _POSITION_MASK)
+        return entries[index - 1] & _POSITION_MASK if index else 0
+
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at `offset` and above."""
         entries = self._loaded()

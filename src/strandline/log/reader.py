@@ -64,15 +64,28 @@ class LogReader(LogState):
             found = self._find(segment, offset, limit)
             if found is not None:
                 position, batch_end = found
-                length = min(limit - position, max_bytes)
-                if length < batch_end - position:
-                    # Part of a batch helps no reader: clients take it for a record that is too large for them.
-                    if not min_one_message:
-                        return None
-                    length = batch_end - position
+                length = limit - position
+                if length > max_bytes:
+                    length = self._whole_batches(segment, position, max_bytes, batch_end)
+                    if length == 0:
+                        # Part of a batch helps no reader: clients take it for a record that is too large for them.
+                        if not min_one_message:
+                            return None
+                        length = batch_end - position
                 return FileSlice(segment.file, position, length)
             segment = self.segments.after(segment.base_offset)
         return None
+
+    def _whole_batches(self, segment: LogSegment, position: int, max_bytes: int, batch_end: int) -> int:
+        """How many of `max_bytes` to give: up to the last batch that the index knows to start within them.
+
+        What follows it may be cut inside a batch, which the reader would throw away and ask for again. 0 if not even
+        the first batch fits.
+        """
+        if batch_end - position > max_bytes:
+            return 0
+        boundary = segment.offset_index.position_at_or_before(position + max_bytes)
+        return boundary - position if boundary >= batch_end else max_bytes
 
     def _find(self, segment: LogSegment, offset: int, limit: int) -> tuple[int, int] | None:
         """(position, end) of the first batch before `limit` that ends at or after `offset`."""
