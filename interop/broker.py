@@ -22,8 +22,9 @@ SETTINGS = {"num.partitions": "4", "offsets.topic.num.partitions": "4"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A broker that runs now."""
+    """A broker that runs now: "strandline" or "kafka"."""
 
+    name: str
     bootstrap: str
     log_dir: Path
     log_file: Path
@@ -41,7 +42,7 @@ def strandline(name: str, settings: Mapping[str, str] | None = None) -> Iterator
     log_file = data_dir.with_name(data_dir.name + ".log")
     with ServerProcess(command, log_file=log_file, name="strandline") as process:
         process.wait_until(lambda: is_answering("127.0.0.1", port), timeout=30.0, what="to answer a client")
-        yield Target(f"127.0.0.1:{port}", data_dir / "logs", log_file)
+        yield Target("strandline", f"127.0.0.1:{port}", data_dir / "logs", log_file)
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def apache_kafka(name: str, settings: Mapping[str, str] | None = None) -> Iterat
     data_dir = _fresh(f"{name}-kafka")
     broker = kafka.KafkaBroker(kafka.install(), data_dir, settings={**SETTINGS, **(settings or {})})
     with broker:
-        yield Target(broker.bootstrap, data_dir, data_dir.with_name(data_dir.name + ".log"))
+        yield Target("kafka", broker.bootstrap, data_dir, data_dir.with_name(data_dir.name + ".log"))
 
 
 def _fresh(name: str) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench import kafka
 
-from interop.broker import CACHE, Target
+from interop.broker import CACHE, Target, strandline
 from interop.results import Outcome
 
 NAME = "librdkafka"
@@ -23,6 +23,9 @@ SECONDS_PER_TEST_IN_FULL = 400
 # -L: no tests that need no broker; -p1: one at a time. -Q: less data, fewer rounds, and fewer subtests.
 OPTIONS = ("-L", "-p1")
 BROKER_VERSION = "4.0.0"
+LOGS = CACHE / "librdkafka-logs"
+SCENARIO = "noautocreate"
+SCENARIO_TESTS = ("0045-subscribe_update", "0107-topic_recreate", "0111-delay_create_topics")
 
 _SUMMARY = re.compile(r"^\|\s+(\d{4}_\w+)\s+\|\s+(PASSED|FAILED|SKIPPED)")
 _NOTHING_DONE = re.compile(r"\d{4}_\w+: duration 0\.0\d+ms")
@@ -78,20 +81,39 @@ def _kafka_home() -> Path:
 def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
     """Run every test of the suite in a process of its own, or those whose numbers begin with `only`."""
     tests = prepare()
-    environment = {"BROKERS": target.bootstrap}
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
+    chosen = sorted(
+        path.stem for path in tests.glob("0[0-9][0-9][0-9]-*.c*") if only is None or path.stem.startswith(only)
+    )
+    outcomes: dict[str, Outcome] = {}
+    for name in chosen:
+        outcomes |= _run_one(tests, name, _environment(target), LOGS / f"{name}.log")
+    if target.name == "strandline":
+        outcomes |= _run_scenario(tests, [name for name in chosen if name in SCENARIO_TESTS])
+    return outcomes
+
+
+def _run_scenario(tests: Path, names: list[str]) -> dict[str, Outcome]:
+    """The tests that want a broker with other settings: one that creates no topics by itself."""
+    outcomes: dict[str, Outcome] = {}
+    if names:
+        with strandline(f"{NAME}-{SCENARIO}", {"auto.create.topics.enable": "false"}) as target:
+            environment = {**_environment(target), "TEST_SCENARIO": SCENARIO}
+            for name in names:
+                found = _run_one(tests, name, environment, LOGS / f"{name}-{SCENARIO}.log")
+                outcomes |= {test: outcome for test, outcome in found.items() if outcome is not Outcome.SKIPPED}
+    return outcomes
+
+
+def _environment(target: Target) -> dict[str, str]:
+    """Where the runner finds the broker, and Kafka's tools where there are any."""
+    conf = LOGS / "test.conf"
+    conf.write_text(f"bootstrap.servers={target.bootstrap}\n")
+    environment = {"BROKERS": target.bootstrap, "RDKAFKA_TEST_CONF": str(conf)}
     if kafka.why_unavailable() is None:
         environment["KAFKA_PATH"] = str(_kafka_home())
-    conf = CACHE / "librdkafka.conf"
-    conf.write_text(f"bootstrap.servers={target.bootstrap}\n")
-    environment["RDKAFKA_TEST_CONF"] = str(conf)
-    logs = CACHE / "librdkafka-logs"
-    shutil.rmtree(logs, ignore_errors=True)
-    logs.mkdir(parents=True)
-    outcomes: dict[str, Outcome] = {}
-    for name in sorted(path.stem for path in tests.glob("0[0-9][0-9][0-9]-*.c*")):
-        if only is None or name.startswith(only):
-            outcomes |= _run_one(tests, name, environment, logs / f"{name}.log")
-    return outcomes
+    return environment
 
 
 def _run_one(tests: Path, name: str, environment: dict[str, str], log_file: Path) -> dict[str, Outcome]:
@@ -113,9 +135,9 @@ def _started(
             subprocess.run(command, cwd=tests, env=variables, stdout=log, stderr=subprocess.STDOUT, timeout=seconds)
         except subprocess.TimeoutExpired:
             log.write(b"\nstopped: it took too long\n")
-            return {name: Outcome.FAILED}
+            return {name.replace("-", "_"): Outcome.FAILED}
     # A runner that dies in the middle prints no summary.
-    return read_outcomes(log_file.read_text(errors="replace")) or {name: Outcome.FAILED}
+    return read_outcomes(log_file.read_text(errors="replace")) or {name.replace("-", "_"): Outcome.FAILED}
 
 
 def read_outcomes(text: str) -> dict[str, Outcome]:
