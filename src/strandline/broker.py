@@ -55,6 +55,7 @@ logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 1.0
+LINGER_SECONDS: Final = 0.25
 
 
 class BrokerFailed(StrandlineError):
@@ -332,8 +333,13 @@ class Broker:
         recognises only the newest.
         """
         self.network.stop_reading()
-        deadline = self._clock.monotonic() + ANSWER_SECONDS
-        while self.network.owes_answers and self._clock.monotonic() < deadline:
+        await self._wait_while(lambda: self.network.owes_answers, ANSWER_SECONDS)
+        self.network.end_connections()
+        await self._wait_while(lambda: bool(self.network.connections), LINGER_SECONDS)
+
+    async def _wait_while(self, holds: Callable[[], bool], seconds: float) -> None:
+        deadline = self._clock.monotonic() + seconds
+        while holds() and self._clock.monotonic() < deadline:
             await self._clock.sleep(0.01)
 
     async def _close_logs(self) -> None:

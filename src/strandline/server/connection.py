@@ -17,7 +17,6 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -35,7 +34,6 @@ SEND_BUDGET: Final = 512 * 1024
 MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 PRODUCE: Final = 0
-_MOST_DISCARDS: Final = 64
 
 _I32 = Struct(">i")
 _REQUEST_HEAD = Struct(">hhi")
@@ -285,13 +283,25 @@ class Connection:
             self._send_answers()
 
     def end(self) -> None:
-        """Close so that the client gets what it was sent: bytes left unread would reset the connection instead."""
-        with suppress(OSError):  # nothing more to discard, or the client has gone
+        """Send nothing more, and let the client close: closing while it still sends would reset the connection, and
+        the client would lose answers that it has not looked at."""
+        try:
             self.sock.shutdown(socket.SHUT_WR)
-            for _ in range(_MOST_DISCARDS):
-                if not self.sock.recv_into(self.server.shared_buffer):
-                    break
-        self.close(None)
+        except OSError:
+            self.close(None)
+            return
+        self._loop.remove_reader(self.fd)
+        self._loop.add_reader(self.fd, self._discard)
+
+    def _discard(self) -> None:
+        try:
+            count = self.sock.recv_into(self.server.shared_buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            count = 0
+        if count == 0:
+            self.close(None)
 
     def close(self, reason: str | None) -> None:
         """Close the socket. A reason is something the operator should read; None is a client that left."""

@@ -226,13 +226,18 @@ class NetworkServer:
         """True while a producer waits for the answer to records that were taken."""
         return any(connection.owes_answer for connection in self.connections)
 
+    def end_connections(self) -> None:
+        """Ask every client to close its connection."""
+        for connection in tuple(self.connections):
+            connection.end()
+
     def close(self) -> None:
         """Close every socket."""
         self.stop_listening()
         if self._sweep_handle is not None:
             self._sweep_handle.cancel()
         for connection in tuple(self.connections):
-            connection.end()
+            connection.close(None)
         self.pages.close()
 
 
