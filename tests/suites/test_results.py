@@ -66,6 +66,6 @@ def test_the_list_only_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (tmp_path / "suite.allow").read_text().startswith("# Tests of suite")
 
 
-@pytest.mark.parametrize("suite", ["franz-go", "kafka-tools", "kcat", "log-format"])
+@pytest.mark.parametrize("suite", ["franz-go", "kafka-tools", "kcat", "librdkafka", "log-format"])
 def test_every_suite_has_a_list(suite: str) -> None:
     assert results.read_allowed(suite)
