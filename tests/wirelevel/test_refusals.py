@@ -243,6 +243,11 @@ def join_request(group: str, member: str = "") -> JoinGroupRequest:
     )
 
 
+def find_coordinator(connection: RawConnection, group: str) -> None:
+    """As clients do first of all: it makes the topic that keeps the groups."""
+    connection.call(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=0, coordinator_keys=[group]))
+
+
 def call_coordinator(connection: RawConnection, api_key: ApiKey, version: int, request: object) -> object:
     """Ask until the coordinator has loaded its groups."""
     starting = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
@@ -256,7 +261,7 @@ def call_coordinator(connection: RawConnection, api_key: ApiKey, version: int, r
 
 def test_bad_group_members(connection: RawConnection, unique_name: Callable[[], str]) -> None:
     group = unique_name()
-    connection.call(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=0, coordinator_keys=[group]))
+    find_coordinator(connection, group)
 
     def code(api_key: ApiKey, version: int, request: object) -> int:
         response = call_coordinator(connection, api_key, version, request)
@@ -279,6 +284,7 @@ def test_bad_group_members(connection: RawConnection, unique_name: Callable[[], 
 
 
 def test_offsets_of_a_stranger_are_not_committed(connection: RawConnection, topic: str) -> None:
+    find_coordinator(connection, f"{topic}-group")
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     request = OffsetCommitRequest(
         group_id=f"{topic}-group",
