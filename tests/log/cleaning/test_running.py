@@ -114,6 +114,19 @@ async def test_a_pass_that_fails_is_tried_again_in_the_next_round(log: Compacted
         assert len(log.records()) == 1
 
 
+async def test_a_mistake_in_one_log_leaves_that_log_alone_and_the_cleaner_alive(log: CompactedLog) -> None:
+    fill(log)
+
+    def stumble() -> None:
+        raise ZeroDivisionError
+
+    cleaner = cleaner_of(log, ProddedWorker(before=stumble))
+    async with running(cleaner, log):
+        assert cleaner.status().is_running
+        assert cleaner.status().uncleanable == {log.log.topic_partition}
+        assert len(log.records()) == 2
+
+
 async def test_a_segment_that_retention_deleted_meanwhile_is_not_brought_back(log: CompactedLog) -> None:
     fill(log)
     log.produce((b"b", b"1"))

@@ -136,6 +136,11 @@ class LogCleaner:
             logger.error("%s cannot be cleaned and is left alone: %s", log.topic_partition, error)
             self._uncleanable.add(log.topic_partition)
             return PassReport(topic_partition=log.topic_partition, is_complete=True)
+        except Exception:  # a mistake of ours in one log: the others are still cleaned, and the broker goes on
+            logger.exception("Cleaning %s failed; it is left alone until the broker restarts", log.topic_partition)
+            self._uncleanable.add(log.topic_partition)
+            await self._worker.close()
+            return PassReport(topic_partition=log.topic_partition, is_complete=True)
         finally:
             self._cleaning = None
         self._note(report)
