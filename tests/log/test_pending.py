@@ -9,7 +9,7 @@ import pytest
 
 from strandline.config.topic import TopicConfig
 from strandline.errors import KafkaStorageError
-from strandline.log import LoadedOffsets
+from strandline.log import LoadedOffsets, LogManager
 from strandline.model import INT64_MAX
 from strandline.testing.clock import VirtualClock
 from tests.log.harness import NOW, LogHarness, batch, offsets_in
@@ -136,9 +136,7 @@ async def test_flush_ms_holds_after_a_crash(tmp_path: Path) -> None:
     clock, config = VirtualClock(NOW), TopicConfig(flush_ms=1000)
     manager = loaded(tmp_path, clock=clock, config=config)
     manager.get_or_create(T0, None, config).append(batch(2), leader_epoch=0)
-    for storage in manager.storages:
-        storage._release()  # the process has died, and its lock with it
-    manager = loaded(tmp_path, clock=clock, config=config)
+    manager = crashed(manager, tmp_path, config, clock)
     log = manager.get(T0)
     assert log is not None
     assert (log.log_end_offset, log.recovery_point) == (2, 0)
@@ -224,3 +222,35 @@ def test_a_crash_after_retention_deleted_everything(tmp_path: Path) -> None:
     harness.log.abandon()
     log = harness.open(LoadedOffsets(), is_clean=False)
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_topic_made_again_is_not_taken_for_the_one_before(tmp_path: Path, is_restarted: bool) -> None:
+    """Checkpoints name partitions, not topics: what they say of a deleted one must not survive into the next."""
+    config = TopicConfig(internal_segment_bytes=2 * SIZE)
+    manager = loaded(tmp_path, config=config)
+    old = manager.get_or_create(T0, None, config)
+    for _ in range(9):
+        old.append(batch(), leader_epoch=0)
+    old.update_high_watermark(9)
+    old.delete_records(7)
+    old.flush()
+    await manager.housekeeping.checkpoint()
+    manager.delete(T0)
+    if is_restarted:
+        manager = crashed(manager, tmp_path, config)
+    new = manager.get_or_create(T0, None, config)
+    pending = [new.begin_append(batch(), leader_epoch=0) for _ in range(5)]
+    for append in pending[:3]:
+        append.write()
+        new.finish_append(append)
+    log = crashed(manager, tmp_path, config).get(T0)
+    assert log is not None
+    assert (log.log_start_offset, log.recovery_point, offsets_in(log)) == (0, 0, [0, 1, 2])
+
+
+def crashed(manager: LogManager, directory: Path, config: TopicConfig, clock: VirtualClock | None = None) -> LogManager:
+    """A manager after the process of this one has died, and its lock with it."""
+    for storage in manager.storages:
+        storage._release()
+    return loaded(directory, config=config, clock=clock)

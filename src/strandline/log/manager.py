@@ -143,6 +143,7 @@ class LogManager:
             raise KafkaStorageError(f"{partition} may lie in a log directory that is offline")
         storage = self._roomiest()
         try:
+            storage.make_room_for(partition, self._logs.values())
             log = create_log(partition, config, storage.env, topic_id=topic_id)
         except OSError as error:
             raise storage.directory.fail(error) from error
@@ -179,7 +180,9 @@ class LogManager:
         directory = log.env.directory
         if directory.is_offline:
             return None
-        directory.has_new_high_watermarks = directory.has_new_log_starts = True
+        for storage in self._storages:
+            if storage.env is log.env:
+                storage.forget(partition)
         try:
             log.move_to(log.env.path_of(renamed_directory(partition, self._ids.uuid(), state)))
         except OSError as error:

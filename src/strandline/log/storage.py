@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeAlias
@@ -50,7 +51,20 @@ _CLOSING_THREADS: Final = 8
 class Storage:
     """A log directory and its files beside the partitions: lock, identity, checkpoints."""
 
-    __slots__ = ("_cluster_id", "_ids", "_lock", "_node_id", "_threads", "directory_id", "env", "last_broker_epoch")
+    __slots__ = (
+        "_cluster_id",
+        "_ids",
+        "_lock",
+        "_node_id",
+        "_plans",
+        "_stale",
+        "_threads",
+        "_writing",
+        "_written",
+        "directory_id",
+        "env",
+        "last_broker_epoch",
+    )
 
     def __init__(self, env: LogEnvironment, *, node_id: int, cluster_id: str | None, ids: Ids, threads: int) -> None:
         self.env = env
@@ -62,6 +76,11 @@ class Storage:
         self._ids = ids
         self._threads = threads
         self._lock: DirectoryLock | None = None
+        # Partitions that are gone, but which the checkpoints on disk may still name.
+        self._stale: set[TopicPartition] = set()
+        self._writing = threading.Lock()
+        self._plans = 0
+        self._written: dict[str, int] = {}
 
     @property
     def directory(self) -> LogDirectory:
@@ -113,6 +132,7 @@ class Storage:
             )
 
         partitions = list(self._partitions(is_stray))
+        self._stale = {*recovery_points, *log_starts, *high_watermarks}.difference(partitions)
         for partition in partitions:
             if partition.topic not in configs:
                 configs[partition.topic] = config_of(partition.topic)
@@ -167,6 +187,8 @@ class Storage:
     def plan_checkpoints(self, logs: Iterable[UnifiedLog], *, only_changed: bool = True) -> list[Callable[[], None]]:
         """What to write, as blocking functions for another thread. Nothing if nothing changed."""
         directory = self.directory
+        stale = set(self._stale)
+        only_changed = only_changed and not stale
         plans: list[Callable[[], None]] = []
         if only_changed and not (
             directory.has_new_high_watermarks or directory.has_new_recovery_points or directory.has_new_log_starts
@@ -187,11 +209,34 @@ class Storage:
                 if log.log_start_offset > log.segments.first.base_offset
             }
             plans.append(self._plan(LOG_START_OFFSETS, starts))
+        if stale:
+            plans.append(lambda: self._stale.difference_update(stale))
         return plans
 
     def _plan(self, name: str, offsets: dict[TopicPartition, int]) -> Callable[[], None]:
-        path = self.env.path_of(name)
-        return lambda: write_offsets(path, offsets)
+        self._plans += 1
+        number = self._plans
+
+        def write() -> None:
+            with self._writing:
+                if self._written.get(name, 0) < number:  # else a later plan was quicker
+                    write_offsets(self.env.path_of(name), offsets)
+                    self._written[name] = number
+
+        return write
+
+    def forget(self, partition: TopicPartition) -> None:
+        """A partition has left this directory."""
+        self._stale.add(partition)
+
+    def make_room_for(self, partition: TopicPartition, logs: Iterable[UnifiedLog]) -> None:
+        """Before a partition is made: see that no checkpoint takes it for another one that had its name.
+
+        After a crash the new log would begin where the old one did, and lose what lies before. Blocking, but rare.
+        """
+        if partition in self._stale:
+            for write in self.plan_checkpoints(logs, only_changed=False):
+                write()
 
     # Closing
 
