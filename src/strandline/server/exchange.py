@@ -36,7 +36,8 @@ class Exchange:
     def respond(self, parts: list[Part]) -> None:
         """Send these parts once every earlier response of the connection has been sent."""
         self.parts = parts
-        self.release_frame()
+        if self._held:
+            self.release_frame()
         self.connection.answered(self)
 
     def respond_nothing(self) -> None:
