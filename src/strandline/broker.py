@@ -56,6 +56,7 @@ logger = logging.getLogger(__name__)
 SHUTDOWN_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 1.0
 LINGER_SECONDS: Final = 0.25
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class BrokerFailed(StrandlineError):
@@ -77,11 +78,14 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 async def _run_until_signal(settings: Settings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     async with Broker(settings) as broker:
         await broker.wait_stopped(stop)
         logger.info("broker %d is stopping", broker.node_id)
+    for number in _STOP_SIGNALS:  # there is nothing left to stop, and the exit status should say so
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Broker:
