@@ -19,10 +19,11 @@ class SegmentFile:
     so a segment can be deleted while a slow consumer still receives it.
     """
 
-    __slots__ = ("_fd", "path", "size")
+    __slots__ = ("_fd", "_is_unlinked", "path", "size")
 
     def __init__(self, path: str, size: int) -> None:
         self._fd = -1
+        self._is_unlinked = False
         self.path = path
         self.size = size
 
@@ -89,6 +90,7 @@ class SegmentFile:
         try:
             self.fileno()
             os.unlink(self.path)
+            self._is_unlinked = True
         except FileNotFoundError:
             return
 
@@ -99,8 +101,15 @@ class SegmentFile:
             os.close(fd)
 
     def __del__(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
+        fd = self._fd
+        if fd < 0:
+            return
+        if self._is_unlinked:
+            # With the last descriptor of a deleted file its blocks go, which takes up to 100 ms for a gigabyte: not
+            # here, which may be the event loop.
+            threading.Thread(target=os.close, args=(fd,), name="close-deleted", daemon=True).start()
+        else:
+            os.close(fd)
 
     def __repr__(self) -> str:
         return f"SegmentFile({self.path!r}, size={self.size}, fd={self._fd})"
