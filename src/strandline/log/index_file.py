@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from typing import Final
 
 from strandline.log.files import offset_name, read_whole, remove_if_there, rename_if_there
 
 
-class IndexFile:
+class IndexFile(ABC):
     """Entries of a segment in memory and on disk.
 
     The file is read when first asked for and forgotten again under memory pressure (`IndexCache`). New entries stay
@@ -107,19 +108,21 @@ class IndexFile:
         return not self._is_longer_on_disk and not self._unwritten()
 
     @property
+    @abstractmethod
     def memory_bytes(self) -> int:
         """Size of the entries held in memory."""
-        raise NotImplementedError
 
+    @abstractmethod
     def unload(self) -> None:
         """Forget the entries held in memory; they must be on disk."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _start_empty(self) -> None:
-        raise NotImplementedError
+        """Hold no entries from now on."""
 
+    @abstractmethod
     def _unwritten(self) -> bytes:
-        raise NotImplementedError
+        """The entries that are not in the file yet, as they go there."""
 
 
 class IndexCache:

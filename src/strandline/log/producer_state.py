@@ -126,11 +126,6 @@ class ProducerState:
             unstable.append(next(iter(self._ongoing)))
         return min(unstable) if unstable else None
 
-    @property
-    def has_transactions(self) -> bool:
-        """True if some transaction may hold the last stable offset back."""
-        return bool(self._ongoing or self._unreplicated)
-
     def forget_replicated(self, high_watermark: int) -> None:
         """Let go of ended transactions whose marker is below the high watermark."""
         if self._unreplicated:

@@ -172,10 +172,6 @@ class LogSegment:
         if self.offset_index.unwritten_count >= _ENTRIES_KEPT_UNWRITTEN:
             self.write_indexes()
 
-    def restart_index_interval(self) -> None:
-        """Begin to count bytes between index entries anew, as Kafka does after a truncation or a restart."""
-        self._bytes_since_index = 0
-
     def finish(self) -> bool:
         """End the segment: the time index gets its last entry, and the indexes go to their files.
 

@@ -16,7 +16,6 @@ from strandline.config.topic import TopicConfig
 from strandline.crash import crash_point
 from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.log.checkpoints import (
-    CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -175,14 +174,6 @@ class Storage:
         except KafkaStorageError as error:
             logger.warning("Going on without a checkpoint: %s", error)
             return {}
-
-    def read_cleaner_offsets(self) -> dict[TopicPartition, int]:
-        """Up to where each partition was compacted."""
-        return self.read_checkpoint(CLEANER_OFFSETS)
-
-    def write_cleaner_offsets(self, offsets: dict[TopicPartition, int]) -> None:
-        """Note up to where each partition was compacted. Blocking."""
-        write_offsets(self.env.path_of(CLEANER_OFFSETS), offsets)
 
     def plan_checkpoints(self, logs: Iterable[UnifiedLog], *, only_changed: bool = True) -> list[Callable[[], None]]:
         """What to write, as blocking functions for another thread. Nothing if nothing changed."""

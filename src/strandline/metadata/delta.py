@@ -52,11 +52,6 @@ class MetadataDelta:
     changed_brokers: Mapping[int, BrokerImage | None] = field(default_factory=dict)
     changed_configs: Mapping[ConfigResource, Overrides] = field(default_factory=dict)
 
-    @property
-    def is_new_controller(self) -> bool:
-        """True if another controller, or a new term of the same one, is in charge."""
-        return self.old.controller_epoch != self.new.controller_epoch
-
 
 class ImageBuilder:
     """Applies records on top of an image. Copies only what the records touch."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
-from strandline.model import NO_LEADER, TopicPartition
+from strandline.model import NO_LEADER
 
 EMPTY_OFFSET: Final = -1
 NO_CONTROLLER: Final = -1
@@ -152,12 +152,6 @@ class MetadataImage:
         for topic in self.topics.values():
             for partition in topic.partitions:
                 yield topic, partition
-
-    def partitions_on(self, node_id: int) -> Iterator[tuple[TopicPartition, TopicImage, PartitionImage]]:
-        """The partitions that have a replica on this broker."""
-        for topic, partition in self.all_partitions():
-            if node_id in partition.replicas:
-                yield TopicPartition(topic.name, partition.partition), topic, partition
 
     def is_active(self, node_id: int) -> bool:
         """True if the broker is registered, not fenced and not shutting down."""

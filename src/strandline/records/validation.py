@@ -88,7 +88,7 @@ class BatchLimits:
         """The limits that a topic's settings ask for."""
         codec = _CODECS[config.compression_type]
         levels = {
-            Codec.GZIP: config.compression_gzip_level,
+            Codec.GZIP: None if config.compression_gzip_level == -1 else config.compression_gzip_level,
             Codec.LZ4: config.compression_lz4_level,
             Codec.ZSTD: config.compression_zstd_level,
         }

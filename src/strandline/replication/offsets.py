@@ -37,7 +37,7 @@ def list_offset(
     if timestamp == EARLIEST:
         return _start(log, log.log_start_offset)
     if timestamp == EARLIEST_LOCAL:
-        return _start(log, log.log_start_offset)
+        return _start(log, log.local_log_start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOTHING  # nothing of this log is in remote storage
     if timestamp == MAX_TIMESTAMP:

@@ -22,8 +22,8 @@ from strandline.wire.primitives import (
     read_string,
     read_uvarint,
     skip_tags,
-    write_uvarint,
 )
+from strandline.wire.topic_fields import write_count, write_topic
 
 MIN_VERSION: Final = 4
 MAX_VERSION: Final = 18
@@ -235,10 +235,10 @@ def write_fetch_response(
         out += _SESSION.pack(error_code, session_id)
     size = -4
     groups = _by_topic(answers)
-    _write_count(out, len(groups), flexible=flexible)
+    write_count(out, len(groups), flexible=flexible)
     for topic, rows in groups:
-        _write_topic(out, topic, flexible=flexible)
-        _write_count(out, len(rows), flexible=flexible)
+        write_topic(out, topic, flexible=flexible)
+        write_count(out, len(rows), flexible=flexible)
         for answer in rows:
             _write_answer(out, answer, version)
             records = answer.records
@@ -268,25 +268,6 @@ def _by_topic(answers: Sequence[FetchAnswer]) -> list[tuple[str | bytes, list[Fe
     return groups
 
 
-def _write_count(out: bytearray, count: int, *, flexible: bool) -> None:
-    if flexible:
-        write_uvarint(out, count + 1)
-    else:
-        out += _I32.pack(count)
-
-
-def _write_topic(out: bytearray, topic: str | bytes, *, flexible: bool) -> None:
-    if isinstance(topic, bytes):
-        out += topic
-        return
-    data = topic.encode()
-    if flexible:
-        write_uvarint(out, len(data) + 1)
-    else:
-        out += _I16.pack(len(data))
-    out += data
-
-
 def _write_answer(out: bytearray, answer: FetchAnswer, version: int) -> None:
     """Everything of a partition up to and including the length of its records."""
     flexible = version >= FIRST_FLEXIBLE
@@ -299,14 +280,14 @@ def _write_answer(out: bytearray, answer: FetchAnswer, version: int) -> None:
     if aborted is None:
         out += b"\x00" if flexible else b"\xff\xff\xff\xff"
     else:
-        _write_count(out, len(aborted), flexible=flexible)
+        write_count(out, len(aborted), flexible=flexible)
         for row in aborted:
             out += _ABORTED.pack(*row)
             if flexible:
                 out.append(0)
     if version >= 11:
         out += b"\xff\xff\xff\xff"  # no preferred read replica
-    _write_count(out, answer.records.length if answer.records is not None else 0, flexible=flexible)
+    write_count(out, answer.records.length if answer.records is not None else 0, flexible=flexible)
 
 
 def _write_answer_tags(out: bytearray, answer: FetchAnswer) -> None:

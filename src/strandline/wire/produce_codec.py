@@ -25,8 +25,8 @@ from strandline.wire.primitives import (
     skip_tags,
     write_compact_nullable_string,
     write_nullable_string,
-    write_uvarint,
 )
+from strandline.wire.topic_fields import write_count, write_topic
 
 MIN_VERSION: Final = 3
 MAX_VERSION: Final = 13
@@ -159,10 +159,10 @@ def write_produce_response(
     if flexible:
         out.append(0)
     groups = _by_topic(entries, answers)
-    _write_count(out, len(groups), flexible=flexible)
+    write_count(out, len(groups), flexible=flexible)
     for topic, rows in groups:
-        _write_topic(out, topic, flexible=flexible)
-        _write_count(out, len(rows), flexible=flexible)
+        write_topic(out, topic, flexible=flexible)
+        write_count(out, len(rows), flexible=flexible)
         for partition, answer in rows:
             _write_answer(out, partition, answer, version)
         if flexible:
@@ -178,7 +178,7 @@ def _write_single(correlation_id: int, entry: ProduceEntry, answer: ProduceAnswe
     head = _single_heads.get(entry.topic)
     if head is None:
         start = bytearray(b"\x00\x02")  # header tags, one topic
-        _write_topic(start, entry.topic, flexible=True)
+        write_topic(start, entry.topic, flexible=True)
         start.append(2)  # one partition
         if len(_single_heads) >= _MAX_HEADS:
             _single_heads.clear()
@@ -210,32 +210,13 @@ def _by_topic(
     return groups
 
 
-def _write_count(out: bytearray, count: int, *, flexible: bool) -> None:
-    if flexible:
-        write_uvarint(out, count + 1)
-    else:
-        out += _I32.pack(count)
-
-
-def _write_topic(out: bytearray, topic: str | bytes, *, flexible: bool) -> None:
-    if isinstance(topic, bytes):
-        out += topic
-        return
-    data = topic.encode()
-    if flexible:
-        write_uvarint(out, len(data) + 1)
-    else:
-        out += _I16.pack(len(data))
-    out += data
-
-
 def _write_answer(out: bytearray, partition: int, answer: ProduceAnswer, version: int) -> None:
     out += _ANSWER.pack(partition, answer.error_code, answer.base_offset, answer.log_append_time_ms)
     if version >= 5:
         out += _I64.pack(answer.log_start_offset)
     if version >= FIRST_WITH_RECORD_ERRORS:
         flexible = version >= FIRST_FLEXIBLE
-        _write_count(out, len(answer.record_errors), flexible=flexible)
+        write_count(out, len(answer.record_errors), flexible=flexible)
         for index, message in answer.record_errors:
             out += _I32.pack(index)
             _write_message(out, message, flexible=flexible)
