@@ -117,6 +117,14 @@ def _latency() -> Iterable[Figure]:
                 target=Target(bound) if part == "p99" else None,
                 section="End-to-end latency at 1,000 records/s",
             )
+    for part in ("p50", "p99", "max"):
+        yield Figure(
+            name=f"echo.alone.{part}",
+            title=f"{part} of a bare echo just before",
+            unit="ms",
+            more_is_better=False,
+            section="End-to-end latency at 1,000 records/s",
+        )
     for direction, words in (("in", "producer"), ("out", "consumer")):
         yield Figure(
             name=f"latency.loaded.{direction}",
@@ -160,7 +168,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
 
 @dataclass(slots=True)
 class Results:
-    """Samples by figure and system, one per round."""
+    """Samples by figure and system, at least one per round."""
 
     samples: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 

@@ -18,6 +18,7 @@ Measured = dict[str, float]
 
 _LOAD_RECORDS: Final = 300_000
 _LOAD_PARTITIONS: Final = 4
+_ECHO_SECONDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Scale:
 
 FULL: Final = Scale(
     share=1.0,
-    latency_seconds=10,
+    latency_seconds=6,
     loaded_seconds=6,
     request_seconds=4,
     idle_seconds=10,
@@ -147,9 +148,11 @@ def idempotent(bench: Bench, workload: Workload) -> Measured:
 
 
 def latency(bench: Bench) -> Measured:
-    """End-to-end latency of a slow producer with the broker to itself."""
+    """End-to-end latency of a slow producer with the broker to itself, and that of the bare machine just before."""
+    echo = bench.generator.run("echo", rate=1000, seconds=_ECHO_SECONDS)["end_to_end"]
     with bench.topic("bench-latency", 1) as topic:
-        return _latency(bench, topic, "alone", bench.scale.latency_seconds)
+        measured = _latency(bench, topic, "alone", bench.scale.latency_seconds)
+    return measured | {f"echo.alone.{part}": float(echo[f"{part}_ms"]) for part in ("p50", "p99", "max")}
 
 
 def loaded_latency(bench: Bench) -> Measured:

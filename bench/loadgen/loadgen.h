@@ -2,6 +2,7 @@
 #ifndef STRANDLINE_BENCH_LOADGEN_H
 #define STRANDLINE_BENCH_LOADGEN_H
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,11 +40,15 @@ typedef struct {
 void add_sample(samples_t *samples, double seconds);
 void print_samples(const char *name, samples_t *samples);
 
+/* A listening socket on a free port of the loopback interface. */
+int listen_anywhere(struct sockaddr_in *address);
+
 void run_produce(void);
 void run_consume(void);
 void run_latency(void);
 void run_requests(void);
 void run_drain(void);
 void run_loopback(void);
+void run_echo(void);
 
 #endif

@@ -67,7 +67,7 @@ static int64_t receive(int connection, uint8_t *buffer, int file) {
   }
 }
 
-static int listen_anywhere(struct sockaddr_in *address) {
+int listen_anywhere(struct sockaddr_in *address) {
   socklen_t length = sizeof *address;
   int listener = socket(AF_INET, SOCK_STREAM, 0);
   *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
