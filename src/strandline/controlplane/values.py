@@ -1,0 +1,207 @@
+"""What goes in and out of the control plane."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs
+from strandline.records import TimestampType
+
+
+class TopicIdPartition(NamedTuple):
+    """One partition of a topic, by id: a topic that is deleted and made again is another one."""
+
+    topic_id: UUID
+    partition: int
+
+
+class Refusal(enum.Enum):
+    """Why a request about one partition was not carried out. Nothing of it was."""
+
+    UNKNOWN_LOG = enum.auto()
+    """The topic was deleted, or is not diskless, or its log has not been made yet."""
+    OFFSET_OUT_OF_RANGE = enum.auto()
+    OUT_OF_ORDER_SEQUENCE = enum.auto()
+    INVALID_PRODUCER_EPOCH = enum.auto()
+    STALE_FILE = enum.auto()
+    """The object was taken for an orphan before it was committed: it has to be written again under another key."""
+
+
+class MigrationState(enum.StrEnum):
+    """Which tiers hold data of a partition."""
+
+    TIERED_ONLY = "TIERED_ONLY"
+    MIGRATING = "MIGRATING"
+    HYBRID = "HYBRID"
+    DISKLESS_ONLY = "DISKLESS_ONLY"
+
+
+class OffsetBoundary(enum.Enum):
+    """Which tier holds an offset."""
+
+    TIERED = enum.auto()
+    DISKLESS = enum.auto()
+    OUT_OF_RANGE = enum.auto()
+
+
+class TieringState(enum.StrEnum):
+    """How far the conversion of a batch into a tiered segment is."""
+
+    DISKLESS = "DISKLESS"
+    SPLIT = "SPLIT"
+    TIERED = "TIERED"
+
+
+# Committing
+
+
+class BatchToCommit(NamedTuple):
+    """One record batch inside a WAL object that is uploaded and not ordered yet."""
+
+    partition: TopicIdPartition
+    byte_offset: int
+    byte_size: int
+    record_count: int
+    """Offsets it takes: last offset delta + 1."""
+    max_timestamp: TimestampMs
+    timestamp_type: TimestampType
+    """LOG_APPEND_TIME if the topic says so: the commit then gives the batch its time."""
+    leader_epoch: LeaderEpoch
+    """In force when the batch was accepted; kept with the row and injected on read."""
+    producer_id: ProducerId = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToCommit:
+    """An uploaded WAL object. Batches of one partition lie side by side, in the order of their arrival."""
+
+    object_key: str
+    size: int
+    broker_id: int
+    batches: tuple[BatchToCommit, ...]
+
+
+class CommittedBatch(NamedTuple):
+    """The answer to one batch. For a duplicate these are the offsets of the first time."""
+
+    refusal: Refusal | None
+    base_offset: Offset = -1
+    log_append_time_ms: TimestampMs = -1
+    """-1 under CreateTime, and for duplicates."""
+    log_start_offset: Offset = -1
+    is_duplicate: bool = False
+    message: str = ""
+    """For a refusal: a sentence for the client."""
+
+
+# Reading
+
+
+class FindBatches(NamedTuple):
+    """Which rows hold the offsets from `offset` on."""
+
+    partition: TopicIdPartition
+    offset: Offset
+    max_bytes: int
+    """Rows are given until they hold this many bytes; always the first one, if there is one."""
+
+
+class BatchRow(NamedTuple):
+    """One or more batches of a partition that lie side by side in one object, with dense offsets.
+
+    Where one batch ends and the next begins is read from their headers; each continues the offsets of the one before.
+    """
+
+    base_offset: Offset
+    last_offset: Offset
+    file_id: int
+    object_key: str
+    byte_offset: int
+    byte_size: int
+    timestamp_type: TimestampType
+    log_append_time_ms: TimestampMs
+    max_timestamp: TimestampMs
+    leader_epoch: LeaderEpoch
+
+
+class FoundBatches(NamedTuple):
+    """The answer to one FindBatches. At the high watermark there are no rows and no refusal."""
+
+    refusal: Refusal | None
+    log_start_offset: Offset = -1
+    high_watermark: Offset = -1
+    rows: tuple[BatchRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisklessLog:
+    """What the control plane knows of one partition: the unified offset model.
+
+    `diskless_log_start_offset` is B0, where the partition became diskless; it never moves (0 for a topic born
+    diskless). `diskless_start_offset` is the read boundary max(B0, tiered_high_offset + 1).
+    """
+
+    partition: TopicIdPartition
+    topic_name: str
+    log_start_offset: Offset
+    high_watermark: Offset
+    tiered_log_start_offset: Offset = -1
+    tiered_high_offset: Offset = -1
+    diskless_start_offset: Offset = 0
+    diskless_log_start_offset: Offset = 0
+    diskless_log_start_epoch: LeaderEpoch = 0
+    migration_state: MigrationState = MigrationState.DISKLESS_ONLY
+    byte_size: int = 0
+
+
+class NewLog(NamedTuple):
+    """A partition that is born diskless."""
+
+    partition: TopicIdPartition
+    topic_name: str
+
+
+# Expiring and cleaning
+
+
+class RetentionRule(NamedTuple):
+    """What may go from the beginning of one log; -1 means no limit."""
+
+    partition: TopicIdPartition
+    retention_ms: int
+    retention_bytes: int
+
+
+class Trimmed(NamedTuple):
+    """What went from the beginning of one log."""
+
+    refusal: Refusal | None
+    log_start_offset: Offset = -1
+    rows_deleted: int = 0
+    bytes_deleted: int = 0
+
+
+class WalFile(NamedTuple):
+    """A row of inkless_file."""
+
+    file_id: int
+    object_key: str
+    size: int
+    broker_id: int
+    committed_at_ms: TimestampMs
+    marked_for_deletion_at_ms: TimestampMs | None
+    """None while batches refer to it."""
+
+
+class ProducerBatches(NamedTuple):
+    """What one partition remembers of one producer, newest batch last."""
+
+    producer_id: ProducerId
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: TimestampMs

@@ -1,0 +1,121 @@
+"""What goes in and out of the writer and the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+from strandline.controlplane.values import TopicIdPartition
+from strandline.errors import StrandlineError
+from strandline.model import LeaderEpoch, Offset, TimestampMs
+from strandline.records import BatchHeader, TimestampType
+
+
+class DisklessAppend(NamedTuple):
+    """One valid batch of a producer, to be written to the next WAL object.
+
+    The buffer belongs to the writer from here on: it is uploaded as it is, and gets its offsets after the commit.
+    """
+
+    partition: TopicIdPartition
+    buffer: bytearray
+    header: BatchHeader
+    timestamp_type: TimestampType
+    leader_epoch: LeaderEpoch
+
+
+class DisklessAppended(NamedTuple):
+    """Where a batch went. For a duplicate these are the offsets of the first time."""
+
+    base_offset: Offset
+    log_append_time_ms: TimestampMs
+    log_start_offset: Offset
+
+
+# Called on the event loop, once.
+AppendDone: TypeAlias = Callable[[DisklessAppended | StrandlineError], None]
+
+
+@dataclass(slots=True)
+class MemorySlices:
+    """Whole record batches in memory, offsets injected, ready to be sent. The views stay valid while they are held."""
+
+    parts: list[memoryview]
+    length: int
+
+
+class DisklessRead(NamedTuple):
+    """Read one partition from `offset` on."""
+
+    partition: TopicIdPartition
+    offset: Offset
+    max_bytes: int
+
+
+@dataclass(slots=True)
+class DisklessReadResult:
+    """What a read found. With an error everything else is unknown (-1, None)."""
+
+    error: StrandlineError | None
+    records: MemorySlices | None
+    """From the batch that holds the offset on; None if there is nothing to read yet."""
+    high_watermark: Offset
+    log_start_offset: Offset
+
+
+class Watcher(Protocol):
+    """Somebody who waits for more records."""
+
+    def notify(self) -> None:
+        """A partition moved. Called on the event loop; must not read at once."""
+
+
+class BatchAppends(Protocol):
+    """The writer, as the request handlers see it."""
+
+    def append(self, batch: DisklessAppend, done: AppendDone) -> None:
+        """Take a batch; its place among the batches of this broker is fixed when this returns.
+
+        `done` is called when it is committed, or could not be; never from inside this call.
+        """
+
+
+class DisklessReads(Protocol):
+    """The reader, as the request handlers see it."""
+
+    def read_now(self, request: DisklessRead, *, min_one_message: bool) -> DisklessReadResult | None:
+        """The answer if it can be given from memory at once; None if the database or the store must be asked.
+
+        At the known high watermark the answer is "nothing yet", without asking anybody: a commit of another broker
+        makes itself known through `watch`.
+        """
+
+    async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[DisklessReadResult]:
+        """Read several partitions at once, fairly: no partition gets more than its share of `max_bytes` while others
+        want some, and the first batch of the first partition that has one comes whole. Never raises StrandlineError.
+        """
+
+    def watch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
+        """Notify `watcher` after commits to the partition, by this broker at once, by others soon."""
+
+    def unwatch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
+        """The end of `watch`. Harmless if it is over already."""
+
+
+class CommittedBlock(NamedTuple):
+    """What the writer tells the reader after a commit: one row's batches, still in memory, offsets injected."""
+
+    partition: TopicIdPartition
+    base_offset: Offset
+    last_offset: Offset
+    batches: tuple[bytearray, ...]
+    max_timestamp: TimestampMs
+
+
+class CommitListener(Protocol):
+    """Who wants to know what this broker has just committed."""
+
+    def committed(self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset]) -> None:
+        """New rows, in the order of their offsets for each partition. Called on the event loop, before producers are
+        answered: whoever got an answer finds his record."""

@@ -1,0 +1,74 @@
+"""The interface of an object store, and what can go wrong in one, in our own words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class ObjectStoreError(Exception):
+    """The store refused. Base of all errors of this package; trying again does not help."""
+
+    retriable: ClassVar[bool] = False
+
+
+class ObjectStoreUnavailable(ObjectStoreError):
+    """The store cannot be reached, throttles, or did not answer in time. A write may have happened."""
+
+    retriable = True
+
+
+class ObjectNotFound(ObjectStoreError):
+    """There is no object under this key."""
+
+
+class ObjectExists(ObjectStoreError):
+    """There is an object under this key already, and the write asked for a new one."""
+
+
+class ObjectStoreMisconfigured(ObjectStoreError):
+    """The address, the credentials or the rights do not allow to use the store."""
+
+
+class ObjectInfo(NamedTuple):
+    """One line of a listing."""
+
+    key: str
+    size: int
+    modified_ms: int
+
+
+class ObjectStore(Protocol):
+    """A bucket with a prefix, or a directory. Every implementation passes tests/contracts/test_object_store.py.
+
+    - keys are relative to the address of the store, with "/" between parts, never at the ends;
+    - a write is atomic (readers see the whole object or none) and durable when it returns;
+    - a write that raised ObjectStoreUnavailable may have happened; writing the same bytes again is harmless;
+    - reads after a write see it; calls may run at the same time;
+    - cancelling a call leaves the object whole or absent;
+    - every call ends within the store's deadline, in an answer or in an ObjectStoreError.
+    """
+
+    @property
+    def url(self) -> str:
+        """The address, without credentials, for messages to people."""
+
+    async def put(self, key: str, parts: Sequence[Buffer]) -> None:
+        """Write an object that consists of `parts`, one after the other. The parts must not change meanwhile."""
+
+    async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
+        """Write an object that must not exist yet. Of several writers at once one succeeds. Raises ObjectExists."""
+
+    async def get(self, key: str) -> Buffer:
+        """The whole object. Raises ObjectNotFound."""
+
+    async def get_range(self, key: str, start: int, length: int) -> Buffer:
+        """`length` bytes from `start` on; fewer only at the end of the object. Raises ObjectNotFound."""
+
+    def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        """Every object whose key begins with `prefix`, in pages, in no promised order."""
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects. Keys without an object are fine, so that a delete can be tried again."""
