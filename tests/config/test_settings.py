@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -85,7 +86,23 @@ def test_a_file_made_for_kafka_is_taken() -> None:
         ({"broker.id": "1"}, "broker.id is called node.id"),
         ({"ssl.keystore.location": "x"}, "ssl.keystore.location cannot be set: TLS is not available"),
         ({"remote.log.storage.system.enable": "true"}, "tiered storage is not available in this version"),
-        ({"diskless.storage.system.enable": "true"}, "diskless topics are not available in this version"),
+        (
+            {"diskless.storage.system.enable": "false", "log.diskless.enable": "true"},
+            "log.diskless.enable cannot be true while diskless.storage.system.enable is false",
+        ),
+        ({"diskless.managed.rf.enable": "true"}, "diskless topics have one replica in this version"),
+        ({"inkless.control.plane.class": "x"}, "the control plane is in the database of strandline.metadata.url"),
+        ({"inkless.storage.backend.class": "x"}, "strandline.objects.url says what keeps the objects"),
+        ({"inkless.produce.buffer.max.byte": "1"}, "did you mean inkless.produce.buffer.max.bytes?"),
+        ({"inkless.produce.commit.interval.ms": "0"}, "must be a whole number from 1 to 2147483647"),
+        ({"strandline.objects.url": "/var/objects"}, "strandline.objects.url must begin with one of file://, s3://"),
+        ({"strandline.objects.url": "s3://key:secret@bucket"}, "must not hold credentials"),
+        ({"inkless.object.key.prefix": "a/"}, "must neither begin nor end with a slash, but is 'a/'"),
+        ({"inkless.storage.aws.access.key.id": "k"}, "are given together or not at all"),
+        (
+            {"inkless.storage.s3.api.call.timeout": "5"},
+            "must not be greater than inkless.storage.s3.api.call.timeout (5)",
+        ),
         ({"broker.session.timeout.ms": "2000"}, "must be at least twice broker.heartbeat.interval.ms"),
         ({"group.min.session.timeout.ms": "2000000"}, "must not be less than group.min.session.timeout.ms"),
         ({"group.consumer.session.timeout.ms": "1"}, "from group.consumer.min.session.timeout.ms (45000)"),
@@ -205,7 +222,13 @@ def test_a_bad_dynamic_setting_is_refused(overrides: dict[str, str], is_cluster_
         ({"leader.replication.throttled.replicas": "0-1"}, r"must be \*, or pairs of partition:broker"),
         ({"follower.replication.throttled.replicas": "*,0:1"}, r"must be \*, or pairs of partition:broker"),
         ({"remote.storage.enable": "true"}, "while remote.log.storage.system.enable is false"),
-        ({"diskless.enable": "true"}, "diskless.enable cannot be set: diskless topics are not available"),
+        ({"diskless.enable": "perhaps"}, "diskless.enable must be true or false"),
+        ({"diskless.enable": "true", "cleanup.policy": "compact"}, "A diskless topic cannot be compacted"),
+        ({"diskless.enable": "true", "cleanup.policy": "delete,compact"}, "cleanup.policy must be delete with"),
+        (
+            {"diskless.enable": "true", "remote.storage.enable": "true"},
+            "diskless.enable and remote.storage.enable cannot both be true",
+        ),
     ],
 )
 def test_a_bad_topic_override_is_refused(overrides: dict[str, str], sentence: str) -> None:
@@ -242,6 +265,41 @@ def test_good_topic_overrides_are_taken() -> None:
     assert config.is_deleted_by_retention
 
 
+def test_a_topic_cannot_be_diskless_where_the_broker_has_no_diskless_storage() -> None:
+    settings = Settings.from_properties({"diskless.storage.system.enable": "false"})
+    with pytest.raises(InvalidConfig, match=r"while diskless\.storage\.system\.enable is false"):
+        validate_topic_overrides({"diskless.enable": "true"}, settings)
+
+
+def test_the_broker_default_of_compaction_keeps_a_topic_from_being_diskless() -> None:
+    settings = Settings.from_properties({"log.cleanup.policy": "compact"})
+    with pytest.raises(InvalidConfig, match="cannot be compacted"):
+        validate_topic_overrides({"diskless.enable": "true"}, settings)
+    validate_topic_overrides({"diskless.enable": "true", "cleanup.policy": "delete"}, settings)
+
+
+def test_a_topic_is_diskless_by_its_own_setting_alone() -> None:
+    settings = Settings.from_properties({"log.diskless.enable": "true"})
+    assert not settings.topic_config({}).diskless_enable
+    assert settings.topic_config({"diskless.enable": "true"}).diskless_enable
+
+
+@pytest.mark.parametrize(
+    ("properties", "address"),
+    [
+        ({}, f"file://{Path.cwd()}/strandline-data/objects"),
+        ({"strandline.data.dir": "/srv/data"}, "file:///srv/data/objects"),
+        ({"strandline.objects.url": "file:///objects", "inkless.object.key.prefix": "a/b"}, "file:///objects/a/b"),
+        ({"strandline.objects.url": "s3://bucket/one/", "inkless.object.key.prefix": "two"}, "s3://bucket/one/two"),
+        ({"inkless.storage.s3.bucket.name": "bucket"}, "s3://bucket"),
+        ({"inkless.storage.s3.bucket.name": "one", "strandline.objects.url": "s3://two"}, "s3://two"),
+        ({"strandline.objects.url": "memory://"}, "memory://"),
+    ],
+)
+def test_objects_have_an_address(properties: dict[str, str], address: str) -> None:
+    assert Settings.from_properties(properties).diskless.objects_address == address
+
+
 def test_a_topic_setting_of_a_newer_version_does_not_stop_an_older_broker() -> None:
     assert Settings.from_properties({}).topic_config({"from.the.future": "1"}) == TopicConfig()
 
@@ -252,4 +310,14 @@ def test_every_setting_can_be_asked_for_by_name() -> None:
         assert settings.value(name) == declaration.default
     with pytest.raises(InvalidConfig, match=r"did you mean node\.id"):
         settings.value("node.ids")
-    assert set(AREAS) == {"cluster", "network", "log", "replication", "groups", "transactions", "tiers", "admin"}
+    assert set(AREAS) == {
+        "cluster",
+        "network",
+        "log",
+        "replication",
+        "groups",
+        "transactions",
+        "diskless",
+        "tiers",
+        "admin",
+    }

@@ -8,6 +8,7 @@ the rules between settings. What does not: components. They take the value of th
 
 from strandline.config.admin import AdminSettings
 from strandline.config.cluster import ClusterSettings
+from strandline.config.diskless import DisklessSettings
 from strandline.config.groups import GroupSettings
 from strandline.config.listeners import Endpoint
 from strandline.config.log import LogSettings
@@ -22,6 +23,7 @@ from strandline.config.transactions import TransactionSettings
 __all__ = [
     "AdminSettings",
     "ClusterSettings",
+    "DisklessSettings",
     "Endpoint",
     "GroupSettings",
     "LogSettings",

@@ -20,6 +20,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "replication": "Replication",
     "groups": "Consumer groups",
     "transactions": "Producers and transactions",
+    "diskless": "Diskless topics",
     "tiers": "Storage tiers",
     "admin": "HTTP",
 }

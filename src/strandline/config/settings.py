@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from strandline.config.admin import AdminSettings
 from strandline.config.cluster import ClusterSettings
 from strandline.config.declare import Declaration, Value, declarations_of, parse_area
+from strandline.config.diskless import DisklessSettings
 from strandline.config.groups import GroupSettings
 from strandline.config.log import LogSettings
 from strandline.config.names import IGNORED, unknown_name
@@ -32,6 +33,7 @@ AREAS: Final[Mapping[str, type]] = MappingProxyType(
         "replication": ReplicationSettings,
         "groups": GroupSettings,
         "transactions": TransactionSettings,
+        "diskless": DisklessSettings,
         "tiers": TierSettings,
         "admin": AdminSettings,
     }
@@ -58,6 +60,7 @@ class Settings:
     replication: ReplicationSettings = field(default_factory=ReplicationSettings)
     groups: GroupSettings = field(default_factory=GroupSettings)
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
+    diskless: DisklessSettings = field(default_factory=DisklessSettings)
     tiers: TierSettings = field(default_factory=TierSettings)
     admin: AdminSettings = field(default_factory=AdminSettings)
     static: Mapping[str, str] = field(default_factory=dict)
@@ -142,13 +145,16 @@ def _build(static: Mapping[str, str], cluster_default: Mapping[str, str], per_br
 
 
 def _place_data(arguments: Mapping[str, dict[str, Value]]) -> None:
-    """Put the logs and the metadata database below the data directory, unless they have their own place."""
-    log, cluster = arguments["log"], arguments["cluster"]
+    """Put logs, metadata database and objects below the data directory, unless they have their own place."""
+    log, cluster, diskless = arguments["log"], arguments["cluster"], arguments["diskless"]
     data = PurePath(str(cluster.get("strandline_data_dir", ClusterSettings().strandline_data_dir)))
     if "log_dirs" not in log:
         single = log.get("log_dir")
         log["log_dirs"] = (str(single),) if single else (str(data / "logs"),)
     cluster.setdefault("strandline_metadata_url", f"sqlite:///{data / 'metadata.db'}")
+    bucket = diskless.get("inkless_storage_s3_bucket_name")
+    objects = f"s3://{bucket}" if bucket else f"file://{data / 'objects'}"
+    diskless.setdefault("strandline_objects_url", objects)
 
 
 def _legal_only(values: Mapping[str, str], rejected: list[str]) -> dict[str, str]:

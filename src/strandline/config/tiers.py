@@ -10,7 +10,7 @@ from strandline.errors import InvalidConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierSettings:
-    """Which tiers the broker has. In this version: local disks only."""
+    """Which tiers classic topics have. In this version: local disks only."""
 
     remote_log_storage_system_enable: bool = setting(
         "remote.log.storage.system.enable",

@@ -89,6 +89,13 @@ class TopicConfig:
         least=0,
         broker_name="log.cleaner.delete.retention.ms",
     )
+    diskless_enable: bool = setting(
+        "diskless.enable",
+        BOOLEAN,
+        False,
+        "The records are kept in object storage and on no broker's disk. Fixed when the topic is created; a topic "
+        "created without it takes log.diskless.enable.",
+    )
     file_delete_delay_ms: int = setting(
         "file.delete.delay.ms",
         LONG,
@@ -362,6 +369,8 @@ def validate_topic_overrides(overrides: Mapping[str, str], settings: Settings) -
         )
     _check_throttled_replicas("leader.replication.throttled.replicas", config.leader_replication_throttled_replicas)
     _check_throttled_replicas("follower.replication.throttled.replicas", config.follower_replication_throttled_replicas)
+    if config.diskless_enable:
+        _check_diskless(config, settings)
     if config.remote_storage_enable:
         _check_remote(config, settings)
 
@@ -369,6 +378,19 @@ def validate_topic_overrides(overrides: Mapping[str, str], settings: Settings) -
 def _check_throttled_replicas(name: str, value: tuple[str, ...]) -> None:
     if not all(_THROTTLED_REPLICAS.fullmatch(entry) for entry in value) or ("*" in value and len(value) > 1):
         raise InvalidConfig(f"{name} must be *, or pairs of partition:broker separated by commas.")
+
+
+def _check_diskless(config: TopicConfig, settings: Settings) -> None:
+    if not settings.diskless.diskless_storage_system_enable:
+        raise InvalidConfig(
+            "diskless.enable cannot be true while diskless.storage.system.enable is false on the broker."
+        )
+    if config.is_compacted:
+        raise InvalidConfig(
+            "A diskless topic cannot be compacted in this version: cleanup.policy must be delete with diskless.enable."
+        )
+    if config.remote_storage_enable:
+        raise InvalidConfig("diskless.enable and remote.storage.enable cannot both be true in this version.")
 
 
 def _check_remote(config: TopicConfig, settings: Settings) -> None:

@@ -17,7 +17,7 @@ from strandline.metadata.requests import (
     ConfigReplacement,
     Plan,
 )
-from strandline.metadata.rules import ConfigRules
+from strandline.metadata.rules import DISKLESS, ConfigRules
 
 W = TypeVar("W", ConfigAlteration, ConfigReplacement)
 
@@ -34,7 +34,7 @@ class ConfigPlanner:
 
     def replace(self, image: MetadataImage, wishes: Sequence[ConfigReplacement]) -> Plan[list[StrandlineError | None]]:
         """Give resources exactly these settings. The answer is None for a resource that was changed."""
-        return self._plan(image, wishes, lambda _, wish: _replaced(wish))
+        return self._plan(image, wishes, _replaced)
 
     def _plan(
         self, image: MetadataImage, wishes: Sequence[W], wanted: Callable[[Mapping[str, str], W], dict[str, str]]
@@ -84,11 +84,14 @@ class ConfigPlanner:
         values[change.key] = ",".join(parts)
 
 
-def _replaced(wish: ConfigReplacement) -> dict[str, str]:
+def _replaced(before: Mapping[str, str], wish: ConfigReplacement) -> dict[str, str]:
     missing = sorted(key for key, value in wish.values.items() if value is None)
     if missing:
         raise InvalidConfig(f"Null value not supported for topic configs: {','.join(missing)}")
-    return {key: value for key, value in wish.values.items() if value is not None}
+    values = {key: value for key, value in wish.values.items() if value is not None}
+    if DISKLESS in before:  # what cannot be changed need not be repeated by those who replace everything else
+        values.setdefault(DISKLESS, before[DISKLESS])
+    return values
 
 
 def _parts(value: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from strandline.config import Settings, TopicConfig, validate_topic_overrides
 from strandline.config.declare import Kind
@@ -11,6 +12,9 @@ from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+from strandline.model import INTERNAL_TOPICS
+
+DISKLESS: Final = "diskless.enable"
 
 
 class ConfigRules:
@@ -37,19 +41,45 @@ class ConfigRules:
         """True if a replica that is not in sync may lead when no other can."""
         return self.topic_config(image, topic).unclean_leader_election_enable
 
-    def validate_new_topic(self, image: MetadataImage, overrides: Mapping[str, str]) -> None:
-        """Raise InvalidConfig if no topic may have these overrides."""
-        validate_topic_overrides(overrides, self.settings(image))
+    def new_topic_overrides(self, image: MetadataImage, topic: str, wanted: Mapping[str, str]) -> dict[str, str]:
+        """The overrides of a topic that is created with `wanted`. Raises InvalidConfig if it may not have them.
+
+        Whether it is diskless is written down: changing log.diskless.enable later must not change the topic.
+        """
+        settings, overrides = self.settings(image), dict(wanted)
+        validate_topic_overrides(overrides, settings)
+        if topic in INTERNAL_TOPICS:
+            if settings.topic_config(overrides).diskless_enable:
+                raise InvalidConfig(f"{topic} is an internal topic; it cannot be diskless.")
+        elif DISKLESS not in overrides and settings.diskless.log_diskless_enable:
+            config = settings.topic_config(overrides)
+            if not config.is_compacted and not config.remote_storage_enable:
+                overrides[DISKLESS] = "true"
+        return overrides
+
+    def is_diskless(self, image: MetadataImage, overrides: Mapping[str, str]) -> bool:
+        """True if a topic with these overrides is diskless."""
+        return self.settings(image).topic_config(overrides).diskless_enable
 
     def validate(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
         """Raise the error that keeps the resource from having these overrides."""
         match resource.type:
             case ConfigResourceType.TOPIC:
                 validate_topic_overrides(overrides, self.settings(image))
+                self._check_same_tier(image, resource.name, overrides)
             case ConfigResourceType.BROKER:
                 self._validate_broker(image, resource, overrides)
             case _:
                 raise InvalidRequest(f"Settings of type {resource.type.name} are not kept by the controller.")
+
+    def _check_same_tier(self, image: MetadataImage, topic: str, overrides: Mapping[str, str]) -> None:
+        was_diskless = self.is_diskless(image, image.topic_overrides(topic))
+        if was_diskless != self.is_diskless(image, overrides):
+            is_now = "diskless" if was_diskless else "not diskless"
+            raise InvalidConfig(
+                f"{DISKLESS} of {topic} cannot be changed: a topic is diskless or not from its creation on in this "
+                f"version, and this one is {is_now}."
+            )
 
     def _validate_broker(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
         own = {} if resource.name == "" else image.overrides(resource)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from strandline.clock import Chance, Ids
@@ -83,8 +83,9 @@ class TopicPlanner:
         if topic.name in image.topics:
             raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
         names.check(topic.name)
-        overrides = _overrides(topic.configs)
-        self.rules.validate_new_topic(image, overrides)
+        overrides = self.rules.new_topic_overrides(image, topic.name, _overrides(topic.configs))
+        if self.rules.is_diskless(image, overrides):
+            topic = _with_one_replica(topic)
         partitions = self._new_topic_partitions(image, topic, room)
         made = TopicImage(topic.name, self.ids.uuid(), partitions)
         resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
@@ -194,6 +195,17 @@ def _overrides(configs: Mapping[str, str | None]) -> dict[str, str]:
     if missing:
         raise InvalidConfig(f"Null value not supported for topic configs: {','.join(missing)}")
     return {key: value for key, value in configs.items() if value is not None}
+
+
+def _with_one_replica(topic: NewTopic) -> NewTopic:
+    """A diskless topic: its replica is the broker that clients are sent to; the bytes are safe without others."""
+    factor = max((len(replicas) for replicas in topic.assignments.values()), default=topic.replication_factor)
+    if factor > 1:
+        raise InvalidReplicationFactor(
+            f"A diskless topic has one replica, not {factor}: its records are in object storage. "
+            "Create it with a replication factor of 1 or -1."
+        )
+    return topic if topic.assignments or factor != -1 else replace(topic, replication_factor=1)
 
 
 def _check_room(count: int, room: int) -> None:
