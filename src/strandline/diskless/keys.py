@@ -1,0 +1,57 @@
+"""The keys of WAL objects: `wal/<hour of creation>/<broker id>-<uuid>`.
+
+The hour lets a scan for lost objects list what is old enough and nothing else; the broker id tells people who wrote
+an object. Nothing else is read from a key: what is in an object stands in its footer and in the control plane.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from strandline.model import TimestampMs, uuid_from_text, uuid_to_text
+
+PREFIX: Final = "wal/"
+HOUR_MS: Final = 3_600_000
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class WalKey(NamedTuple):
+    """What a key says."""
+
+    hour_ms: TimestampMs
+    """The beginning of the hour in which the object was made, by its broker's clock."""
+    broker_id: int
+    unique: UUID
+
+
+def make(created_ms: TimestampMs, broker_id: int, unique: UUID) -> str:
+    """The key of a new object."""
+    return f"{hour_prefix(created_ms)}{broker_id}-{uuid_to_text(unique)}"
+
+
+def hour_prefix(timestamp_ms: TimestampMs) -> str:
+    """What the keys of all objects begin with that were made in the hour of a time."""
+    # Counted from 1970 on: fromtimestamp() refuses times that another clock may well show.
+    return f"{PREFIX}{_EPOCH + timedelta(milliseconds=timestamp_ms):%Y%m%d%H}/"
+
+
+def parse(key: str) -> WalKey | None:
+    """What a key says; None if it is not the key of a WAL object."""
+    parts = key.split("/")
+    if len(parts) != 3 or f"{parts[0]}/" != PREFIX or not _is_number(parts[1], digits=10):
+        return None
+    broker, _, unique = parts[2].partition("-")
+    if not _is_number(broker):
+        return None
+    try:
+        moment = datetime.strptime(parts[1], "%Y%m%d%H").replace(tzinfo=UTC)
+        return WalKey((moment - _EPOCH) // timedelta(milliseconds=1), int(broker), uuid_from_text(unique))
+    except ValueError:
+        return None
+
+
+def _is_number(text: str, *, digits: int | None = None) -> bool:
+    return text.isascii() and text.isdigit() and (digits is None or len(text) == digits)
