@@ -30,6 +30,7 @@ from strandline.errors import StrandlineError
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import (
+    ActiveController,
     BrokerLifecycle,
     BrokerRegistration,
     Controller,
@@ -159,8 +160,17 @@ class Broker:
             checkpoint_interval_ms=self.settings.replication.replica_high_watermark_checkpoint_interval_ms,
         )
         self.replicas = ReplicaManager(self.node_id, self.logs, loop=loop, topic_config=self.topic_config)
+        self.active_controller = await enter(
+            ActiveController(
+                self.controller,
+                self.loader,
+                self.settings.cluster,
+                self._clock,
+                listener=self.settings.network.inter_broker_listener,
+            ).running()
+        )
         self.lifecycle = BrokerLifecycle(
-            self.controller, self.loader, self._registration(), self.settings.cluster, self._clock
+            self.active_controller, self.loader, self._registration(), self.settings.cluster, self._clock
         )
         await loop.run_in_executor(None, self._load_logs)
         self._stack.push_async_callback(self._close_logs)
@@ -243,6 +253,7 @@ class Broker:
             handlers=handler_table(
                 images=self.loader,
                 controller=self.controller,
+                active_controller=self.active_controller,
                 lifecycle=self.lifecycle,
                 replicas=self.replicas,
                 logs=self.logs,

@@ -16,7 +16,7 @@ from strandline.replication import ReplicaManager
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
-from strandline.wire.api import API_VERSIONS, ApiKey
+from strandline.wire.api import SERVED_APIS, ApiKey
 
 
 class BrokerParts(Protocol):
@@ -65,7 +65,7 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         cold_reads=network.pages.loads,
         fetch_sessions=len(broker.sessions),
         fetch_session_partitions=broker.sessions.partitions,
-        requests={ApiKey(key).name: n for key, n in broker.dispatcher.requests.items() if key in API_VERSIONS},
+        requests={ApiKey(key).name: n for key, n in broker.dispatcher.requests.items() if key in SERVED_APIS},
         uncleanable_partitions=len(cleaner.uncleanable),
         max_dirty_percent=100 * cleaner.max_dirty_ratio,
         log_dirs=tuple(_log_dir_rows(broker.logs)),

@@ -2,12 +2,14 @@
 
 KRaft's model with its log in the `sql` store: records are appended by the one active controller, every broker follows
 them into an image, and components are told what changed. Deciding is pure (`topics`, `configs`, `membership`,
-`elections`, `isr`, `placement`, `delta`); only `store`, `loader`, `leadership`, `upkeep`, `controller` and
-`broker_lifecycle` do I/O. Not here: what a broker does with its partitions (`replication`).
+`elections`, `isr`, `placement`, `delta`); only `store`, `loader`, `leadership`, `upkeep`, `controller`,
+`controller_client` and `broker_lifecycle` do I/O. Not here: what a broker does with its partitions (`replication`).
 """
 
+from strandline.metadata.active_controller import ActiveController
 from strandline.metadata.broker_lifecycle import BrokerLifecycle, ControllerChannel, LifecycleStatus
 from strandline.metadata.controller import Controller, ControllerStatus
+from strandline.metadata.controller_client import ControllerUnreachable
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.elections import ElectionType
 from strandline.metadata.image import (
@@ -41,6 +43,7 @@ from strandline.metadata.topic_names import validate_topic_name
 
 __all__ = [
     "EMPTY_IMAGE",
+    "ActiveController",
     "BrokerHeartbeat",
     "BrokerImage",
     "BrokerLifecycle",
@@ -54,6 +57,7 @@ __all__ = [
     "Controller",
     "ControllerChannel",
     "ControllerStatus",
+    "ControllerUnreachable",
     "ElectionType",
     "HeartbeatReply",
     "IsrChange",

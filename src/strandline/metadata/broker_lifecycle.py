@@ -67,6 +67,7 @@ class BrokerLifecycle:
         self._is_fenced = True
         self._want_fence = True
         self._want_shut_down = False
+        self._trouble = ""
         self._wake = asyncio.Event()
         self._stopping = False
         self._turn = asyncio.Lock()
@@ -102,7 +103,9 @@ class BrokerLifecycle:
                 is_passing = error.retriable or isinstance(error, DuplicateBrokerRegistration)
                 if not is_passing or self._clock.monotonic() >= deadline:
                     raise
-                _log.info("cannot register yet: %s", error)
+                if str(error) != self._trouble:
+                    _log.info("cannot register yet: %s", error)
+                self._trouble = str(error)
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
                 _log.info("registered broker %d with epoch %d", self._registration.node_id, self._epoch)
@@ -146,7 +149,7 @@ class BrokerLifecycle:
             )
         if reply.is_fenced and not self._is_fenced and not self._want_shut_down:
             _log.warning("broker %d was fenced", self._registration.node_id)
-        self._is_fenced = reply.is_fenced
+        self._is_fenced, self._trouble = reply.is_fenced, ""
         return reply
 
     async def _try_heartbeat(self) -> HeartbeatReply | None:
@@ -155,7 +158,9 @@ class BrokerLifecycle:
         except StrandlineError as error:
             if isinstance(error, StaleBrokerEpoch | BrokerIdNotRegistered) or not error.retriable:
                 raise
-            _log.info("the heartbeat was not heard, trying again: %s", error)
+            if str(error) != self._trouble:  # once, and not with each of many attempts
+                _log.info("the heartbeat was not heard, trying again: %s", error)
+            self._trouble = str(error)
             return None
 
     @asynccontextmanager

@@ -19,6 +19,7 @@ from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, RequestTimedOut, StrandlineError
 from strandline.metadata.configs import ConfigPlanner
+from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.election_requests import plan_elections
 from strandline.metadata.elections import ElectionType
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
@@ -140,13 +141,28 @@ class Controller:
     async def running(self) -> AsyncIterator[Controller]:
         """Race for the lease and, while it is ours, look after the cluster. Gives the lease back at the end.
 
-        Raises StoreInUse if another process runs with this node id.
+        The block begins when the cluster has an id: given by us, or by another broker that was quicker. Raises
+        StoreInUse if another process runs with this node id.
         """
         async with self._leadership.identity():
             await self.activate()
             async with self._upkeep.running():
+                await self._cluster_id_known()
                 yield self
             await self._retire()
+
+    async def _cluster_id_known(self) -> None:
+        known = asyncio.Event()
+
+        def look(_: MetadataDelta, image: MetadataImage) -> None:
+            if image.cluster_id:
+                known.set()
+
+        stop_looking = self._loader.subscribe(look)
+        try:
+            await known.wait()
+        finally:
+            stop_looking()
 
     async def _retire(self) -> None:
         try:

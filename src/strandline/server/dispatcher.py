@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from strandline.server.context import ANONYMOUS, Handler, RequestContext
 from strandline.server.exchange import Exchange
 from strandline.wire import fetch_codec, produce_codec
-from strandline.wire.api import API_VERSIONS, ApiKey
+from strandline.wire.api import SERVED_APIS, ApiKey
 from strandline.wire.primitives import DECODING_FAILURES, MalformedRequest, skip_tags, truncated
 from strandline.wire.registry import decode_request, encode_response, unsupported_api_versions
 
@@ -59,7 +59,7 @@ class ApiDispatcher:
 
     def _dispatch_other(self, exchange: Exchange, frame: memoryview) -> None:
         api_key, version = exchange.api_key, exchange.api_version
-        versions = API_VERSIONS.get(api_key)  # type: ignore[call-overload]  # an int from the wire
+        versions = SERVED_APIS.get(api_key)  # type: ignore[call-overload]  # an int from the wire
         handler = self._handlers.get(api_key)  # type: ignore[call-overload]
         if versions is None or handler is None:
             raise MalformedRequest(f"API key {api_key} is not supported")

@@ -1,7 +1,8 @@
 """What Strandline offers of Kafka's APIs, and how their headers look.
 
 `KNOWN_APIS` is every API whose messages we can read and write, in every version; `API_VERSIONS` is what the broker
-tells its clients. An API that is not in the latter is answered by closing the connection, as Kafka does.
+tells its clients; `CONTROLLER_APIS` is what brokers ask the active controller on top of that. An API that is in neither
+of the last two is answered by closing the connection, as Kafka does.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from strandline.wire.messages.index import KNOWN_APIS, NEVER_FLEXIBLE, ApiKey, V
 
 __all__ = [
     "API_VERSIONS",
+    "BROKER_SOFTWARE",
+    "CONTROLLER_APIS",
     "KNOWN_APIS",
     "NEVER_FLEXIBLE",
     "OLDEST_PRODUCE",
+    "SERVED_APIS",
     "ApiKey",
     "VersionRange",
     "is_flexible",
@@ -71,6 +75,23 @@ _NARROWED: Final = {
 API_VERSIONS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
     {key: _NARROWED.get(key, KNOWN_APIS[key]) for key in sorted(_OFFERED)}
 )
+
+# Served on the listeners of brokers, because a controller has none of its own. Clients are not told of them, as by
+# Kafka's brokers: only who names itself like this in ApiVersions is.
+CONTROLLER_APIS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
+    {
+        key: KNOWN_APIS[key]
+        for key in (
+            ApiKey.ENVELOPE,
+            ApiKey.BROKER_REGISTRATION,
+            ApiKey.BROKER_HEARTBEAT,
+            ApiKey.ALLOCATE_PRODUCER_IDS,
+        )
+    }
+)
+BROKER_SOFTWARE: Final = "strandline-broker"
+
+SERVED_APIS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType({**API_VERSIONS, **CONTROLLER_APIS})
 
 
 def is_flexible(api_key: ApiKey, version: int) -> bool:

@@ -301,3 +301,13 @@ def error_code_of(error: BaseException) -> ErrorCode:
         if code is not None:
             return code
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+_CLASSES: Final = {code: cls for cls, code in KAFKA_CODES.items()}
+_NUMBERS: Final = frozenset(code.value for code in ErrorCode)
+
+
+def error_of(code: int, message: str | None = None) -> StrandlineError:
+    """The exception of a code that another broker answered with; a code without one is a StrandlineError."""
+    known = ErrorCode(code) if code in _NUMBERS else ErrorCode.UNKNOWN_SERVER_ERROR
+    return _CLASSES.get(known, StrandlineError)(message or known.name)

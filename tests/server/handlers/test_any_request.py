@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from strandline.wire.api import API_VERSIONS, ApiKey
+from strandline.wire.api import CONTROLLER_APIS, SERVED_APIS, ApiKey
 from strandline.wire.client import Client
 from strandline.wire.registry import codec, decode_response, encode_request
 from tests.wire.kio_messages import entities, kio_bytes, schema
@@ -42,13 +42,14 @@ APIS = (
     ApiKey.DESCRIBE_PRODUCERS,
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    *CONTROLLER_APIS,
 )
 EXAMPLES = 20
 
 
 @pytest.mark.parametrize("api_key", APIS, ids=lambda key: key.name)
 def test_any_request_is_answered(client: Client, api_key: ApiKey) -> None:
-    versions = API_VERSIONS[api_key]
+    versions = SERVED_APIS[api_key]
     requests = st.integers(versions.min, versions.max).flatmap(
         lambda version: st.tuples(st.just(version), entities(schema(api_key, version, is_request=True)))
     )
@@ -65,5 +66,5 @@ def test_any_request_is_answered(client: Client, api_key: ApiKey) -> None:
     check()
 
 
-def test_every_offered_api_is_tried_but_those_that_wait() -> None:
-    assert set(API_VERSIONS) - set(APIS) == {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.JOIN_GROUP}
+def test_every_api_is_tried_but_those_that_wait() -> None:
+    assert set(SERVED_APIS) - set(APIS) == {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.JOIN_GROUP}

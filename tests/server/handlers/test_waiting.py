@@ -12,12 +12,14 @@ from strandline.config import Settings
 from strandline.errors import (
     InvalidReplicationFactor,
     InvalidTopic,
+    KafkaStorageError,
     NotController,
     RequestTimedOut,
     StrandlineError,
     TopicAlreadyExists,
+    UnknownTopicOrPartition,
 )
-from strandline.metadata import EMPTY_IMAGE, MetadataImage, NewTopic, TopicImage
+from strandline.metadata import EMPTY_IMAGE, ControllerUnreachable, MetadataImage, NewTopic, TopicImage
 from strandline.model import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from strandline.server.handlers.auto_creation import TopicAutoCreator, auto_created_topic
 from strandline.server.handlers.producers import ProducerIds
@@ -44,9 +46,7 @@ class SlowController:
         self.is_asked.set()
         await self.is_open.wait()
 
-    async def create_topics(
-        self, topics: Sequence[NewTopic], validate_only: bool = False
-    ) -> list[TopicImage | StrandlineError]:
+    async def create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | StrandlineError]:
         self.asked.append([topic.name for topic in topics])
         await self._turn()
         if self.failure is not None:
@@ -111,11 +111,21 @@ async def test_each_topic_has_its_own_reason(creator: TopicAutoCreator, controll
 
 async def test_a_controller_that_fails_fails_all_topics(creator: TopicAutoCreator, controller: SlowController) -> None:
     controller.is_open.set()
-    controller.failure = NotController("somebody else is")
+    controller.failure = KafkaStorageError("the database is full")
     assert {name: type(error) for name, error in (await creator.create(["a", "b"])).items()} == {
-        "a": NotController,
-        "b": NotController,
+        "a": KafkaStorageError,
+        "b": KafkaStorageError,
     }
+
+
+@pytest.mark.parametrize("failure", [NotController("nobody is"), ControllerUnreachable("it is asleep")])
+async def test_without_a_controller_a_topic_is_one_that_clients_wait_for(
+    creator: TopicAutoCreator, controller: SlowController, failure: StrandlineError
+) -> None:
+    controller.is_open.set()
+    controller.failure = failure
+    (error,) = (await creator.create(["a"])).values()
+    assert isinstance(error, UnknownTopicOrPartition)
 
 
 def test_the_brokers_own_topics_are_compacted_and_fit_a_small_cluster() -> None:

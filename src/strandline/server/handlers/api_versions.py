@@ -3,6 +3,8 @@
 Answers with the APIs the broker offers. A request newer than version 4 never gets here: the dispatcher answers it in
 version 0 with UNSUPPORTED_VERSION, so that the client tries again with less.
 
+Brokers of Strandline, who name themselves in the request, are also told of the APIs of the controller.
+
 A client that names itself in a way Kafka refuses gets INVALID_REQUEST, as there. No feature is announced: Strandline
 implements none of those that clients act upon (transaction.version 2 is the only one).
 """
@@ -14,7 +16,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from strandline.server.context import Handler, RequestContext
-from strandline.wire.api import API_VERSIONS, ApiKey, VersionRange
+from strandline.wire.api import API_VERSIONS, BROKER_SOFTWARE, SERVED_APIS, ApiKey, VersionRange
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
@@ -25,20 +27,26 @@ _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?
 class ApiVersionsHandler:
     """Tells clients what they may ask."""
 
-    def __init__(self, offered: Mapping[ApiKey, VersionRange] = API_VERSIONS) -> None:
-        self._offered = [
-            ApiVersion(api_key=key, min_version=versions.min, max_version=versions.max)
-            for key, versions in sorted(offered.items())
-        ]
+    def __init__(self) -> None:
+        self._to_clients = _listed(API_VERSIONS)
+        self._to_brokers = _listed(SERVED_APIS)
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {ApiKey.API_VERSIONS: self.api_versions}
 
     async def api_versions(self, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
-        """The whole offer, whatever the client."""
+        """The whole offer, whatever the client; brokers are offered more."""
         if context.api_version >= _NAMES_SOFTWARE and not _is_legal(request):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        return ApiVersionsResponse(api_keys=self._offered)
+        is_broker = request.client_software_name == BROKER_SOFTWARE
+        return ApiVersionsResponse(api_keys=self._to_brokers if is_broker else self._to_clients)
+
+
+def _listed(offered: Mapping[ApiKey, VersionRange]) -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=key, min_version=versions.min, max_version=versions.max)
+        for key, versions in sorted(offered.items())
+    ]
 
 
 def _is_legal(request: ApiVersionsRequest) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from strandline.config import Settings
-from strandline.errors import StrandlineError, TopicAlreadyExists
+from strandline.errors import NotController, StrandlineError, TopicAlreadyExists, UnknownTopicOrPartition
+from strandline.metadata.controller_client import ControllerUnreachable
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.metadata.requests import NewTopic
 from strandline.metadata.topic_names import validate_topic_name
@@ -16,11 +17,9 @@ from strandline.server.handlers.common import CurrentSettings, ImageSource
 
 
 class TopicMaker(Protocol):
-    """Who can create topics: the controller."""
+    """Who can create topics: the active controller."""
 
-    async def create_topics(
-        self, topics: Sequence[NewTopic], validate_only: bool = False
-    ) -> Sequence[TopicImage | StrandlineError]:
+    async def create_topics(self, topics: Sequence[NewTopic]) -> Sequence[TopicImage | StrandlineError]:
         """One answer per topic. Raises StrandlineError for the request as a whole."""
 
 
@@ -61,6 +60,9 @@ class TopicAutoCreator:
             return {}
         try:
             answers = await self._controller.create_topics(wanted)
+        except (NotController, ControllerUnreachable) as error:
+            # Clients wait for a topic that is not known yet, and would give up on these errors.
+            return {topic.name: UnknownTopicOrPartition(f"{topic.name} is not made yet: {error}") for topic in wanted}
         except StrandlineError as error:
             return {topic.name: error for topic in wanted}
         return {

@@ -12,12 +12,14 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
+from strandline.errors import InvalidRequest, NotController, StrandlineError, UnsupportedVersion
+from strandline.metadata.controller_client import ControllerUnreachable
 from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId, TopicPartition
 from strandline.replication.replica_manager import ReplicaManager
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
+from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -75,6 +77,10 @@ class ProducersHandler:
         try:
             _check(request)
             producer_id = await self._ids.next()
+        except (NotController, ControllerUnreachable):  # as Kafka: an error upon which every producer asks again
+            return InitProducerIdResponse(
+                error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=NO_PRODUCER_EPOCH
+            )
         except StrandlineError as error:
             code, _ = outcome(error)
             return InitProducerIdResponse(error_code=code, producer_epoch=NO_PRODUCER_EPOCH)

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.log import LogManager
-from strandline.metadata import BrokerLifecycle, Controller, MetadataLoader
+from strandline.metadata import ActiveController, BrokerLifecycle, Controller, MetadataLoader
 from strandline.replication import ReplicaManager
 from strandline.server.context import Handler
 from strandline.server.handlers.alter_configs import AlterConfigsHandler
 from strandline.server.handlers.api_versions import ApiVersionsHandler
 from strandline.server.handlers.auto_creation import TopicAutoCreator
 from strandline.server.handlers.broker_loggers import BrokerLoggers
+from strandline.server.handlers.brokers import BrokersHandler
 from strandline.server.handlers.cluster import ClusterHandler
 from strandline.server.handlers.common import CurrentSettings
 from strandline.server.handlers.configs import ConfigsHandler
 from strandline.server.handlers.elections import ElectionsHandler
 from strandline.server.handlers.find_coordinator import FindCoordinatorHandler
+from strandline.server.handlers.forwarding import ForwardingHandlers
 from strandline.server.handlers.group_admin import GroupAdminHandler
 from strandline.server.handlers.group_offsets import GroupOffsetsHandler
 from strandline.server.handlers.groups import GroupsHandler
@@ -36,6 +38,7 @@ def handler_table(
     *,
     images: MetadataLoader,
     controller: Controller,
+    active_controller: ActiveController,
     lifecycle: BrokerLifecycle,
     replicas: ReplicaManager,
     logs: LogManager,
@@ -43,7 +46,7 @@ def handler_table(
     settings: CurrentSettings,
 ) -> Mapping[ApiKey, Handler]:
     """Build every handler over the components it needs, and say which serves what."""
-    creator = TopicAutoCreator(images, controller, settings)
+    creator = TopicAutoCreator(images, active_controller, settings)
     loggers = BrokerLoggers()
     node_id = controller.node_id
     handlers = (
@@ -56,7 +59,7 @@ def handler_table(
         AlterConfigsHandler(node_id, controller, loggers),
         OffsetsHandler(replicas),
         RecordsHandler(replicas),
-        ProducersHandler(ProducerIds(node_id, lambda: lifecycle.broker_epoch, controller), replicas),
+        ProducersHandler(ProducerIds(node_id, lambda: lifecycle.broker_epoch, active_controller), replicas),
         LogDirsHandler(logs, replicas),
         ElectionsHandler(controller),
         FindCoordinatorHandler(groups, images, creator),
@@ -64,5 +67,7 @@ def handler_table(
         GroupOffsetsHandler(groups, images),
         OffsetFetchHandler(groups, images),
         GroupAdminHandler(groups),
+        BrokersHandler(controller),
     )
-    return {key: handler for part in handlers for key, handler in part.routes().items()}
+    table = {key: handler for part in handlers for key, handler in part.routes().items()}
+    return {**table, **ForwardingHandlers(active_controller, table).routes()}

@@ -1,0 +1,166 @@
+"""The active controller as the rest of a broker sees it: one thing to ask, on whichever broker it is.
+
+While this broker holds the lease its own controller answers; otherwise requests go to the broker that does, as Kafka's
+brokers send them: BrokerRegistration, BrokerHeartbeat and AllocateProducerIds by themselves, what clients want of the
+controller in an Envelope. Signs of life have a connection of their own, so that they never wait behind other requests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+from strandline.clock import Clock
+from strandline.config import ClusterSettings
+from strandline.errors import NotController, StrandlineError, TopicAlreadyExists
+from strandline.metadata.controller import Controller
+from strandline.metadata.controller_client import ControllerClient, ControllerUnreachable
+from strandline.metadata.image import TopicImage
+from strandline.metadata.loader import MetadataLoader
+from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, NewTopic
+from strandline.metadata.wire_requests import (
+    create_topics_request,
+    heartbeat_reply,
+    heartbeat_request,
+    registration_request,
+)
+from strandline.sql import SqlError
+from strandline.wire.api import KNOWN_APIS, ApiKey
+from strandline.wire.errors import error_of
+from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from strandline.wire.messages.envelope import EnvelopeRequest
+from strandline.wire.registry import Message, decode_response, encode_request
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS: Final = 15.0  # longer than a lease: a killed controller has a successor by then
+BRIEF_PATIENCE_SECONDS: Final = 5.0  # where the client asks again by itself
+ATTEMPT_SECONDS: Final = 10.0
+_RETRY_SECONDS: Final = 0.1
+
+
+class ActiveController:
+    """See the module. Errors of the controller are raised as they would be by a controller in this process.
+
+    NotController and ControllerUnreachable are what is left when patience ends; registrations and signs of life get one
+    attempt, because the broker's lifecycle repeats them.
+    """
+
+    def __init__(
+        self, local: Controller, loader: MetadataLoader, settings: ClusterSettings, clock: Clock, *, listener: str
+    ) -> None:
+        self._local, self._loader, self._clock = local, loader, clock
+        self._membership = ControllerClient(local.node_id, loader, listener=listener, purpose="membership")
+        self._requests = ControllerClient(local.node_id, loader, listener=listener, purpose="requests")
+        self._heartbeat_seconds = settings.broker_session_timeout_ms / 1000 / 3
+
+    @property
+    def is_local(self) -> bool:
+        """True if this broker is the active controller."""
+        return self._local.is_active
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[ActiveController]:
+        """Connections are closed at the end of the block."""
+        try:
+            yield self
+        finally:
+            self._membership.close()
+            self._requests.close()
+
+    async def patiently(self, attempt: Callable[[], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
+        """Repeat the attempt while no controller is found or reached, for so long. Raises what it raised last."""
+        deadline = self._clock.monotonic() + seconds
+        trouble = ""
+        while True:
+            try:
+                return await attempt()
+            except (NotController, ControllerUnreachable) as error:
+                if self._clock.monotonic() >= deadline:
+                    raise
+                if str(error) != trouble:
+                    _log.info("looking for the controller again: %s", error)
+                trouble = str(error)
+            await self._clock.sleep(_RETRY_SECONDS)
+            await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Read what the controller has written, so that clients find here what they asked for there."""
+        try:
+            await self._loader.catch_up()
+        except SqlError as error:
+            if not error.retriable:
+                raise
+            _log.warning("cannot read the newest metadata: %s", error)
+
+    # Being a member
+
+    async def register_broker(self, broker: BrokerRegistration) -> int:
+        """`Controller.register_broker`."""
+        if self.is_local:
+            return await self._local.register_broker(broker)
+        answer = await self._membership.ask(
+            ApiKey.BROKER_REGISTRATION, registration_request(broker), within=self._heartbeat_seconds
+        )
+        return int(_checked(answer).broker_epoch)
+
+    async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
+        """`Controller.broker_heartbeat`."""
+        if self.is_local:
+            return await self._local.broker_heartbeat(heartbeat)
+        answer = await self._membership.ask(
+            ApiKey.BROKER_HEARTBEAT, heartbeat_request(heartbeat), within=self._heartbeat_seconds
+        )
+        return heartbeat_reply(_checked(answer))
+
+    # What brokers need
+
+    async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
+        """`Controller.allocate_producer_ids`."""
+
+        async def attempt() -> range:
+            if self.is_local:
+                return await self._local.allocate_producer_ids(node_id, broker_epoch)
+            request = AllocateProducerIdsRequest(broker_id=node_id, broker_epoch=broker_epoch)
+            answer = _checked(await self._requests.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, within=ATTEMPT_SECONDS))
+            return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
+
+        return await self.patiently(attempt, BRIEF_PATIENCE_SECONDS)
+
+    async def create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | StrandlineError]:
+        """`Controller.create_topics`, for the topics that come into being by themselves."""
+
+        async def attempt() -> list[TopicImage | StrandlineError]:
+            if self.is_local:
+                return await self._local.create_topics(topics)
+            version = KNOWN_APIS[ApiKey.CREATE_TOPICS].max
+            frame = encode_request(ApiKey.CREATE_TOPICS, version, 0, None, create_topics_request(topics))
+            _, answer = decode_response(ApiKey.CREATE_TOPICS, version, memoryview(await self.forward(frame)))
+            return [self._created(result) for result in answer.topics]
+
+        return await self.patiently(attempt, BRIEF_PATIENCE_SECONDS)
+
+    def _created(self, result: Message) -> TopicImage | StrandlineError:
+        if result.error_code:
+            return error_of(result.error_code, result.error_message)
+        topic = self._loader.image.topics.get(result.name)
+        return TopicAlreadyExists(f"Topic '{result.name}' was created, and is gone.") if topic is None else topic
+
+    async def forward(self, frame: bytes, *, principal: bytes = b"", host: bytes = b"") -> bytes:
+        """The response frame to a client's request frame, by a controller on another broker. One attempt."""
+        envelope = EnvelopeRequest(request_data=frame, request_principal=principal, client_host_address=host)
+        answer = _checked(await self._requests.ask(ApiKey.ENVELOPE, envelope, within=ATTEMPT_SECONDS))
+        await self.catch_up()
+        if answer.response_data is None:
+            raise ControllerUnreachable("The controller answered with an empty envelope.")
+        return bytes(answer.response_data)
+
+
+def _checked(answer: Message) -> Message:
+    if answer.error_code:
+        raise error_of(answer.error_code)
+    return answer

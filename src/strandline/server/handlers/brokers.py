@@ -1,0 +1,69 @@
+"""BrokerRegistration (versions 0 to 4), BrokerHeartbeat (0 to 2), AllocateProducerIds (0): brokers ask the controller.
+
+Served by the broker that is the active controller, on the listeners it has as a broker; any other answers
+NOT_CONTROLLER. A broker that migrates from ZooKeeper gets BROKER_ID_NOT_REGISTERED, as from Kafka.
+
+Known gaps: features, log directories and the previous epoch of a registration, and failed or cordoned directories in a
+heartbeat, are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from strandline.errors import BrokerIdNotRegistered, StrandlineError
+from strandline.metadata import Controller
+from strandline.metadata.wire_requests import heartbeat_of, registration_of
+from strandline.server.context import Handler, RequestContext
+from strandline.server.handlers.common import outcome
+from strandline.wire.api import ApiKey
+from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+
+class BrokersHandler:
+    """Lets other brokers be members of the cluster."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def routes(self) -> Mapping[ApiKey, Handler]:
+        return {
+            ApiKey.BROKER_REGISTRATION: self.register,
+            ApiKey.BROKER_HEARTBEAT: self.heartbeat,
+            ApiKey.ALLOCATE_PRODUCER_IDS: self.allocate_producer_ids,
+        }
+
+    async def register(self, request: BrokerRegistrationRequest, context: RequestContext) -> BrokerRegistrationResponse:
+        """A broker starts."""
+        try:
+            if request.is_migrating_zk_broker:
+                raise BrokerIdNotRegistered("Brokers that migrate from ZooKeeper cannot be registered.")
+            epoch = await self._controller.register_broker(registration_of(request))
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return BrokerRegistrationResponse(error_code=code)
+        return BrokerRegistrationResponse(broker_epoch=epoch)
+
+    async def heartbeat(self, request: BrokerHeartbeatRequest, context: RequestContext) -> BrokerHeartbeatResponse:
+        """A broker lives, and may want to be fenced, unfenced or to stop."""
+        try:
+            reply = await self._controller.broker_heartbeat(heartbeat_of(request))
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return BrokerHeartbeatResponse(error_code=code)
+        return BrokerHeartbeatResponse(
+            is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
+        )
+
+    async def allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest, context: RequestContext
+    ) -> AllocateProducerIdsResponse:
+        """A broker needs producer ids."""
+        try:
+            block = await self._controller.allocate_producer_ids(request.broker_id, request.broker_epoch)
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return AllocateProducerIdsResponse(error_code=code)
+        return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))
