@@ -1,0 +1,108 @@
+"""When the batches that have gathered become the next WAL object. Pure decisions.
+
+Nothing waits while the pipe is empty; while objects are on their way, batches gather, so that under load objects are
+large and few. Not here: what is uploaded (`uploads`) and in which order it is committed (`commit_order`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from strandline.config.diskless import DisklessSettings
+
+MEBIBYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterLimits:
+    """How much the writer takes, and for how long it tries."""
+
+    max_bytes: int = 8 * MEBIBYTE
+    """Of one object, unless a single batch is larger."""
+    max_batches: int = 4096
+    """Of one object and of one commit: what follows a commit runs on the event loop and must not hold it up."""
+    commit_interval: float = 0.25
+    """Seconds for which batches gather at most, if they may be uploaded then."""
+    parallel_uploads: int = 8
+    upload_attempts: int = 3
+    upload_backoff: float = 0.01
+    """Seconds before the second attempt; each further pause is twice as long."""
+    max_pending_bytes: int = 128 * MEBIBYTE
+    """Gathered and on their way together. Beyond it batches are refused."""
+    patience: float = 30.0
+    """Seconds after which an upload is not tried again, and after an upload those for which a commit is."""
+
+    @classmethod
+    def from_settings(cls, settings: DisklessSettings) -> WriterLimits:
+        """What the settings of the broker say."""
+        max_bytes = settings.inkless_produce_buffer_max_bytes
+        uploads = settings.inkless_produce_upload_thread_pool_size
+        return cls(
+            max_bytes=max_bytes,
+            commit_interval=settings.inkless_produce_commit_interval_ms / 1000,
+            parallel_uploads=uploads,
+            upload_attempts=settings.inkless_produce_max_upload_attempts,
+            upload_backoff=settings.inkless_produce_upload_backoff_ms / 1000,
+            # As much again as can be on its way, and room for a few of the largest requests with tiny objects.
+            max_pending_bytes=max(2 * uploads * max_bytes, 64 * MEBIBYTE),
+        )
+
+
+class Gathered(NamedTuple):
+    """What waits to be rotated."""
+
+    byte_count: int
+    batch_count: int
+    seconds: float
+    """Since the oldest of the batches came."""
+
+
+class Pipe(NamedTuple):
+    """How many objects are on their way, by stage."""
+
+    uploading: int
+    """Rotated and not uploaded yet; some may wait for others to be uploaded."""
+    uploaded: int
+    """Waiting for the commit before theirs."""
+    committing: int
+
+
+class RotationRules:
+    """Decides when to rotate."""
+
+    def __init__(self, limits: WriterLimits) -> None:
+        self._max_bytes = limits.max_bytes
+        self._max_batches = limits.max_batches
+        self._interval = limits.commit_interval
+        self._uploads = limits.parallel_uploads
+
+    def must_rotate_before(self, batch_bytes: int, *, byte_count: int, batch_count: int) -> bool:
+        """Whether a batch goes into another object than the batches that have gathered."""
+        if batch_count == 0:
+            return False
+        return byte_count + batch_bytes > self._max_bytes or batch_count >= self._max_batches
+
+    def is_due(self, gathered: Gathered, pipe: Pipe) -> bool:
+        """Whether to rotate now. Asked again after every batch, upload and commit, and when `seconds_left` are over."""
+        if gathered.batch_count == 0:
+            return False
+        if self._is_full(gathered, part=1):
+            return True
+        if not self._has_room(pipe):
+            return False
+        # An object that is being committed holds nobody up: the next one can be uploaded meanwhile.
+        if pipe.uploading == 0 and pipe.uploaded == 0:
+            return True
+        return self._is_full(gathered, part=4) or gathered.seconds >= self._interval
+
+    def seconds_left(self, gathered: Gathered) -> float:
+        """Until what has gathered is due, unless something happens before."""
+        return max(self._interval - gathered.seconds, 0.0)
+
+    def _is_full(self, gathered: Gathered, *, part: int) -> bool:
+        return gathered.byte_count * part >= self._max_bytes or gathered.batch_count * part >= self._max_batches
+
+    def _has_room(self, pipe: Pipe) -> bool:
+        # Objects that wait for a slow commit count too: more of them would not be committed any sooner.
+        return pipe.uploading < self._uploads and pipe.uploading + pipe.uploaded < 2 * self._uploads

@@ -1,0 +1,82 @@
+"""When the writer begins the next object."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.config.diskless import DisklessSettings
+from strandline.diskless.rotation import Gathered, Pipe, RotationRules, WriterLimits
+
+LIMITS = WriterLimits(max_bytes=8000, max_batches=100, commit_interval=0.25, parallel_uploads=4)
+RULES = RotationRules(LIMITS)
+EMPTY = Pipe(0, 0, 0)
+
+gathered = st.builds(
+    Gathered,
+    byte_count=st.integers(1, 10_000),
+    batch_count=st.integers(1, 120),
+    seconds=st.floats(0, 1),
+)
+pipes = st.builds(Pipe, st.integers(0, 12), st.integers(0, 12), st.integers(0, 12))
+
+
+@given(pipe=pipes, seconds=st.floats(0, 10))
+def test_nothing_gathered_makes_no_object(pipe: Pipe, seconds: float) -> None:
+    assert not RULES.is_due(Gathered(0, 0, seconds), pipe)
+
+
+@given(waiting=gathered, committing=st.integers(0, 8))
+def test_nothing_waits_while_no_object_is_uploaded_or_waits_for_its_commit(waiting: Gathered, committing: int) -> None:
+    assert RULES.is_due(waiting, Pipe(0, 0, committing))
+
+
+@given(pipe=pipes, waiting=gathered)
+def test_a_full_buffer_is_always_rotated(pipe: Pipe, waiting: Gathered) -> None:
+    assert RULES.is_due(waiting._replace(byte_count=8000), pipe)
+    assert RULES.is_due(waiting._replace(batch_count=100), pipe)
+
+
+@given(pipe=pipes, waiting=gathered)
+def test_what_is_due_stays_due_when_more_gathers_and_time_passes(pipe: Pipe, waiting: Gathered) -> None:
+    more = Gathered(waiting.byte_count + 1, waiting.batch_count + 1, waiting.seconds + 0.1)
+    assert RULES.is_due(more, pipe) or not RULES.is_due(waiting, pipe)
+
+
+@given(waiting=gathered, uploaded=st.integers(0, 12))
+def test_no_more_than_the_allowed_uploads_run_unless_a_buffer_is_full(waiting: Gathered, uploaded: int) -> None:
+    is_full = waiting.byte_count >= 8000 or waiting.batch_count >= 100
+    assert RULES.is_due(waiting, Pipe(4, uploaded, 1)) == is_full
+
+
+def test_beside_a_running_upload_a_quarter_of_the_buffer_or_the_interval_makes_an_object() -> None:
+    busy = Pipe(1, 0, 0)
+    assert not RULES.is_due(Gathered(1999, 24, 0.249), busy)
+    assert RULES.is_due(Gathered(2000, 24, 0.0), busy)
+    assert RULES.is_due(Gathered(1, 25, 0.0), busy)
+    assert RULES.is_due(Gathered(1, 1, 0.25), busy)
+
+
+def test_small_objects_do_not_pile_up_before_a_slow_commit() -> None:
+    assert not RULES.is_due(Gathered(7999, 99, 60.0), Pipe(0, 8, 1))
+
+
+@given(waiting=gathered, size=st.integers(1, 10_000))
+def test_an_object_never_exceeds_its_limits_unless_one_batch_does(waiting: Gathered, size: int) -> None:
+    rotates = RULES.must_rotate_before(size, byte_count=waiting.byte_count, batch_count=waiting.batch_count)
+    assert rotates == (waiting.byte_count + size > 8000 or waiting.batch_count + 1 > 100)
+    assert not RULES.must_rotate_before(size, byte_count=0, batch_count=0)
+
+
+@given(waiting=gathered)
+def test_the_timer_ends_when_the_interval_is_over(waiting: Gathered) -> None:
+    left = RULES.seconds_left(waiting)
+    assert left >= 0
+    assert (left == 0) == (waiting.seconds >= 0.25)
+
+
+def test_the_limits_come_from_the_settings() -> None:
+    limits = WriterLimits.from_settings(DisklessSettings())
+    assert (limits.max_bytes, limits.commit_interval, limits.parallel_uploads) == (8 * 1024 * 1024, 0.25, 8)
+    assert (limits.upload_attempts, limits.upload_backoff) == (3, 0.01)
+    assert limits.max_pending_bytes == 128 * 1024 * 1024
