@@ -4,6 +4,11 @@ Here: whole objects written at once, ranged reads, listing, deleting, retries, d
 keeps two clusters apart. Not here: what the bytes mean; this package knows no topics and no partitions.
 """
 
+from strandline.objects.counting import CountingStore, ObjectStoreStatus, OperationStatus, Traffic
+from strandline.objects.marker import MARKER_KEY, claim_prefix
+from strandline.objects.opening import harden, open_objects
+from strandline.objects.options import ObjectOptions, Patience, S3Options
+from strandline.objects.retrying import RetryingStore
 from strandline.objects.store import (
     ObjectExists,
     ObjectInfo,
@@ -15,11 +20,23 @@ from strandline.objects.store import (
 )
 
 __all__ = [
+    "MARKER_KEY",
+    "CountingStore",
     "ObjectExists",
     "ObjectInfo",
     "ObjectNotFound",
+    "ObjectOptions",
     "ObjectStore",
     "ObjectStoreError",
     "ObjectStoreMisconfigured",
+    "ObjectStoreStatus",
     "ObjectStoreUnavailable",
+    "OperationStatus",
+    "Patience",
+    "RetryingStore",
+    "S3Options",
+    "Traffic",
+    "claim_prefix",
+    "harden",
+    "open_objects",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -67,8 +67,12 @@ class ObjectStore(Protocol):
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         """`length` bytes from `start` on; fewer only at the end of the object. Raises ObjectNotFound."""
 
-    def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        """Every object whose key begins with `prefix`, in pages, in no promised order."""
+    def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
+        """Every object whose key begins with `prefix` and is greater than `after`, in the order of keys, in pages.
+
+        `after` lets a listing go on where another one ended. What is written or deleted meanwhile may be listed or not.
+        Whoever does not read it to the end closes it: `async with aclosing(store.list(prefix)) as infos:`.
+        """
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Delete objects. Keys without an object are fine, so that a delete can be tried again."""

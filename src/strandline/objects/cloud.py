@@ -1,0 +1,137 @@
+"""Objects in S3, GCS, Azure or memory, through obstore.
+
+Nothing is tried twice here: the library's own retries are off, `RetryingStore` is the only one that tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Literal
+
+import obstore
+from obstore.exceptions import GenericError
+from obstore.store import ObjectStore as LibraryStore
+
+from strandline.objects.cloud_errors import LIBRARY_ERRORS, status_of, translate
+from strandline.objects.keys import checked_key
+from strandline.objects.store import Buffer, ObjectInfo, ObjectStoreError, ObjectStoreUnavailable
+
+_PAGE: Final = 1000
+_RANGE_NOT_SATISFIABLE: Final = 416
+# Copying less than this is not worth the way to a thread.
+_COPY_HERE: Final = 256 * 1024
+
+
+class CloudStore:
+    """A bucket, or what behaves like one."""
+
+    def __init__(self, store: LibraryStore, url: str) -> None:
+        self._store, self._url = store, url
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    async def put(self, key: str, parts: Sequence[Buffer]) -> None:
+        await self._put(key, parts, "overwrite")
+
+    async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
+        await self._put(key, parts, "create")
+
+    async def get(self, key: str) -> Buffer:
+        with self._translated(f"read object {checked_key(key)} from"):
+            result = await obstore.get_async(self._store, key)
+            data = memoryview(await result.bytes_async())
+        self._check_size(key, data, result.meta["size"])
+        return data
+
+    async def get_range(self, key: str, start: int, length: int) -> Buffer:
+        if start < 0 or length < 0:
+            raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: both must be positive.")
+        with self._translated(f"read object {checked_key(key)} from"):
+            if length == 0:
+                await obstore.head_async(self._store, key)
+                return b""
+            try:
+                result = await obstore.get_async(self._store, key, options={"range": (start, start + length)})
+            except GenericError as error:
+                # A range that begins at the end or behind it is an error in some stores, with many wordings.
+                if status_of(error) not in (None, _RANGE_NOT_SATISFIABLE):
+                    raise
+                if start < (await obstore.head_async(self._store, key))["size"]:
+                    raise
+                return b""
+            data = memoryview(await result.bytes_async())
+        self._check_size(key, data, min(length, result.meta["size"] - start))
+        return data
+
+    async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
+        # The library knows only prefixes that are whole parts of a key.
+        directory = prefix.rpartition("/")[0]
+        last = after
+        with self._translated(f"list objects {prefix}* of"):
+            pages = obstore.list(self._store, directory or None, offset=after or None, chunk_size=_PAGE)
+            async for page in pages:
+                for meta in page:
+                    key = meta["path"]
+                    if key.startswith(prefix):
+                        if key <= last:
+                            raise ObjectStoreError(f"{self._url} lists {key} behind {last}: it does not sort by key.")
+                        last = key
+                        yield ObjectInfo(key, meta["size"], int(meta["last_modified"].timestamp() * 1000))
+                    elif key > prefix:
+                        return
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        for first in range(0, len(keys), _PAGE):
+            page = [checked_key(key) for key in keys[first : first + _PAGE]]
+            with self._translated(f"delete {len(page)} objects, among them {page[0]}, from"):
+                try:
+                    await obstore.delete_async(self._store, page)
+                except FileNotFoundError:  # stores without a call for many keys stop at the first that is missing
+                    await self._delete_one_by_one(page)
+
+    async def _delete_one_by_one(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            try:
+                await obstore.delete_async(self._store, key)
+            except FileNotFoundError:
+                continue
+
+    async def _put(self, key: str, parts: Sequence[Buffer], mode: Literal["create", "overwrite"]) -> None:
+        with self._translated(f"write object {checked_key(key)} to"):
+            data = await _joined(parts)
+            await obstore.put_async(self._store, key, data, mode=mode, use_multipart=False)
+
+    def _check_size(self, key: str, data: Buffer, size: int) -> None:
+        if len(data) != size:
+            raise ObjectStoreUnavailable(f"{self._url} answered {len(data)} of {size} bytes of object {key}.")
+
+    @contextmanager
+    def _translated(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except LIBRARY_ERRORS as error:
+            raise translate(error, action, self._url) from error
+
+
+async def _joined(parts: Sequence[Buffer]) -> Buffer:
+    """One buffer for all parts. The library could take them one by one, but takes the interpreter lock for each.
+
+    It is a copy also of a single part that can change: after a cancelled call the library may hold on to it.
+    """
+    if len(parts) == 1 and isinstance(parts[0], bytes):
+        return parts[0]
+    if sum(len(part) for part in parts) < _COPY_HERE:
+        return b"".join(parts)
+    return await asyncio.to_thread(_copied, parts)
+
+
+def _copied(parts: Sequence[Buffer]) -> bytearray:
+    """Part by part: the interpreter serves others in between."""
+    joined = bytearray()
+    for part in parts:
+        joined += part
+    return joined

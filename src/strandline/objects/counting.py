@@ -1,0 +1,171 @@
+"""What is asked of a store, in numbers: for metrics, and to see what a gigabyte costs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.objects.store import Buffer, ObjectInfo, ObjectStore, ObjectStoreError
+
+OPERATIONS: Final = ("put", "put_new", "get", "get_range", "list", "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class OperationStatus:
+    """One operation since the store was opened."""
+
+    calls: int
+    """Attempts that were sent, also those that failed, were cancelled or still run. Of a listing: listings begun."""
+    errors: int
+    bytes: int
+    """Of the objects, in calls that succeeded."""
+    seconds: float
+    """The time that finished calls took, together."""
+    pending: int
+    oldest_pending_seconds: float
+    """How long the oldest unfinished call has been running: a call that never returns shows here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStoreStatus:
+    """What a store was asked for since it was opened."""
+
+    url: str
+    operations: dict[str, OperationStatus]
+    retries: int
+    hedges: int
+    """Reads that were sent a second time because the first answer was late."""
+    hedges_won: int
+    """Those of them where the second answer came first."""
+
+
+@dataclass(slots=True)
+class _Operation:
+    calls: int = 0
+    errors: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    started: dict[int, float] = field(default_factory=dict)  # in the order of starting
+
+
+class Traffic:
+    """The counters that the wrappers of one store share."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._numbers = itertools.count()
+        self._operations = {name: _Operation() for name in OPERATIONS}
+        self.retries = 0
+        self.hedges = 0
+        self.hedges_won = 0
+
+    @contextmanager
+    def call(self, operation: str) -> Iterator[None]:
+        """Around one call."""
+        self._operations[operation].calls += 1
+        with self._waiting(operation):
+            yield
+
+    async def listing(self, infos: AsyncGenerator[ObjectInfo, None]) -> AsyncGenerator[ObjectInfo, None]:
+        """The same listing. Its time is that of waiting for the store, not that of whoever looks at the answers."""
+        self._operations["list"].calls += 1
+        async with aclosing(infos):
+            while True:
+                with self._waiting("list"):
+                    info = await anext(infos, None)
+                if info is None:
+                    return
+                yield info
+
+    @contextmanager
+    def _waiting(self, operation: str) -> Iterator[None]:
+        counts, number, start = self._operations[operation], next(self._numbers), self._clock.monotonic()
+        counts.started[number] = start
+        try:
+            yield
+        except ObjectStoreError:
+            counts.errors += 1
+            raise
+        finally:
+            del counts.started[number]
+            counts.seconds += self._clock.monotonic() - start
+
+    def moved(self, operation: str, size: int) -> None:
+        """A call moved so many bytes."""
+        self._operations[operation].bytes += size
+
+    def status(self, url: str) -> ObjectStoreStatus:
+        """The numbers as they are now."""
+        now = self._clock.monotonic()
+        return ObjectStoreStatus(
+            url=url,
+            operations={name: _frozen(counts, now) for name, counts in self._operations.items()},
+            retries=self.retries,
+            hedges=self.hedges,
+            hedges_won=self.hedges_won,
+        )
+
+
+def _frozen(counts: _Operation, now: float) -> OperationStatus:
+    oldest = next(iter(counts.started.values()), now)
+    return OperationStatus(
+        calls=counts.calls,
+        errors=counts.errors,
+        bytes=counts.bytes,
+        seconds=counts.seconds,
+        pending=len(counts.started),
+        oldest_pending_seconds=now - oldest,
+    )
+
+
+class CountingStore:
+    """A store that counts every request that reaches the one below it."""
+
+    def __init__(self, store: ObjectStore, traffic: Traffic) -> None:
+        self._store, self._traffic = store, traffic
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    def status(self) -> ObjectStoreStatus:
+        """What was asked for so far."""
+        return self._traffic.status(self.url)
+
+    async def put(self, key: str, parts: Sequence[Buffer]) -> None:
+        with self._traffic.call("put"):
+            await self._store.put(key, parts)
+        self._traffic.moved("put", total_size(parts))
+
+    async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
+        with self._traffic.call("put_new"):
+            await self._store.put_new(key, parts)
+        self._traffic.moved("put_new", total_size(parts))
+
+    async def get(self, key: str) -> Buffer:
+        with self._traffic.call("get"):
+            data = await self._store.get(key)
+        self._traffic.moved("get", len(data))
+        return data
+
+    async def get_range(self, key: str, start: int, length: int) -> Buffer:
+        with self._traffic.call("get_range"):
+            data = await self._store.get_range(key, start, length)
+        self._traffic.moved("get_range", len(data))
+        return data
+
+    def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
+        return self._traffic.listing(self._store.list(prefix, after=after))
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        with self._traffic.call("delete"):
+            await self._store.delete(keys)
+
+
+def total_size(parts: Sequence[Buffer]) -> int:
+    """Bytes of an object that consists of `parts`."""
+    return sum(len(part) for part in parts)

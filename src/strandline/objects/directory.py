@@ -1,0 +1,209 @@
+"""Objects as files of a directory, durable before they are acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import os
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from strandline.clock import Clock, Ids
+from strandline.crash import crash_point
+from strandline.objects import directory_files as files
+from strandline.objects.directory_errors import general_error, reading_error, writing_error
+from strandline.objects.directory_sync import DirectorySync
+from strandline.objects.keys import checked_key
+from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStoreError, ObjectStoreMisconfigured
+
+T = TypeVar("T")
+
+# Much longer than any upload may take, also one of another broker that writes to this directory.
+_LEFTOVER_AGE_MS: Final = 3_600_000
+_PAGE: Final = 1000
+
+
+class DirectoryStore:
+    """A directory with a file for each object; several processes may use it at the same time.
+
+    A write is two flushes: one of the file, which writes of several objects at once wait for side by side, and one of
+    the directory, which they share. Writes and reads have their own threads, so that a read never waits for a flush.
+    """
+
+    def __init__(self, path: str, *, clock: Clock, ids: Ids, threads: int) -> None:
+        self._root = os.path.abspath(path)
+        self._clock, self._ids = clock, ids
+        self._writers = ThreadPoolExecutor(threads, thread_name_prefix="objects-write")
+        self._readers = ThreadPoolExecutor(threads, thread_name_prefix="objects-read")
+        self._flushers = ThreadPoolExecutor(threads, thread_name_prefix="objects-flush")
+        self._sync = DirectorySync(self._flush)
+        # Under the lock a directory is made and gets its object, or is found empty and removed.
+        self._tree = threading.Lock()
+        self._removals = 0
+        self._durable = {self._root}  # directories whose own name is known to be on the disk
+
+    @property
+    def url(self) -> str:
+        return f"file://{self._root}"
+
+    async def open(self) -> None:
+        """Make the directory if it is missing, and remove what crashes left behind."""
+        try:
+            await self._in(self._writers, lambda: files.make_root(self._root))
+            before = self._clock.now_ms() - _LEFTOVER_AGE_MS
+            await self._in(self._writers, lambda: files.remove_leftovers(self._root, before))
+        except OSError as error:
+            if isinstance(error, FileExistsError | NotADirectoryError):
+                raise ObjectStoreMisconfigured(f"{self.url} is not a directory: name another place.") from error
+            raise general_error(error, "make the directory for objects", self.url) from error
+
+    async def close(self) -> None:
+        """End the threads. Writes that nobody waits for any more end as if they had been cancelled."""
+        for threads in (self._writers, self._readers, self._flushers):
+            await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
+
+    async def put(self, key: str, parts: Sequence[Buffer]) -> None:
+        await self._write(key, parts, os.rename)
+
+    async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
+        await self._write(key, parts, _link)
+
+    async def get(self, key: str) -> Buffer:
+        return await self._read(key, 0, None)
+
+    async def get_range(self, key: str, start: int, length: int) -> Buffer:
+        if start < 0 or length < 0:
+            raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: both must be positive.")
+        return await self._read(key, start, length)
+
+    async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
+        found = files.walk(self._root, prefix, after)
+        while page := await self._page(found):
+            for info in page:
+                yield info
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        paths = [self._path(key) for key in keys]
+        try:
+            touched = await self._in(self._writers, lambda: [path for path in paths if _remove(path)])
+            directories = {os.path.dirname(path) for path in touched}
+            await asyncio.gather(*map(self._sync.wait_durable, directories))
+            await self._in(self._writers, lambda: self._prune(directories))
+        except OSError as error:
+            raise general_error(error, f"delete {len(keys)} objects, among them {keys[0]},", self.url) from error
+
+    async def _read(self, key: str, start: int, length: int | None) -> bytes:
+        path = self._path(key)
+        try:
+            return await self._in(self._readers, lambda: files.read_range(path, start, length))
+        except OSError as error:
+            raise reading_error(error, key, self.url) from error
+
+    async def _page(self, found: Iterator[ObjectInfo]) -> Sequence[ObjectInfo]:
+        try:
+            return await self._in(self._readers, lambda: [*itertools.islice(found, _PAGE)])
+        except OSError as error:
+            raise general_error(error, "list objects", self.url) from error
+
+    async def _write(self, key: str, parts: Sequence[Buffer], publish: Callable[[str, str], None]) -> None:
+        path = self._path(key)
+        upload = os.path.join(self._root, files.UPLOADS, self._ids.uuid().hex)
+        abandoned = threading.Event()
+        try:
+            new, removals = await self._in(
+                self._writers, lambda: self._write_blocking(path, upload, parts, publish, abandoned)
+            )
+            crash_point("objects.put.after_publish")
+            await asyncio.gather(*map(self._sync.wait_durable, {os.path.dirname(name) for name in (path, *new)}))
+            with self._tree:
+                if removals == self._removals:
+                    self._durable.update(new)
+        except asyncio.CancelledError:
+            abandoned.set()  # from now on the parts may change: the object must not appear
+            raise
+        except FileExistsError as error:
+            raise ObjectExists(f"There is an object {key} in {self.url} already.") from error
+        except OSError as error:
+            raise writing_error(error, key, self.url) from error
+
+    def _write_blocking(
+        self,
+        path: str,
+        upload: str,
+        parts: Sequence[Buffer],
+        publish: Callable[[str, str], None],
+        abandoned: threading.Event,
+    ) -> tuple[Sequence[str], int]:
+        """Write an object and give it its name. Returns the directories whose names are not durable yet."""
+        try:
+            files.write_flushed(upload, parts)
+            crash_point("objects.put.after_write")
+            with self._tree:
+                if abandoned.is_set():
+                    return [], self._removals
+                _make_directory(os.path.dirname(path))
+                publish(upload, path)
+                return self._not_durable(os.path.dirname(path)), self._removals
+        finally:
+            with suppress(FileNotFoundError):  # renamed
+                os.unlink(upload)
+
+    def _not_durable(self, directory: str) -> Sequence[str]:
+        found = []
+        while directory not in self._durable:
+            found.append(directory)
+            directory = os.path.dirname(directory)
+        return found
+
+    def _prune(self, directories: set[str]) -> None:
+        """Remove directories that have become empty, and those above them."""
+        for directory in directories:
+            while directory != self._root:
+                with self._tree:
+                    try:
+                        os.rmdir(directory)
+                    except OSError:  # not empty, or removed by another
+                        break
+                    self._removals += 1
+                    self._durable.discard(directory)
+                directory = os.path.dirname(directory)
+
+    async def _flush(self, directory: str) -> None:
+        await self._in(self._flushers, lambda: files.sync_directory(directory))
+
+    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
+
+    def _path(self, key: str) -> str:
+        if checked_key(key).split("/")[0] == files.UPLOADS:
+            raise ObjectStoreError(f"{key} cannot be the key of an object: {files.UPLOADS} holds unfinished uploads.")
+        return os.path.join(self._root, key)
+
+
+def _make_directory(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError as error:  # an object, and not the one that is written
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from error
+
+
+def _link(upload: str, path: str) -> None:
+    try:
+        os.link(upload, path)
+    except FileExistsError as error:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from error
+        raise
+
+
+def _remove(path: str) -> bool:
+    """Remove a file. False if there was none."""
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False
+    return True

@@ -1,0 +1,45 @@
+"""The object that says which cluster a bucket, a prefix or a directory belongs to."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from strandline.objects.store import ObjectExists, ObjectNotFound, ObjectStore, ObjectStoreMisconfigured
+
+MARKER_KEY: Final = "strandline-cluster.json"
+
+
+async def claim_prefix(store: ObjectStore, cluster_id: str) -> None:
+    """Make sure that the store belongs to this cluster. The first cluster that asks gets it.
+
+    Raises ObjectStoreMisconfigured if it belongs to another one: two clusters would delete each other's objects.
+    """
+    owner = await _owner(store)
+    if owner is None:
+        text = json.dumps({"cluster_id": cluster_id}) + "\n"
+        try:
+            await store.put_new(MARKER_KEY, [text.encode()])
+            return
+        except ObjectExists:  # another broker was faster, hopefully one of ours
+            owner = await _owner(store)
+    if owner != cluster_id:
+        raise ObjectStoreMisconfigured(
+            f"{store.url} belongs to the cluster {owner}, and this is the cluster {cluster_id}. Give this cluster "
+            "another bucket or prefix in strandline.objects.url; if the other cluster is gone for good, delete all its "
+            f"objects there, {MARKER_KEY} as the last one."
+        )
+
+
+async def _owner(store: ObjectStore) -> str | None:
+    try:
+        data = await store.get(MARKER_KEY)
+    except ObjectNotFound:
+        return None
+    try:
+        return str(json.loads(bytes(data))["cluster_id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ObjectStoreMisconfigured(
+            f"The object {MARKER_KEY} in {store.url} does not say which cluster it belongs to. If this store is yours, "
+            'write {"cluster_id": "…"} into it; otherwise name another place in strandline.objects.url.'
+        ) from error

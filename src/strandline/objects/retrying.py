@@ -1,0 +1,141 @@
+"""Tries again what may succeed the next time, with deadlines, and finds answers that are too short.
+
+The size of an object is not known here. An answer to a ranged read that is shorter than asked for is right only at the
+end of the object, so one more byte is asked for behind it: if there is one, the answer was cut short and counts as a
+failed attempt. Readers who know their ranges never ask beyond the end and never pay for that. An answer to `get` is
+compared, by the store itself, with the size that came with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
+
+from strandline.clock import Chance, Clock
+from strandline.objects.counting import ObjectStoreStatus, Traffic
+from strandline.objects.deadline import within
+from strandline.objects.options import Patience
+from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStore, ObjectStoreUnavailable
+
+T = TypeVar("T")
+
+_PAGE: Final = 1000
+_MICROSECONDS: Final = 1_000_000
+
+
+class RetryingStore:
+    """A store whose calls are tried again, and end.
+
+    Between attempts it waits a random time below a limit that doubles ("full jitter"), so that brokers which failed
+    together do not come back together.
+    """
+
+    def __init__(
+        self, store: ObjectStore, patience: Patience, *, clock: Clock, chance: Chance, traffic: Traffic
+    ) -> None:
+        self._store, self._patience = store, patience
+        self._clock, self._chance, self._traffic = clock, chance, traffic
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    def status(self) -> ObjectStoreStatus:
+        """What was asked of the store so far, attempts counted one by one."""
+        return self._traffic.status(self.url)
+
+    async def put(self, key: str, parts: Sequence[Buffer]) -> None:
+        await self._persist(f"Writing object {key} to", lambda: self._store.put(key, parts))
+
+    async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
+        attempts = 0
+
+        async def attempt() -> None:
+            nonlocal attempts
+            attempts += 1
+            try:
+                await self._store.put_new(key, parts)
+            except ObjectExists:
+                # The answer to our own earlier attempt may be what was lost.
+                if attempts == 1 or not await self._holds(key, parts):
+                    raise
+
+        await self._persist(f"Writing object {key} to", attempt)
+
+    async def get(self, key: str) -> Buffer:
+        return await self._persist(f"Reading object {key} from", lambda: self._store.get(key))
+
+    async def get_range(self, key: str, start: int, length: int) -> Buffer:
+        return await self._persist(f"Reading object {key} from", lambda: self._whole_range(key, start, length))
+
+    async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
+        """Goes on behind the last page that arrived, when one fails."""
+        full = True
+        while full:
+            page = await self._persist(f"Listing objects {prefix}* of", lambda: self._page(prefix, after))  # noqa: B023
+            for info in page:
+                yield info
+                after = info.key
+            full = len(page) == _PAGE
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Page by page: a failure never starts again with what is deleted already."""
+        for first in range(0, len(keys), _PAGE):
+            page = keys[first : first + _PAGE]
+            await self._persist(
+                f"Deleting {len(page)} objects, among them {page[0]}, from",
+                lambda: self._store.delete(page),  # noqa: B023
+            )
+
+    async def _persist(self, action: str, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Attempt after attempt, until one succeeds, one fails for good, or patience ends."""
+        patience = self._patience
+        end = self._clock.monotonic() + patience.deadline
+        number = 1
+        while True:
+            left = end - self._clock.monotonic()
+            try:
+                return await within(self._clock, min(left, patience.attempt_deadline), attempt())
+            except TimeoutError as error:
+                failure = ObjectStoreUnavailable("the store did not answer in time")
+                failure.__cause__ = error
+            except ObjectStoreUnavailable as error:
+                failure = error
+            pause = self._pause(number)
+            if number == patience.attempts or self._clock.monotonic() + pause >= end:
+                raise ObjectStoreUnavailable(
+                    f"{action} {self.url} failed {number} times, the last time because: {failure}"
+                ) from failure
+            await self._clock.sleep(pause)
+            self._traffic.retries += 1
+            number += 1
+
+    def _pause(self, failures: int) -> float:
+        limit = min(self._patience.longest_backoff, self._patience.backoff * 2 ** (failures - 1))
+        return self._chance.below(int(limit * _MICROSECONDS)) / _MICROSECONDS
+
+    async def _whole_range(self, key: str, start: int, length: int) -> Buffer:
+        data = await self._store.get_range(key, start, length)
+        if len(data) > length or (
+            len(data) < length and len(await self._store.get_range(key, start + len(data), 1)) > 0
+        ):
+            raise ObjectStoreUnavailable(
+                f"{self.url} answered {len(data)} bytes of object {key} where {length} from {start} on were asked for"
+            )
+        return data
+
+    async def _page(self, prefix: str, after: str) -> Sequence[ObjectInfo]:
+        page: list[ObjectInfo] = []
+        async with aclosing(self._store.list(prefix, after=after)) as infos:
+            async for info in infos:
+                page.append(info)
+                if len(page) == _PAGE:
+                    break
+        return page
+
+    async def _holds(self, key: str, parts: Sequence[Buffer]) -> bool:
+        """True if the object consists of these parts. Who must know that it was the first writes something unique."""
+        data = await self._store.get(key)
+        return await asyncio.to_thread(lambda: bytes(data) == b"".join(parts))
