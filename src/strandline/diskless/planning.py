@@ -1,0 +1,64 @@
+"""Plans of a read, as pure functions: which ranges of which objects to read, and who gets how many bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from strandline.controlplane.values import BatchRow
+
+T = TypeVar("T")
+
+# A request to an object store costs about as much as this many bytes of one.
+MAX_GAP: Final = 256 * 1024
+# Larger reads gain nothing, and keep everybody in them waiting for the last byte.
+MAX_RANGE: Final = 8 * 1024 * 1024
+
+
+class RangedRead(NamedTuple, Generic[T]):
+    """One request to the object store, and what it is for. Rows lie within the range, in the order of their bytes."""
+
+    object_key: str
+    start: int
+    length: int
+    rows: tuple[tuple[BatchRow, T], ...]
+
+
+def plan_ranges(
+    wanted: Sequence[tuple[BatchRow, T]], *, max_gap: int = MAX_GAP, max_range: int = MAX_RANGE
+) -> list[RangedRead[T]]:
+    """Few requests for many rows: neighbours in one object are read together, whatever their partitions are.
+
+    Between two of them at most `max_gap` bytes are read in vain. A range is longer than `max_range` only if one row
+    alone is.
+    """
+    plan: list[RangedRead[T]] = []
+    together: list[tuple[BatchRow, T]] = []
+    start = end = 0
+    for row, what in sorted(wanted, key=lambda pair: (pair[0].object_key, pair[0].byte_offset)):
+        row_end = row.byte_offset + row.byte_size
+        if together and (
+            row.object_key != together[0][0].object_key
+            or row.byte_offset - end > max_gap
+            or max(row_end, end) - start > max_range
+        ):
+            plan.append(RangedRead(together[0][0].object_key, start, end - start, tuple(together)))
+            together = []
+        if not together:
+            start, end = row.byte_offset, row_end
+        together.append((row, what))
+        end = max(end, row_end)
+    if together:
+        plan.append(RangedRead(together[0][0].object_key, start, end - start, tuple(together)))
+    return plan
+
+
+def fair_shares(wanted: Sequence[int], budget: int) -> list[int]:
+    """Split `budget`: nobody gets more than he wants, nor more than another who wants more than he got."""
+    shares = [0] * len(wanted)
+    left = max(budget, 0)
+    hungry = sorted(range(len(wanted)), key=wanted.__getitem__)
+    for place, index in enumerate(hungry):
+        shares[index] = min(wanted[index], left // (len(hungry) - place))
+        left -= shares[index]
+    return shares
