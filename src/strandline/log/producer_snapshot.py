@@ -9,7 +9,7 @@ from typing import Final
 from crc32c import crc32c
 
 from strandline.errors import CorruptMessage
-from strandline.log.producer_entry import BatchSpan, ProducerEntry
+from strandline.records.producer_entry import BatchSpan, ProducerEntry
 
 _HEAD: Final = Struct(">hIi")
 _ENTRY: Final = Struct(">qhiqiqiq")

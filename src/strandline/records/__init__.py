@@ -1,7 +1,7 @@
 """Record batches of Kafka's format 2: the bytes every other layer carries.
 
 Here: headers, checksums, stamping offsets, reading and building records, codecs, control records, the rules for
-produced batches. Not here: files, offsets of a log, what a producer sent before.
+produced batches and for the sequences of their producers. Not here: files, offsets of a log.
 """
 
 from strandline.records.batch import (
@@ -27,6 +27,7 @@ from strandline.records.control import (
     marker_of,
     read_marker,
 )
+from strandline.records.producer_entry import BatchSpan, ProducerEntry, SequencedBatch
 from strandline.records.record import Header, Record, iter_records, read_records
 from strandline.records.sequence import decrement_sequence, increment_sequence
 from strandline.records.validation import (
@@ -42,13 +43,16 @@ __all__ = [
     "LOG_OVERHEAD",
     "BatchHeader",
     "BatchLimits",
+    "BatchSpan",
     "Buffer",
     "Codec",
     "ControlType",
     "EndTransactionMarker",
     "Header",
     "Produced",
+    "ProducerEntry",
     "Record",
+    "SequencedBatch",
     "TimestampType",
     "build_batch",
     "build_marker",

@@ -1,8 +1,11 @@
-"""What a partition remembers of one producer, and the rules its next batch has to follow."""
+"""What a partition remembers of one producer, and the rules its next batch has to follow.
+
+One set of rules for local logs, which ask with the header of a batch, and for the control plane of diskless topics.
+"""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from strandline.errors import (
     InvalidProducerEpoch,
@@ -11,10 +14,31 @@ from strandline.errors import (
     TransactionCoordinatorFenced,
 )
 from strandline.model import INT32_MAX, NO_EPOCH, NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
-from strandline.records.batch import BatchHeader
 
 RETAINED_BATCHES: Final = 5
 TRANSACTIONS_WITH_EPOCH_BUMP: Final = 2
+
+
+class SequencedBatch(Protocol):
+    """What the rules ask of a batch. Its header knows all of it."""
+
+    @property
+    def producer_epoch(self) -> int: ...
+
+    @property
+    def base_sequence(self) -> int: ...
+
+    @property
+    def last_sequence(self) -> int: ...
+
+    @property
+    def last_offset_delta(self) -> int: ...
+
+    @property
+    def max_timestamp(self) -> int: ...
+
+    @property
+    def is_transactional(self) -> bool: ...
 
 
 class BatchSpan(NamedTuple):
@@ -55,7 +79,7 @@ class ProducerEntry:
     def last_offset_delta(self) -> int:
         return self.batches[-1].offset_delta if self.batches else 0
 
-    def is_next(self, header: BatchHeader) -> bool:
+    def is_next(self, header: SequencedBatch) -> bool:
         """True if the batch is the one that every rule allows: same epoch, next sequence, no transaction open."""
         batches = self.batches
         return (
@@ -65,7 +89,7 @@ class ProducerEntry:
             and header.base_sequence == batches[-1][0] + 1
         )
 
-    def duplicate_of(self, header: BatchHeader) -> BatchSpan | None:
+    def duplicate_of(self, header: SequencedBatch) -> BatchSpan | None:
         """The retained batch that has the same epoch and sequences."""
         if header.producer_epoch == self.epoch:
             last_sequence, delta = header.last_sequence, header.last_offset_delta
@@ -81,7 +105,7 @@ class ProducerEntry:
                 f"Epoch {epoch} of producer {self.producer_id} is older than the last one seen, which is {self.epoch}."
             )
 
-    def check_sequence(self, header: BatchHeader) -> None:
+    def check_sequence(self, header: SequencedBatch) -> None:
         """Refuse a gap in the sequence. Raises OutOfOrderSequence.
 
         A producer without an epoch is accepted with any sequence: its earlier records may be gone by retention.
@@ -101,7 +125,7 @@ class ProducerEntry:
                 "them is missing."
             )
 
-    def check_transaction(self, header: BatchHeader) -> None:
+    def check_transaction(self, header: SequencedBatch) -> None:
         """Refuse a batch outside the transaction its producer has open. Raises InvalidTxnState."""
         if self.txn_first_offset >= 0 and not header.is_transactional:
             raise InvalidTxnState(
@@ -126,7 +150,7 @@ class ProducerEntry:
                 f"{self.coordinator_epoch} has been seen."
             )
 
-    def add_batch(self, header: BatchHeader, last_offset: int) -> None:
+    def add_batch(self, header: SequencedBatch, last_offset: int) -> None:
         """Take a batch over."""
         if header.producer_epoch != self.epoch:
             self.move_to_epoch(header.producer_epoch)
