@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 
 import pytest
 
 from strandline.clock import SystemClock
-from strandline.sql import IntegrityViolation, Row, SqlError, SqlStore, StoreInUse, StoreUnavailable, open_store
+from strandline.sql import (
+    IntegrityViolation,
+    Row,
+    SqlError,
+    SqlStore,
+    StoreInUse,
+    StoreUnavailable,
+    Transaction,
+    open_store,
+)
 
 ADD = "INSERT INTO things (id, name) VALUES ($1, $2)"
 CLOCK = SystemClock()
@@ -211,3 +221,118 @@ async def test_a_closed_store_says_so(database_url: str) -> None:
     with pytest.raises(StoreUnavailable, match="closed"):
         async with sql.transaction():
             pass
+
+
+# Whole transactions
+
+
+async def test_work_is_done_as_a_whole_and_its_result_comes_back(sql: SqlStore) -> None:
+    async def work(tx: Transaction) -> list[Row]:
+        assert await tx.execute(ADD, 1, "one") == 1
+        await tx.execute_many(ADD, [(2, "two"), (3, "three")])
+        assert await tx.fetch_one("SELECT name FROM things WHERE id = 2") == ("two",)
+        return await tx.fetch(ALL)
+
+    rows = [(1, "one"), (2, "two"), (3, "three")]
+    assert await sql.transact(work) == rows
+    assert await things(sql) == rows
+
+
+async def test_work_that_raises_leaves_nothing_and_the_error_comes_out_unchanged(sql: SqlStore) -> None:
+    async def work(tx: Transaction) -> None:
+        await tx.execute(ADD, 1, "one")
+        raise Refused
+
+    with pytest.raises(Refused):
+        await sql.transact(work)
+    assert await things(sql) == []
+
+
+async def test_work_sees_database_errors_in_our_words(sql: SqlStore) -> None:
+    async def work(tx: Transaction) -> None:
+        await tx.execute(ADD, 1, "one")
+        await tx.execute(ADD, 1, "again")
+
+    with pytest.raises(IntegrityViolation):
+        await sql.transact(work)
+    assert await things(sql) == []
+
+
+async def test_work_that_locks_the_same_row_happens_one_after_the_other(sql: SqlStore) -> None:
+    async with sql.transaction() as tx:
+        await tx.execute(ADD, 1, "0")
+
+    async def increment(tx: Transaction) -> None:
+        row = await tx.fetch_one("SELECT name FROM things WHERE id = 1 {for_update}")
+        assert row is not None
+        await tx.execute("UPDATE things SET name = $1 WHERE id = 1", str(int(row[0]) + 1))
+
+    await asyncio.gather(*(sql.transact(increment) for _ in range(20)))
+    assert await things(sql) == [(1, "20")]
+
+
+async def test_a_read_does_not_wait_for_a_writer_and_sees_nothing_of_it(sql: SqlStore) -> None:
+    async def read(tx: Transaction) -> list[Row]:
+        return await tx.fetch(ALL)
+
+    async with sql.transaction() as tx:
+        await tx.execute(ADD, 1, "one")
+        assert await sql.read(read, within=5) == []
+    assert await sql.read(read) == [(1, "one")]
+
+
+async def test_notifications_of_work_are_heard(sql: SqlStore) -> None:
+    async def work(tx: Transaction) -> None:
+        tx.notify("news")
+
+    heard = asyncio.Event()
+    sql.listen("news", heard.set)
+    async with asyncio.timeout(10):
+        await sql.transact(work)
+        await heard.wait()
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_cancelled_work_has_happened_as_a_whole_or_not_at_all(sql: SqlStore, turns: int) -> None:
+    async def work(tx: Transaction) -> None:
+        await tx.execute(ADD, 1, "one")
+        await tx.execute(ADD, 2, "two")
+
+    task = asyncio.create_task(sql.transact(work))
+    for _ in range(turns):
+        await CLOCK.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await things(sql) in ([], [(1, "one"), (2, "two")])
+    async with sql.transaction() as tx:
+        await tx.execute(ADD, 9, "later")
+
+
+SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT max(i) FROM n"
+
+
+async def test_work_and_reads_that_take_too_long_are_given_up(sql: SqlStore) -> None:
+    async def work(tx: Transaction) -> list[Row]:
+        return await tx.fetch(SLOW)
+
+    with pytest.raises(StoreUnavailable):
+        await sql.transact(work, within=0.1)
+    with pytest.raises(StoreUnavailable):
+        await sql.read(work, within=0.1)
+    assert await things(sql) == []
+
+
+async def test_many_rows_go_in_and_ids_come_back(sql: SqlStore) -> None:
+    dialect, topic_id = sql.dialect, uuid.UUID(int=0xFEED)
+    insert = (
+        "INSERT INTO inkless_log (topic_id, partition, topic_name) "
+        + {
+            "sqlite": "SELECT value->>0, value->>1, value->>2 FROM json_each($1)",
+            "postgresql": "SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[])",
+        }[dialect.name]
+    )
+    async with sql.transaction() as tx:
+        assert await tx.execute(insert, *dialect.bulk([(topic_id, n, f"t{n}") for n in range(3)], 3)) == 3
+        assert await tx.execute(insert, *dialect.bulk([], 3)) == 0
+        rows = await tx.fetch("SELECT topic_id, partition FROM inkless_log WHERE topic_id = $1", topic_id)
+    assert sorted((dialect.uuid(row[0]), row[1]) for row in rows) == [(topic_id, 0), (topic_id, 1), (topic_id, 2)]

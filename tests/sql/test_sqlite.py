@@ -18,7 +18,7 @@ from strandline.sql import (
     StoreUnavailable,
     open_store,
 )
-from strandline.sql.sqlite import translate
+from strandline.sql.sqlite_errors import translate
 
 
 def address(path: Path) -> str:

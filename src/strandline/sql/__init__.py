@@ -4,6 +4,7 @@ Here: transactions, named statements, the two dialects, schema migrations, chang
 the translation of drivers' errors. Not here: any rule about what the rows mean.
 """
 
+from strandline.sql.dialect import Dialect
 from strandline.sql.errors import (
     IntegrityViolation,
     SchemaMismatch,
@@ -16,9 +17,10 @@ from strandline.sql.errors import (
 )
 from strandline.sql.opening import open_store
 from strandline.sql.statements import Statements
-from strandline.sql.store import Row, SqlStore, Transaction
+from strandline.sql.store import Row, SqlStore, Transaction, Work
 
 __all__ = [
+    "Dialect",
     "IntegrityViolation",
     "Row",
     "SchemaMismatch",
@@ -31,5 +33,6 @@ __all__ = [
     "StoreUnavailable",
     "Transaction",
     "TransactionConflict",
+    "Work",
     "open_store",
 ]

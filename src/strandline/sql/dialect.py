@@ -4,21 +4,30 @@ Statements are written once, with $1-style arguments and these words in braces:
 
 - {now_ms}: the database's own time in milliseconds since 1970;
 - {for_update}: lock the selected rows until the transaction ends.
+
+Where one spelling does not do, a statement has a file for each database. Many rows go into one statement, and come out
+of one, in the way that each does best: see `Dialect.bulk` and `Dialect.unpacked`.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
+
+from strandline.model import uuid_from_text, uuid_to_text
+from strandline.sql.store import Row
 
 _ARGUMENT: Final = re.compile(r"\$(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Dialect:
+class Dialect(ABC):
     """How one database spells what the standard leaves open."""
 
     name: str
@@ -29,6 +38,22 @@ class Dialect:
         """The statement as this database wants it."""
         return _render(self, statement)
 
+    @abstractmethod
+    def bulk(self, rows: Sequence[Sequence[object]], width: int) -> tuple[object, ...]:
+        """Many rows of `width` columns as the last arguments of one statement.
+
+        PostgreSQL gets an array per column, for unnest($1::int[], $2::bigint[], …); SQLite one JSON array of arrays,
+        for json_each($1), because its driver gives up and takes back the interpreter for each row it handles.
+        """
+
+    @abstractmethod
+    def unpacked(self, fetched: list[Row]) -> list[Row]:
+        """The rows of a query which on SQLite packs them into one value: json_group_array(json_array(…))."""
+
+    @abstractmethod
+    def uuid(self, value: Any) -> UUID:
+        """An id as it came out of a column or of JSON. Arguments may be UUIDs."""
+
 
 @cache
 def _render(dialect: Dialect, statement: str) -> str:
@@ -37,7 +62,35 @@ def _render(dialect: Dialect, statement: str) -> str:
     return _ARGUMENT.sub(dialect.argument, statement)
 
 
-SQLITE: Final = Dialect(
+class _Sqlite(Dialect):
+    def bulk(self, rows: Sequence[Sequence[object]], width: int) -> tuple[object, ...]:
+        return (json.dumps(rows, default=_plain, separators=(",", ":")),)
+
+    def unpacked(self, fetched: list[Row]) -> list[Row]:
+        return [tuple(row) for row in json.loads(fetched[0][0])]
+
+    def uuid(self, value: Any) -> UUID:
+        return uuid_from_text(value)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, UUID):
+        return uuid_to_text(value)
+    raise TypeError(f"{type(value).__name__} cannot be an argument of many rows")
+
+
+class _Postgresql(Dialect):
+    def bulk(self, rows: Sequence[Sequence[object]], width: int) -> tuple[object, ...]:
+        return tuple(zip(*rows, strict=True)) if rows else ((),) * width
+
+    def unpacked(self, fetched: list[Row]) -> list[Row]:
+        return fetched
+
+    def uuid(self, value: Any) -> UUID:
+        return UUID(int=value.int)
+
+
+SQLITE: Final[Dialect] = _Sqlite(
     name="sqlite",
     argument=r"?\1",
     words={
@@ -46,7 +99,7 @@ SQLITE: Final = Dialect(
     },
 )
 
-POSTGRESQL: Final = Dialect(
+POSTGRESQL: Final[Dialect] = _Postgresql(
     name="postgresql",
     argument=r"$\1",
     words={

@@ -6,22 +6,25 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
 
 from strandline.clock import Clock
-from strandline.sql.dialect import POSTGRESQL
-from strandline.sql.errors import StoreUnavailable
+from strandline.sql.dialect import POSTGRESQL, Dialect
+from strandline.sql.errors import StoreUnavailable, TransactionConflict
 from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
 from strandline.sql.postgres_errors import DRIVER_ERRORS, translated
 from strandline.sql.postgres_session import Session
-from strandline.sql.store import OnNotification, Row, Transaction
+from strandline.sql.store import OnNotification, Row, Transaction, Work
 
 _log = logging.getLogger(__name__)
 
 _MIGRATION_LOCK: Final = 7_305_810_221  # any constant: who holds it may migrate
 _POOL_SIZE: Final = 6
+_ATTEMPTS: Final = 3  # of a transaction that the database makes give way
+
+T = TypeVar("T")
 
 
 class _PostgresTransaction:
@@ -91,8 +94,13 @@ class PostgresStore:
     def session_id(self) -> str:
         return self._session_id
 
+    @property
+    def dialect(self) -> Dialect:
+        return POSTGRESQL
+
     @asynccontextmanager
-    async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
+    async def _connection(self, within: float | None) -> AsyncIterator[Any]:
+        """A connection of the pool; everything until the end of the block happens in time or raises."""
         scope = asyncio.timeout(self._deadline if within is None else within)
         pool = self._pool
         if pool is None:
@@ -102,8 +110,7 @@ class PostgresStore:
                 with translated():
                     connection = await pool.acquire()
                 try:
-                    async with _transaction(connection) as transaction:
-                        yield transaction
+                    yield connection
                 finally:
                     with suppress(*DRIVER_ERRORS):  # it was lost after its work was done: the pool makes another
                         await pool.release(connection)
@@ -111,6 +118,28 @@ class PostgresStore:
             if scope.expired():
                 raise StoreUnavailable("PostgreSQL did not finish a transaction in time.") from error
             raise
+
+    @asynccontextmanager
+    async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
+        async with self._connection(within) as connection, _transaction(connection) as transaction:
+            yield transaction
+
+    async def transact(self, work: Work[T], *, within: float | None = None) -> T:
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(TransactionConflict):
+                async with self.transaction(within=within) as transaction:
+                    return await work(transaction)
+        async with self.transaction(within=within) as transaction:
+            return await work(transaction)
+
+    async def read(self, work: Work[T], *, within: float | None = None) -> T:
+        async with self._connection(within) as connection:
+            try:
+                return await work(_PostgresTransaction(connection))  # without BEGIN and COMMIT: two trips less
+            except asyncio.CancelledError:
+                with suppress(*DRIVER_ERRORS):
+                    connection.terminate()  # rather than wait for the server to give up
+                raise
 
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
         return self._session.listen(channel, wake)

@@ -1,4 +1,4 @@
-"""SQLite: one file, one process, one thread that does all the work.
+"""SQLite: one file, one process, one thread that does all the writing, and one that reads beside it.
 
 WAL mode with synchronous=FULL: a commit is one fsync of the write-ahead log. A lock file beside the database keeps a
 second process out with a clear message, so an opened store proves that every earlier user of it is gone.
@@ -8,60 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import logging
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, Any, ParamSpec, TypeVar
+from typing import IO, ParamSpec, TypeVar
 
-from strandline.sql.dialect import SQLITE
-from strandline.sql.errors import (
-    IntegrityViolation,
-    SqlError,
-    StoreCorrupt,
-    StoreInUse,
-    StoreMisconfigured,
-    StoreUnavailable,
-)
-from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
+from strandline.sql.dialect import SQLITE, Dialect
+from strandline.sql.errors import StoreInUse, StoreMisconfigured, StoreUnavailable
 from strandline.sql.notifications import Listeners
-from strandline.sql.store import OnNotification, Row, Transaction
-
-_log = logging.getLogger(__name__)
+from strandline.sql.sqlite_connection import Connection
+from strandline.sql.sqlite_errors import translate
+from strandline.sql.store import OnNotification, Row, Transaction, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_RETRIABLE = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,  # a disk that is full or away for a while also looks like this
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_INTERRUPT,
-    }
-)
-_CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_MISCONFIGURED = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 MEMORY = ":memory:"
-
-
-def translate(error: sqlite3.Error, path: str) -> SqlError:
-    """The driver's error in our words."""
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF  # the low byte is the primary code
-    if code in _RETRIABLE:
-        return StoreUnavailable(f"The database {path} cannot take the transaction now: {error}.")
-    if code in _CORRUPT:
-        return StoreCorrupt(f"The database {path} is damaged or is no SQLite database: {error}.")
-    if code in _MISCONFIGURED:
-        return StoreMisconfigured(f"The database {path} cannot be opened for writing: {error}.")
-    if isinstance(error, sqlite3.IntegrityError):
-        return IntegrityViolation(str(error))
-    return SqlError(f"The database {path} refused a statement: {error}.")
 
 
 def _lock_file(path: Path) -> IO[str]:
@@ -89,68 +54,8 @@ def _lock_file(path: Path) -> IO[str]:
     return lock
 
 
-class _Work:
-    """What runs in the store's thread: all use of the connection."""
-
-    def __init__(self, path: str) -> None:
-        self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-        self.connection.execute("PRAGMA journal_mode = WAL")
-        self.connection.execute("PRAGMA synchronous = FULL")
-        self.connection.execute("PRAGMA foreign_keys = ON")
-
-    def migrate(self) -> None:
-        """Bring the schema up to date, all steps in one transaction."""
-        self.begin()
-        try:
-            self.connection.execute(CREATE_HISTORY)
-            history = self.connection.execute(READ_HISTORY).fetchall()
-            for step in pending(load_migrations(SQLITE.name), history):
-                _log.info("applying schema migration V%03d__%s", step.version, step.name)
-                for statement in _split(step.script):
-                    self.connection.execute(statement)
-                self.execute(SQLITE.render(ADD_TO_HISTORY), (step.version, step.name, step.checksum))
-        except BaseException:
-            self.rollback()
-            raise
-        self.commit()
-
-    def begin(self) -> None:
-        self.connection.execute("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        try:
-            self.connection.execute("COMMIT")
-        except BaseException:
-            self.rollback()
-            raise
-
-    def rollback(self) -> None:
-        if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
-
-    def execute(self, statement: str, args: Sequence[object]) -> int:
-        return max(0, self.connection.execute(statement, args).rowcount)
-
-    def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        self.connection.executemany(statement, rows)
-
-    def fetch(self, statement: str, args: Sequence[object]) -> list[Row]:
-        return self.connection.execute(statement, args).fetchall()
-
-
-def _split(script: str) -> list[str]:
-    """The statements of a script; executescript() would commit in between."""
-    statements, current = [], ""
-    for line in script.splitlines(keepends=True):
-        current += line
-        if sqlite3.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return statements
-
-
 class _SqliteTransaction:
-    def __init__(self, store: SqliteStore, work: _Work) -> None:
+    def __init__(self, store: SqliteStore, work: Connection) -> None:
         self._store, self._work = store, work
         self.channels: set[str] = set()
 
@@ -172,23 +77,26 @@ class _SqliteTransaction:
 
 
 class SqliteStore:
-    """See SqlStore. Made by `open_sqlite`."""
+    """See SqlStore. Made by `open_store`."""
 
     def __init__(self, path: str, *, session_id: str, deadline: float) -> None:
         self._path, self._session_id, self._deadline = path, session_id, deadline
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="strandline-sql")
+        self._reading_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="strandline-sql-read")
         self._turn = asyncio.Lock()
+        self._reading_turn = asyncio.Lock()
         self._listeners = Listeners()
         self._held: set[str] = set()
         self._lock: IO[str] | None = None
-        self._work: _Work | None = None
+        self._work: Connection | None = None
+        self._reading: Connection | None = None  # opened at first use; never for a store in memory
 
     async def open(self) -> None:
         """Take the lock, open the file, bring the schema up to date."""
         if self._path != MEMORY:
             self._lock = _lock_file(Path(self._path))
         try:
-            self._work = await self.run(_Work, self._path)
+            self._work = await self.run(Connection, self._path)
             await self.run(self._work.migrate)
         except BaseException:
             await self.close()
@@ -202,44 +110,83 @@ class SqliteStore:
     def session_id(self) -> str:
         return self._session_id
 
+    @property
+    def dialect(self) -> Dialect:
+        return SQLITE
+
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do `call` in the store's thread. Cancelling the caller does not take it back."""
-        loop = asyncio.get_running_loop()
+        return await self._run_in(self._thread, lambda: call(*args, **kwargs))
+
+    async def _run_in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         try:
-            return await asyncio.shield(loop.run_in_executor(self._thread, lambda: call(*args, **kwargs)))
+            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(thread, call))
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
 
     @asynccontextmanager
-    async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
+    async def _turn_of(self, turn: asyncio.Lock, within: float | None) -> AsyncIterator[Connection]:
+        """Wait for the turn; everything until the end of the block happens in time or raises StoreUnavailable."""
         scope = asyncio.timeout(self._deadline if within is None else within)
         try:
-            async with scope, self._turn:
+            async with scope, turn:
                 if self._work is None:
                     raise StoreUnavailable(f"The database {self._path} is closed.")
-                transaction = _SqliteTransaction(self, self._work)
-                try:
-                    await self.run(self._work.begin)
-                    yield transaction
-                except BaseException:
-                    self._work.connection.interrupt()  # a statement still running is of no use any more
-                    await self.run(self._work.rollback)
-                    raise
-                await self._commit(self._work, transaction.channels)
+                yield self._work
         except TimeoutError as error:
             if scope.expired():
                 raise StoreUnavailable(f"The database {self._path} did not finish a transaction in time.") from error
             raise
 
-    async def _commit(self, work: _Work, channels: set[str]) -> None:
-        done = asyncio.ensure_future(self.run(work.commit))
+    @asynccontextmanager
+    async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
+        async with self._turn_of(self._turn, within) as work:
+            transaction = _SqliteTransaction(self, work)
+            try:
+                await self.run(work.begin)
+                yield transaction
+            except BaseException:
+                work.connection.interrupt()  # a statement still running is of no use any more
+                await self.run(work.rollback)
+                raise
+            await self._whole(self._thread, work, lambda: work.commit_and_tell(transaction.channels), interrupt=False)
 
-        def wake(finished: asyncio.Future[Any]) -> None:
+    async def transact(self, work: Work[T], *, within: float | None = None) -> T:
+        async with self._turn_of(self._turn, within) as connection:
+            return await self._whole(self._thread, connection, lambda: connection.transact(work))
+
+    async def read(self, work: Work[T], *, within: float | None = None) -> T:
+        if self._path == MEMORY:
+            return await self.transact(work, within=within)
+        async with self._turn_of(self._reading_turn, within):
+            if self._reading is None:
+                self._reading = await self._run_in(self._reading_thread, lambda: Connection(self._path))
+            connection = self._reading
+            return await self._whole(self._reading_thread, connection, lambda: connection.read(work))
+
+    async def _whole(
+        self,
+        thread: ThreadPoolExecutor,
+        connection: Connection,
+        call: Callable[[], tuple[T, Iterable[str]]],
+        *,
+        interrupt: bool = True,
+    ) -> T:
+        """Do something that ends with a commit, and then wake who waits for it, whatever becomes of the caller."""
+        done = asyncio.ensure_future(self._run_in(thread, call))
+
+        def wake(finished: asyncio.Future[tuple[T, Iterable[str]]]) -> None:
             if not finished.cancelled() and finished.exception() is None:
-                self._listeners.wake(channels)
+                self._listeners.wake(finished.result()[1])
 
         done.add_done_callback(wake)
-        await asyncio.shield(done)
+        try:
+            return (await asyncio.shield(done))[0]
+        except asyncio.CancelledError:
+            if interrupt and not done.done():
+                connection.connection.interrupt()  # a statement still running is of no use any more
+                await asyncio.wait([done])
+            raise
 
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
         return self._listeners.add(channel, wake)
@@ -255,11 +202,15 @@ class SqliteStore:
             self._held.discard(name)
 
     async def close(self) -> None:
-        async with self._turn:
+        async with self._turn, self._reading_turn:
             work, self._work = self._work, None
+            reading, self._reading = self._reading, None
+            if reading is not None:
+                await self._run_in(self._reading_thread, reading.connection.close)
             if work is not None:
                 await self.run(work.connection.close)
             self._thread.shutdown(wait=False)
+            self._reading_thread.shutdown(wait=False)
             lock, self._lock = self._lock, None
             if lock is not None:
                 lock.close()

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from importlib import resources
 
+from strandline.sql.dialect import Dialect
+
 
 class Statements:
-    """The .sql files of one folder, read once, by name without the ending."""
+    """The .sql files of one folder, read once, by name without the ending.
 
-    def __init__(self, package: str, folder: str = "statements") -> None:
-        self._root = resources.files(package).joinpath(folder)
+    With a dialect: a file in the folder's subfolder of its name goes before the one that serves both databases.
+    """
+
+    def __init__(self, package: str, folder: str = "statements", *, dialect: Dialect | None = None) -> None:
+        root = resources.files(package).joinpath(folder)
+        self._folders = [root] if dialect is None else [root.joinpath(dialect.name), root]
         self._texts: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
         text = self._texts.get(name)
         if text is None:
-            text = self._texts[name] = self._root.joinpath(f"{name}.sql").read_text(encoding="utf-8").strip()
+            text = self._texts[name] = self._read(f"{name}.sql")
         return text
+
+    def _read(self, name: str) -> str:
+        for folder in self._folders[:-1]:
+            if folder.joinpath(name).is_file():
+                return folder.joinpath(name).read_text(encoding="utf-8").strip()
+        return self._folders[-1].joinpath(name).read_text(encoding="utf-8").strip()

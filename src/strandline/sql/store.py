@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from strandline.sql.dialect import Dialect
+
+T = TypeVar("T")
 
 Row: TypeAlias = tuple[Any, ...]
 OnNotification: TypeAlias = Callable[[], None]
@@ -29,6 +34,10 @@ class Transaction(Protocol):
         """Wake the listeners of `channel`, in every process, if and when this transaction commits."""
 
 
+# What happens in one transaction. It awaits the methods of the transaction and nothing else; it may run in a thread.
+Work: TypeAlias = Callable[[Transaction], Coroutine[Any, Any, T]]
+
+
 class SqlStore(Protocol):
     """A SQLite file or a PostgreSQL database. Every implementation passes tests/contracts/test_sql_store.py.
 
@@ -49,8 +58,25 @@ class SqlStore(Protocol):
     def session_id(self) -> str:
         """A random name of this opening of the store."""
 
+    @property
+    def dialect(self) -> Dialect:
+        """How this database wants its statements."""
+
     def transaction(self, *, within: float | None = None) -> AbstractAsyncContextManager[Transaction]:
         """A read-write transaction of at most `within` seconds (default: the store's deadline)."""
+
+    async def transact(self, work: Work[T], *, within: float | None = None) -> T:
+        """Do `work` in one read-write transaction, and once more if the database makes it give way to another.
+
+        On SQLite the whole of it is one trip to the store's thread, where `transaction` takes one for each statement.
+        Cancelled: it may have happened.
+        """
+
+    async def read(self, work: Work[T], *, within: float | None = None) -> T:
+        """Do `work`, which only reads and locks nothing. Each statement sees what is committed when it begins.
+
+        On SQLite it does not wait for writers, nor they for it.
+        """
 
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
         """Call `wake` on the event loop after commits that notified `channel`; returns how to stop.

@@ -1,0 +1,100 @@
+-- The batch coordinator of diskless topics. Creates tables and their indexes only: locks nothing that exists.
+--
+-- Rows refer to each other by number without foreign keys: checking them would double the cost of a commit, and the
+-- rows of a deleted log outlive it for a while. The transactions of strandline.controlplane keep them together.
+
+-- One partition. Who commits to it, or moves its start, locks its row; several rows always in the order of log_id.
+CREATE TABLE inkless_log (
+    log_id INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    topic_id UUID NOT NULL,
+    partition INTEGER NOT NULL CHECK (partition >= 0),
+    topic_name TEXT NOT NULL,
+    log_start_offset BIGINT NOT NULL DEFAULT 0,
+    high_watermark BIGINT NOT NULL DEFAULT 0,
+    tiered_log_start_offset BIGINT NOT NULL DEFAULT -1,
+    tiered_high_offset BIGINT NOT NULL DEFAULT -1,
+    diskless_start_offset BIGINT NOT NULL DEFAULT 0,
+    diskless_log_start_offset BIGINT NOT NULL DEFAULT 0,
+    diskless_log_start_epoch INTEGER NOT NULL DEFAULT 0,
+    migration_state TEXT NOT NULL DEFAULT 'DISKLESS_ONLY',
+    byte_size BIGINT NOT NULL DEFAULT 0,
+    max_timestamp BIGINT NOT NULL DEFAULT -1,
+    is_deleted BOOLEAN NOT NULL DEFAULT FALSE,
+    UNIQUE (topic_id, partition)
+) WITH (fillfactor = 50);
+
+CREATE INDEX inkless_log_migration_state ON inkless_log (migration_state);
+
+-- One object. A file that no batch refers to is "deleting" until its object is gone, then "deleted" for a day: a commit
+-- that comes too late finds out. `answers` is what its commit was told, for whoever asks again.
+CREATE TABLE inkless_file (
+    file_id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    object_key TEXT NOT NULL UNIQUE,
+    format SMALLINT NOT NULL DEFAULT 1,
+    state TEXT NOT NULL CHECK (state IN ('uploaded', 'deleting', 'deleted')),
+    uploader_broker_id INTEGER NOT NULL,
+    size BIGINT NOT NULL,
+    committed_at_ms BIGINT NOT NULL,
+    marked_for_deletion_at_ms BIGINT,
+    answers TEXT
+);
+
+CREATE INDEX inkless_file_to_delete ON inkless_file (state, marked_for_deletion_at_ms, file_id)
+WHERE state <> 'uploaded';
+
+-- One or more batches that lie side by side in one file. `running_max_timestamp` never falls along a log, so that a
+-- time can be searched for in the order of offsets.
+CREATE TABLE inkless_batch (
+    log_id INTEGER NOT NULL,
+    last_offset BIGINT NOT NULL,
+    base_offset BIGINT NOT NULL,
+    file_id BIGINT NOT NULL,
+    byte_offset BIGINT NOT NULL,
+    byte_size BIGINT NOT NULL,
+    timestamp_type SMALLINT NOT NULL,
+    log_append_timestamp BIGINT NOT NULL,
+    max_timestamp BIGINT NOT NULL,
+    running_max_timestamp BIGINT NOT NULL,
+    leader_epoch INTEGER NOT NULL,
+    tiering_state TEXT NOT NULL DEFAULT 'DISKLESS',
+    PRIMARY KEY (log_id, last_offset)
+);
+
+CREATE INDEX inkless_batch_file ON inkless_batch (file_id);
+
+-- What a partition remembers of a producer: `batches` holds its newest ones, as JSON.
+CREATE TABLE inkless_producer_state (
+    log_id INTEGER NOT NULL,
+    producer_id BIGINT NOT NULL,
+    producer_epoch INTEGER NOT NULL,
+    last_timestamp BIGINT NOT NULL,
+    committed_at_ms BIGINT NOT NULL,
+    batches TEXT NOT NULL,
+    PRIMARY KEY (log_id, producer_id)
+) WITH (fillfactor = 50);
+
+-- Who is splitting which file for tiering.
+CREATE TABLE inkless_wal_file_claim (
+    object_key TEXT PRIMARY KEY,
+    claimed_by_broker INTEGER NOT NULL,
+    claimed_at_ms BIGINT NOT NULL,
+    claim_expires_at_ms BIGINT NOT NULL,
+    split_completed BOOLEAN NOT NULL DEFAULT FALSE
+);
+
+CREATE INDEX inkless_wal_file_claim_expiry ON inkless_wal_file_claim (claim_expires_at_ms);
+
+-- Pieces of files, each of one partition, that wait to be merged into a segment.
+CREATE TABLE inkless_split_batch (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    topic_id UUID NOT NULL,
+    partition INTEGER NOT NULL,
+    object_key TEXT NOT NULL,
+    base_offset BIGINT NOT NULL,
+    last_offset BIGINT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    created_by_broker INTEGER NOT NULL,
+    created_at_ms BIGINT NOT NULL
+);
+
+CREATE INDEX inkless_split_batch_partition ON inkless_split_batch (topic_id, partition, base_offset);

@@ -1,0 +1,154 @@
+"""One connection to a SQLite file, used from one thread: statements one by one, or whole transactions in one trip."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from uuid import UUID
+
+from strandline.model import uuid_to_text
+from strandline.sql.dialect import SQLITE
+from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
+from strandline.sql.sqlite_errors import translate
+from strandline.sql.store import Row, Work
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+sqlite3.register_adapter(UUID, uuid_to_text)
+
+
+class Connection:
+    """What runs in a thread of the store: all use of one connection."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute("PRAGMA synchronous = FULL")
+        self.connection.execute("PRAGMA foreign_keys = ON")
+
+    def migrate(self) -> None:
+        """Bring the schema up to date, all steps in one transaction."""
+        self.begin()
+        try:
+            self.connection.execute(CREATE_HISTORY)
+            history = self.connection.execute(READ_HISTORY).fetchall()
+            for step in pending(load_migrations(SQLITE.name), history):
+                _log.info("applying schema migration V%03d__%s", step.version, step.name)
+                for statement in _split(step.script):
+                    self.connection.execute(statement)
+                self.execute(SQLITE.render(ADD_TO_HISTORY), (step.version, step.name, step.checksum))
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+
+    def begin(self) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        try:
+            self.connection.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+
+    def rollback(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def execute(self, statement: str, args: Sequence[object]) -> int:
+        return max(0, self.connection.execute(statement, args).rowcount)
+
+    def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        self.connection.executemany(statement, rows)
+
+    def fetch(self, statement: str, args: Sequence[object]) -> list[Row]:
+        return self.connection.execute(statement, args).fetchall()
+
+    # Whole transactions in one trip
+
+    def transact(self, work: Work[T]) -> tuple[T, frozenset[str]]:
+        """Begin, do `work`, commit. The result, and the channels to notify."""
+        return self._whole("BEGIN IMMEDIATE", work)
+
+    def read(self, work: Work[T]) -> tuple[T, frozenset[str]]:
+        """Do `work` on what is committed now."""
+        return self._whole("BEGIN", work)
+
+    def commit_and_tell(self, channels: Iterable[str]) -> tuple[None, frozenset[str]]:
+        """Commit what was begun statement by statement."""
+        self.commit()
+        return None, frozenset(channels)
+
+    def _whole(self, begin: str, work: Work[T]) -> tuple[T, frozenset[str]]:
+        transaction = _InThread(self)
+        self.connection.execute(begin)
+        try:
+            result = _finished(work(transaction))
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+        return result, frozenset(transaction.channels)
+
+
+class _InThread:
+    """A transaction for code that already runs in the thread: its methods never suspend."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.channels: set[str] = set()
+
+    async def execute(self, statement: str, *args: object) -> int:
+        with self._translated():
+            return self._connection.execute(SQLITE.render(statement), args)
+
+    async def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        with self._translated():
+            self._connection.execute_many(SQLITE.render(statement), rows)
+
+    async def fetch(self, statement: str, *args: object) -> list[Row]:
+        with self._translated():
+            return self._connection.fetch(SQLITE.render(statement), args)
+
+    async def fetch_one(self, statement: str, *args: object) -> Row | None:
+        rows = await self.fetch(statement, *args)
+        return rows[0] if rows else None
+
+    def notify(self, channel: str) -> None:
+        self.channels.add(channel)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise translate(error, self._connection.path) from error
+
+
+def _finished(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("Work in a transaction may await the transaction's methods only.")
+
+
+def _split(script: str) -> list[str]:
+    """The statements of a script; executescript() would commit in between."""
+    statements, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements
