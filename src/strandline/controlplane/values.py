@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs
-from strandline.records import TimestampType
+from strandline.records import TimestampType, increment_sequence
 
 
 class TopicIdPartition(NamedTuple):
@@ -74,6 +74,20 @@ class BatchToCommit(NamedTuple):
     producer_id: ProducerId = -1
     producer_epoch: int = -1
     base_sequence: int = -1
+
+    @property
+    def last_offset_delta(self) -> int:
+        return self.record_count - 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record; -1 without one."""
+        return -1 if self.base_sequence < 0 else increment_sequence(self.base_sequence, self.record_count - 1)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Diskless topics have no transactions."""
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

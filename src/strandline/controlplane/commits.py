@@ -1,0 +1,142 @@
+"""Committing WAL files: one transaction for all of them, and the same number of trips for any number of partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from strandline.controlplane.answers import decode_answers, encode_answers
+from strandline.controlplane.database import COMMIT_CHANNEL, Database, numbered
+from strandline.controlplane.ordering import CommitOrder, LogTail
+from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal, TopicIdPartition
+from strandline.crash import crash_point
+from strandline.model import ProducerId, TimestampMs
+from strandline.records import BatchSpan, ProducerEntry
+from strandline.sql import IntegrityViolation, Transaction
+
+_STALE: Final = CommittedBatch(
+    Refusal.STALE_FILE, message="The object was taken for an orphan before it was committed; write it again."
+)
+
+
+class SqlBatchCommits(Database):
+    """See BatchCommits."""
+
+    async def commit_files(
+        self, files: Sequence[FileToCommit], *, now_ms: TimestampMs
+    ) -> Sequence[Sequence[CommittedBatch]]:
+        async def work(tx: Transaction) -> list[tuple[CommittedBatch, ...]]:
+            return await self._commit(tx, files, now_ms)
+
+        try:
+            return await self._store.transact(work)
+        except IntegrityViolation:
+            # Somebody added one of the keys meanwhile: an earlier attempt of this commit, or the search for orphans.
+            # Now it can be seen.
+            return await self._store.transact(work)
+
+    async def _commit(
+        self, tx: Transaction, files: Sequence[FileToCommit], now_ms: TimestampMs
+    ) -> list[tuple[CommittedBatch, ...]]:
+        logs = await self._lock_logs(tx, files)
+        # Asked when the locks are held: an earlier attempt of the same commit has ended by then, or wrote nothing yet.
+        answers = await self._earlier_answers(tx, files)
+        order = CommitOrder(logs, await self._producers(tx, files, logs), now_ms=now_ms)
+        fresh: list[FileToCommit] = []
+        for file in files:
+            if file.object_key not in answers:
+                answers[file.object_key] = order.add(file)
+                fresh.append(file)
+        if fresh:
+            await self._write(tx, order, fresh, answers, now_ms)
+        return [answers[file.object_key] or (_STALE,) * len(file.batches) for file in files]
+
+    async def _lock_logs(self, tx: Transaction, files: Sequence[FileToCommit]) -> dict[TopicIdPartition, LogTail]:
+        partitions = list(dict.fromkeys(batch.partition for file in files for batch in file.batches))
+        found = await self._fetch(tx, "lock_logs", numbered(partitions), 3)
+        return {partitions[row[0]]: LogTail(*row[1:]) for row in found}
+
+    async def _earlier_answers(
+        self, tx: Transaction, files: Sequence[FileToCommit]
+    ) -> dict[str, tuple[CommittedBatch, ...]]:
+        """By key; empty for a file that was taken for an orphan."""
+        found = await self._fetch(tx, "committed_files", [(file.object_key,) for file in files], 1)
+        return {key: decode_answers(text) if text else () for key, text in found}
+
+    async def _producers(
+        self, tx: Transaction, files: Sequence[FileToCommit], logs: Mapping[TopicIdPartition, LogTail]
+    ) -> dict[tuple[int, ProducerId], ProducerEntry]:
+        keys = {
+            (logs[batch.partition].log_id, batch.producer_id)
+            for file in files
+            for batch in file.batches
+            if batch.producer_id >= 0 and batch.partition in logs
+        }
+        if not keys:
+            return {}
+        producers = {}
+        for log_id, producer_id, epoch, last_timestamp, batches in await self._fetch(
+            tx, "producers_of_logs", list(keys), 2
+        ):
+            entry = ProducerEntry(producer_id, epoch)
+            entry.batches = [BatchSpan(*span) for span in json.loads(batches)]
+            entry.last_timestamp = last_timestamp
+            producers[log_id, producer_id] = entry
+        return producers
+
+    async def _write(
+        self,
+        tx: Transaction,
+        order: CommitOrder,
+        files: Sequence[FileToCommit],
+        answers: Mapping[str, Sequence[CommittedBatch]],
+        now_ms: TimestampMs,
+    ) -> None:
+        used = {row.object_key for row in order.rows}
+        added = await tx.fetch(
+            self._sql["add_files"],
+            now_ms,
+            *self._dialect.bulk(
+                [
+                    (
+                        file.object_key,
+                        file.broker_id,
+                        file.size,
+                        file.object_key in used,
+                        encode_answers(answers[file.object_key]),
+                    )
+                    for file in files
+                ],
+                5,
+            ),
+        )
+        file_ids: dict[str, int] = dict(added)
+        rows = [
+            (
+                row.log.log_id,
+                row.last_offset,
+                row.base_offset,
+                file_ids[row.object_key],
+                row.byte_offset,
+                row.byte_size,
+                int(row.timestamp_type),
+                row.max_timestamp,
+                row.running_max_timestamp,
+                row.leader_epoch,
+            )
+            for row in order.rows
+        ]
+        logs = [
+            (log.log_id, log.high_watermark, log.added_bytes, log.max_timestamp) for log in order.changed_logs.values()
+        ]
+        producers = [
+            (log_id, producer_id, entry.epoch, entry.last_timestamp, json.dumps(entry.batches))
+            for (log_id, producer_id), entry in order.changed_producers.items()
+        ]
+        await self._execute(tx, "add_batches", rows, 10, now_ms)
+        await self._execute(tx, "advance_logs", logs, 4)
+        await self._execute(tx, "keep_producers", producers, 5, now_ms)
+        crash_point("controlplane.commit.before_commit")
+        if rows:
+            tx.notify(COMMIT_CHANNEL)

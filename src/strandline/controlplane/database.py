@@ -1,0 +1,45 @@
+"""What the parts of the control plane have in common: the store, its named statements, a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from strandline.clock import Clock, SystemClock
+from strandline.controlplane.values import TopicIdPartition
+from strandline.sql import Row, SqlStore, Statements, Transaction
+
+COMMIT_CHANNEL: Final = "inkless_commit"
+"""Notified after each commit that accepted something."""
+
+
+class Database:
+    """The base of each part. Parts keep no state of their own: they can be made and dropped at will."""
+
+    def __init__(self, store: SqlStore, *, clock: Clock | None = None) -> None:
+        self._store = store
+        self._dialect = store.dialect
+        self._sql = Statements("strandline.controlplane", dialect=store.dialect)
+        self._clock = clock or SystemClock()
+
+    @property
+    def store(self) -> SqlStore:
+        """The store below."""
+        return self._store
+
+    async def _fetch(
+        self, tx: Transaction, name: str, rows: Sequence[Sequence[object]], width: int, *first: object
+    ) -> list[Row]:
+        """A query about many rows, whose answer comes packed where that is faster."""
+        return self._dialect.unpacked(await tx.fetch(self._sql[name], *first, *self._dialect.bulk(rows, width)))
+
+    async def _execute(
+        self, tx: Transaction, name: str, rows: Sequence[Sequence[object]], width: int, *first: object
+    ) -> int:
+        """A change of many rows; how many it changed. Nothing is sent if there are none."""
+        return await tx.execute(self._sql[name], *first, *self._dialect.bulk(rows, width)) if rows else 0
+
+
+def numbered(partitions: Iterable[TopicIdPartition]) -> list[tuple[object, ...]]:
+    """Partitions as rows with their position in front, by which the answer refers to them."""
+    return [(position, *partition) for position, partition in enumerate(partitions)]

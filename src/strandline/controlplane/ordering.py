@@ -1,0 +1,129 @@
+"""How batches get their offsets: rules and arithmetic, without a database.
+
+The caller has locked the logs, and writes down what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit, Refusal, TopicIdPartition
+from strandline.errors import InvalidProducerEpoch, OutOfOrderSequence
+from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs
+from strandline.records import ProducerEntry, TimestampType
+
+
+@dataclass(slots=True)
+class LogTail:
+    """The end of one log, where batches are added."""
+
+    log_id: int
+    log_start_offset: Offset
+    high_watermark: Offset
+    max_timestamp: TimestampMs
+    """The largest that the log has seen since it was empty."""
+    added_bytes: int = 0
+
+
+@dataclass(slots=True)
+class NewRow:
+    """A row of inkless_batch: it grows while batches follow that lie next to it."""
+
+    log: LogTail
+    object_key: str
+    base_offset: Offset
+    last_offset: Offset
+    byte_offset: int
+    byte_size: int
+    timestamp_type: TimestampType
+    max_timestamp: TimestampMs
+    running_max_timestamp: TimestampMs
+    leader_epoch: LeaderEpoch
+
+    def is_continued_by(self, batch: BatchToCommit) -> bool:
+        """Whether the batch, which comes next in the log, can be part of this row without anything being lost."""
+        return (
+            self.byte_offset + self.byte_size == batch.byte_offset
+            and self.timestamp_type == batch.timestamp_type
+            and self.leader_epoch == batch.leader_epoch
+        )
+
+
+class CommitOrder:
+    """Takes files one after the other, and collects what changes."""
+
+    def __init__(
+        self,
+        logs: Mapping[TopicIdPartition, LogTail],
+        producers: dict[tuple[int, ProducerId], ProducerEntry],
+        *,
+        now_ms: TimestampMs,
+    ) -> None:
+        self._logs, self._producers, self._now_ms = logs, producers, now_ms
+        self.rows: list[NewRow] = []
+        self.changed_logs: dict[int, LogTail] = {}
+        self.changed_producers: dict[tuple[int, ProducerId], ProducerEntry] = {}
+
+    def add(self, file: FileToCommit) -> tuple[CommittedBatch, ...]:
+        """The answers to the batches of a file."""
+        return tuple(self._place(file.object_key, batch) for batch in file.batches)
+
+    def _place(self, object_key: str, batch: BatchToCommit) -> CommittedBatch:
+        log = self._logs.get(batch.partition)
+        if log is None:
+            return CommittedBatch(Refusal.UNKNOWN_LOG, message="This topic or partition is unknown, or was deleted.")
+        if batch.producer_id < 0:
+            return self._accept(log, object_key, batch)
+        key = (log.log_id, batch.producer_id)
+        producer = self._producers.get(key) or ProducerEntry(batch.producer_id)
+        if not producer.is_next(batch):
+            duplicate = producer.duplicate_of(batch)
+            if duplicate is not None:
+                return CommittedBatch(
+                    None, duplicate.first_offset, log_start_offset=log.log_start_offset, is_duplicate=True
+                )
+            try:
+                producer.check_epoch(batch.producer_epoch)
+                producer.check_sequence(batch)
+            except InvalidProducerEpoch as error:
+                return CommittedBatch(Refusal.INVALID_PRODUCER_EPOCH, message=str(error))
+            except OutOfOrderSequence as error:
+                return CommittedBatch(Refusal.OUT_OF_ORDER_SEQUENCE, message=str(error))
+        answer = self._accept(log, object_key, batch)
+        producer.add_batch(batch, log.high_watermark - 1)
+        if answer.log_append_time_ms >= 0:
+            producer.last_timestamp = answer.log_append_time_ms
+        self._producers[key] = self.changed_producers[key] = producer
+        return answer
+
+    def _accept(self, log: LogTail, object_key: str, batch: BatchToCommit) -> CommittedBatch:
+        base_offset = log.high_watermark
+        append_time = self._now_ms if batch.timestamp_type is TimestampType.LOG_APPEND_TIME else -1
+        timestamp = batch.max_timestamp if append_time < 0 else append_time
+        log.high_watermark += batch.record_count
+        log.added_bytes += batch.byte_size
+        log.max_timestamp = max(log.max_timestamp, timestamp)
+        self.changed_logs[log.log_id] = log
+        row = self.rows[-1] if self.rows else None
+        if row and row.log is log and row.object_key == object_key and row.is_continued_by(batch):
+            row.last_offset = log.high_watermark - 1
+            row.byte_size += batch.byte_size
+            row.max_timestamp = max(row.max_timestamp, timestamp)
+            row.running_max_timestamp = log.max_timestamp
+        else:
+            self.rows.append(
+                NewRow(
+                    log,
+                    object_key,
+                    base_offset,
+                    log.high_watermark - 1,
+                    batch.byte_offset,
+                    batch.byte_size,
+                    batch.timestamp_type,
+                    timestamp,
+                    log.max_timestamp,
+                    batch.leader_epoch,
+                )
+            )
+        return CommittedBatch(None, base_offset, append_time, log.log_start_offset)

@@ -1,0 +1,93 @@
+"""Finding rows by offset, and what is known of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from strandline.controlplane.boundaries import boundary_of
+from strandline.controlplane.database import Database, numbered
+from strandline.controlplane.values import (
+    BatchRow,
+    DisklessLog,
+    FindBatches,
+    FoundBatches,
+    MigrationState,
+    OffsetBoundary,
+    Refusal,
+    TopicIdPartition,
+)
+from strandline.model import Offset
+from strandline.records import TimestampType
+from strandline.sql import Row, Transaction
+
+
+def batch_row(columns: Sequence[Any]) -> BatchRow:
+    """From the columns in the order of BatchRow."""
+    return BatchRow._make((*columns[:6], TimestampType(columns[6]), *columns[7:]))
+
+
+class SqlBatchReads(Database):
+    """See BatchReads, but for the searches by time."""
+
+    async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
+        if not requests:
+            return []
+        wanted = [
+            (position, *request.partition, request.offset, request.max_bytes)
+            for position, request in enumerate(requests)
+        ]
+
+        async def work(tx: Transaction) -> list[Row]:
+            return await self._fetch(tx, "find_batches", wanted, 5, max_rows)
+
+        found: list[FoundBatches | None] = [None] * len(requests)
+        for position, log_start, high_watermark, rows in self._by_request(await self._store.read(work)):
+            offset = requests[position].offset
+            is_outside = not log_start <= offset <= high_watermark
+            found[position] = FoundBatches(
+                Refusal.OFFSET_OUT_OF_RANGE if is_outside else None, log_start, high_watermark, rows
+            )
+        return [answer or FoundBatches(Refusal.UNKNOWN_LOG) for answer in found]
+
+    def _by_request(self, fetched: list[Row]) -> list[tuple[int, Offset, Offset, tuple[BatchRow, ...]]]:
+        """SQLite gives one row per request, with its rows inside; PostgreSQL one per row, in their order."""
+        if self._dialect.name == "sqlite":
+            return [(*row[:3], tuple(map(batch_row, row[3]))) for row in fetched]
+        answers: dict[int, tuple[Offset, Offset, list[BatchRow]]] = {}
+        for row in fetched:
+            _, _, rows = answers.setdefault(row[0], (row[1], row[2], []))
+            if row[3] is not None:
+                rows.append(batch_row(row[3:]))
+        return [(position, start, high, tuple(rows)) for position, (start, high, rows) in answers.items()]
+
+    async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
+        if not partitions:
+            return {}
+        asked = list(partitions)
+
+        async def work(tx: Transaction) -> list[Row]:
+            return await self._fetch(tx, "logs", numbered(asked), 3)
+
+        return {asked[row[0]]: _log(asked[row[0]], row[1:]) for row in await self._store.read(work)}
+
+    async def offset_boundary(self, partition: TopicIdPartition, offset: Offset) -> OffsetBoundary:
+        log = (await self.logs([partition])).get(partition)
+        return OffsetBoundary.OUT_OF_RANGE if log is None else boundary_of(log, offset)
+
+
+def _log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:
+    name, start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size = columns
+    return DisklessLog(
+        partition=partition,
+        topic_name=name,
+        log_start_offset=start,
+        high_watermark=high,
+        tiered_log_start_offset=tiered_start,
+        tiered_high_offset=tiered_high,
+        diskless_start_offset=diskless_start,
+        diskless_log_start_offset=first,
+        diskless_log_start_epoch=epoch,
+        migration_state=MigrationState(state),
+        byte_size=byte_size,
+    )
