@@ -1,4 +1,4 @@
-"""What tests control instead of waiting for it: clocks, and later stores, networks and crash points.
+"""What tests control instead of waiting for it: clocks, object stores that fail, and later networks.
 
 Production never imports this package.
 """
