@@ -5,7 +5,7 @@ keeps two clusters apart. Not here: what the bytes mean; this package knows no t
 """
 
 from strandline.objects.counting import CountingStore, ObjectStoreStatus, OperationStatus, Traffic
-from strandline.objects.marker import MARKER_KEY, claim_prefix
+from strandline.objects.marker import MARKER_KEY, claim_prefix, prefix_owner
 from strandline.objects.opening import harden, open_objects
 from strandline.objects.options import ObjectOptions, Patience, S3Options
 from strandline.objects.retrying import RetryingStore
@@ -39,4 +39,5 @@ __all__ = [
     "claim_prefix",
     "harden",
     "open_objects",
+    "prefix_owner",
 ]

@@ -15,14 +15,14 @@ async def claim_prefix(store: ObjectStore, cluster_id: str) -> None:
 
     Raises ObjectStoreMisconfigured if it belongs to another one: two clusters would delete each other's objects.
     """
-    owner = await _owner(store)
+    owner = await prefix_owner(store)
     if owner is None:
         text = json.dumps({"cluster_id": cluster_id}) + "\n"
         try:
             await store.put_new(MARKER_KEY, [text.encode()])
             return
         except ObjectExists:  # another broker was faster, hopefully one of ours
-            owner = await _owner(store)
+            owner = await prefix_owner(store)
     if owner != cluster_id:
         raise ObjectStoreMisconfigured(
             f"{store.url} belongs to the cluster {owner}, and this is the cluster {cluster_id}. Give this cluster "
@@ -31,7 +31,11 @@ async def claim_prefix(store: ObjectStore, cluster_id: str) -> None:
         )
 
 
-async def _owner(store: ObjectStore) -> str | None:
+async def prefix_owner(store: ObjectStore) -> str | None:
+    """The id of the cluster that the store belongs to; None while it belongs to nobody. Only reads.
+
+    Raises ObjectStoreMisconfigured if the marker cannot be understood.
+    """
     try:
         data = await store.get(MARKER_KEY)
     except ObjectNotFound:
