@@ -14,6 +14,7 @@ from strandline.admin.log_dump import log_app
 from strandline.admin.metadata_dump import metadata_app
 from strandline.admin.output import AsJson, print_json, print_line
 from strandline.admin.topics import topics_app
+from strandline.admin.wal import wal_app
 
 app = typer.Typer(
     name="strandline",
@@ -29,6 +30,7 @@ app.add_typer(configs_app, name="configs")
 app.add_typer(groups_app, name="groups")
 app.add_typer(log_app, name="log")
 app.add_typer(metadata_app, name="metadata")
+app.add_typer(wal_app, name="wal")
 
 
 @app.command(
@@ -56,7 +58,10 @@ def version(as_json: AsJson = False) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run one command; its exit status: 0 done, 1 failed, 2 misused. Failures are one sentence on standard error."""
+    """Run one command; its exit status: 0 done, 1 failed, 2 misused; fsck says what its own mean.
+
+    Failures are one sentence on standard error.
+    """
     try:
         app(args=arguments, prog_name="strandline")
     except CommandFailed as error:

@@ -61,20 +61,26 @@ def start_broker(arguments: Sequence[str], run: Callable[[Settings], None]) -> i
 
 def properties_of(options: argparse.Namespace) -> dict[str, str]:
     """The settings that the options ask for: the file, then --set, then the short options. Raises InvalidConfig."""
-    properties = load_properties(options.config) if options.config is not None else {}
-    for assignment in options.set:
-        name, equals, value = assignment.partition("=")
-        if not equals or not name.strip():
-            raise InvalidConfig(f"--set needs name=value, but was given {assignment!r}.")
-        properties[name.strip()] = value
-    if options.data_dir is not None:
-        properties["strandline.data.dir"] = options.data_dir
+    properties = common_properties(options.config, options.set, options.data_dir)
     if options.node_id is not None:
         properties["node.id"] = options.node_id
     if options.listen is not None:
         properties["listeners"] = ",".join(_as_listener(entry) for entry in options.listen.split(","))
     if options.http is not None:
         properties["strandline.http.listen"] = "" if options.http == "none" else options.http
+    return properties
+
+
+def common_properties(config: Path | None, assignments: Sequence[str], data_dir: str | None) -> dict[str, str]:
+    """What every command that works on a broker's data takes: the file, --set, --data-dir. Raises InvalidConfig."""
+    properties = load_properties(config) if config is not None else {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip():
+            raise InvalidConfig(f"--set needs name=value, but was given {assignment!r}.")
+        properties[name.strip()] = value
+    if data_dir is not None:
+        properties["strandline.data.dir"] = data_dir
     return properties
 
 

@@ -1,0 +1,35 @@
+"""From settings to what the object store and its upkeep are told. One place, for the broker and for commands."""
+
+from __future__ import annotations
+
+from strandline.config.diskless import DisklessSettings
+from strandline.objects import ObjectOptions, Patience, S3Options
+
+
+def object_options(settings: DisklessSettings) -> ObjectOptions:
+    """How the store at `settings.objects_address` is reached."""
+    return ObjectOptions(
+        s3=S3Options(
+            endpoint_url=settings.inkless_storage_s3_endpoint_url,
+            region=settings.inkless_storage_s3_region,
+            path_style=settings.inkless_storage_s3_path_style_access_enabled,
+            access_key_id=settings.inkless_storage_aws_access_key_id,
+            secret_access_key=settings.inkless_storage_aws_secret_access_key,
+            session_token=settings.inkless_storage_aws_session_token,
+        ),
+        patience=Patience(
+            attempt_deadline=settings.inkless_storage_s3_api_call_attempt_timeout / 1000,
+            deadline=settings.inkless_storage_s3_api_call_timeout / 1000,
+        ),
+        hedge_after=settings.inkless_fetch_hedge_ttfb_threshold_ms / 1000,
+        threads=settings.inkless_produce_upload_thread_pool_size,
+    )
+
+
+def orphan_grace_ms(settings: DisklessSettings) -> int:
+    """The age from which on an object without a file row is an orphan.
+
+    No commit may be tried that long after its upload: the row that refuses a late one is gone some time after the
+    orphan itself. The writer gives up much earlier.
+    """
+    return max(settings.inkless_file_cleaner_retention_period_ms, settings.strandline_objects_orphan_scan_interval_ms)
