@@ -40,6 +40,7 @@ from strandline.metadata import (
     MetadataLoader,
     MetadataStore,
 )
+from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
 from strandline.replication import ReplicaManager
 from strandline.replication.adoption import adopt, find_kafka_cluster
@@ -136,6 +137,7 @@ class Broker:
             ids=self._ids,
             chance=self._chance,
             cluster_id=None if found is None else found.cluster_id,
+            max_replicas=MAX_REPLICAS,
         )
         await enter(self.controller.running())
         if found is not None:

@@ -83,12 +83,13 @@ class Controller:
         chance: Chance,
         timing: LeaseTiming | None = None,
         cluster_id: str | None = None,
+        max_replicas: int | None = None,
     ) -> None:
         self._store, self._loader, self._ids = store, loader, ids
         self._new_cluster_id = cluster_id
         self.node_id = settings.cluster.node_id
         rules = ConfigRules(settings)
-        self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance)
+        self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance, max_replicas=max_replicas)
         self._configs = ConfigPlanner(rules=rules)
         self._membership = MembershipPlanner(rules)
         self._sessions = Sessions(clock, settings.cluster.broker_session_timeout_ms / 1000)

@@ -57,7 +57,11 @@ class Sessions:
         self._shutdown_offsets.setdefault(node_id, offset)
 
     def is_shutdown_seen(self, node_id: int, image: MetadataImage) -> bool:
-        """True if every other active broker has reached the record of this broker's controlled shutdown."""
+        """True if every other active broker has reached the record of this broker's controlled shutdown.
+
+        The controller's own broker has: it wrote the record.
+        """
         target = self._shutdown_offsets.get(node_id, -1)
-        others = (other for other, broker in image.brokers.items() if broker.is_active and other != node_id)
+        knowing = (node_id, image.controller_id)
+        others = (other for other, broker in image.brokers.items() if broker.is_active and other not in knowing)
         return all(self._offsets.get(other, -1) >= target for other in others)

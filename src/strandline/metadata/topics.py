@@ -45,6 +45,7 @@ from strandline.metadata.rules import ConfigRules
 from strandline.metadata.topic_names import CollisionIndex, validate_topic_name
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+MAX_REPLICAS: Final = 1  # what brokers can keep in step: there are no followers yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class TopicPlanner:
     rules: ConfigRules
     ids: Ids
     chance: Chance
+    max_replicas: int | None = None
 
     def create(self, image: MetadataImage, topics: Sequence[NewTopic]) -> Plan[list[TopicImage | StrandlineError]]:
         """Records for the topics that can be made; answers in the order of the request."""
@@ -87,6 +89,7 @@ class TopicPlanner:
         if self.rules.is_diskless(image, overrides):
             topic = _with_one_replica(topic)
         partitions = self._new_topic_partitions(image, topic, room)
+        self._check_replicas(partitions)
         made = TopicImage(topic.name, self.ids.uuid(), partitions)
         resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
         return made, [
@@ -94,6 +97,14 @@ class TopicPlanner:
             *(ConfigRecord(resource=resource, key=key, value=value) for key, value in overrides.items()),
             *(_partition_record(made.topic_id, partition) for partition in partitions),
         ]
+
+    def _check_replicas(self, partitions: Sequence[PartitionImage]) -> None:
+        factor = max(len(partition.replicas) for partition in partitions)
+        if self.max_replicas is not None and factor > self.max_replicas:
+            raise InvalidReplicationFactor(
+                f"A partition cannot have {factor} replicas in this version, only {self.max_replicas}. Create the "
+                "topic with a replication factor of 1, or set default.replication.factor to 1."
+            )
 
     def _new_topic_partitions(self, image: MetadataImage, topic: NewTopic, room: int) -> tuple[PartitionImage, ...]:
         if topic.assignments:

@@ -12,6 +12,7 @@ from strandline.metadata.controller_client import ControllerUnreachable
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.metadata.requests import NewTopic
 from strandline.metadata.topic_names import validate_topic_name
+from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from strandline.server.handlers.common import CurrentSettings, ImageSource
 
@@ -74,14 +75,14 @@ class TopicAutoCreator:
 
 def auto_created_topic(name: str, settings: Settings, image: MetadataImage) -> NewTopic:
     """What the topic should be: the brokers' own topics have settings of their own."""
-    alive = max(1, len(image.alive_brokers()))
+    possible = max(1, min(len(image.alive_brokers()), MAX_REPLICAS))
     if name == GROUP_METADATA_TOPIC:
         groups = settings.groups
         return NewTopic(
             name=name,
             num_partitions=groups.offsets_topic_num_partitions,
-            # A cluster with fewer brokers than the default of three is to have groups, too.
-            replication_factor=min(groups.offsets_topic_replication_factor, alive),
+            # A cluster that cannot have the default of three replicas is to have groups, too.
+            replication_factor=min(groups.offsets_topic_replication_factor, possible),
             configs={
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
@@ -93,12 +94,12 @@ def auto_created_topic(name: str, settings: Settings, image: MetadataImage) -> N
         return NewTopic(
             name=name,
             num_partitions=transactions.transaction_state_log_num_partitions,
-            replication_factor=min(transactions.transaction_state_log_replication_factor, alive),
+            replication_factor=min(transactions.transaction_state_log_replication_factor, possible),
             configs={
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
                 "segment.bytes": str(transactions.transaction_state_log_segment_bytes),
-                "min.insync.replicas": str(min(transactions.transaction_state_log_min_isr, alive)),
+                "min.insync.replicas": str(min(transactions.transaction_state_log_min_isr, possible)),
                 "unclean.leader.election.enable": "false",
             },
         )
