@@ -27,9 +27,5 @@ def object_options(settings: DisklessSettings) -> ObjectOptions:
 
 
 def orphan_grace_ms(settings: DisklessSettings) -> int:
-    """The age from which on an object without a file row is an orphan.
-
-    No commit may be tried that long after its upload: the row that refuses a late one is gone some time after the
-    orphan itself. The writer gives up much earlier.
-    """
+    """The age from which on an object without a file row is an orphan: long after its writer has given it up."""
     return max(settings.inkless_file_cleaner_retention_period_ms, settings.strandline_objects_orphan_scan_interval_ms)

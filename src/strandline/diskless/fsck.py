@@ -1,0 +1,252 @@
+"""Compares the object store with the control plane: what is missing, lost, damaged or should have been deleted.
+
+Brokers may run meanwhile. The listing is taken first and the rows are read after it: an object that is old enough in
+the listing and still has no row is nobody's, and a row whose object is not in the listing is younger than it, or its
+object is looked for once more. So nothing that is just being written or deleted is taken for damage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from strandline.clock import Clock
+from strandline.controlplane.ports import WalFiles
+from strandline.controlplane.values import WalFile
+from strandline.diskless import keys
+from strandline.diskless.checking import check_object
+from strandline.diskless.footer import DamagedObject
+from strandline.model import TimestampMs
+from strandline.objects.store import ObjectNotFound, ObjectStore
+
+T = TypeVar("T")
+
+_PAGE: Final = 1000
+_AT_ONCE: Final = 16
+
+# What is being done, how much of it is done.
+Progress: TypeAlias = Callable[[str, int], None]
+
+
+class Kind(enum.StrEnum):
+    """What can be wrong with an object."""
+
+    MISSING = "missing"
+    """Batches refer to it, and it is not there: their records are lost."""
+    DAMAGED = "damaged"
+    """It is not what was written, or batches refer to bytes that are not theirs."""
+    ORPHAN = "orphan"
+    """No row knows it, and it is too old to be an upload on its way to its commit."""
+    OVERDUE = "overdue"
+    """Marked for deletion long ago, and still there: no cleaner runs, or it cannot delete."""
+
+
+class Finding(NamedTuple):
+    """One object with which something is wrong."""
+
+    kind: Kind
+    key: str
+    size: int
+    age_ms: int
+    """Since it was written (as far as known), committed or marked, by its kind."""
+    detail: str
+    is_repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FsckReport:
+    """What was compared, and what was found."""
+
+    objects: int
+    object_bytes: int
+    files: int
+    young_objects: int
+    """Without a row, and young enough to be on their way to their commit."""
+    marked_files: int
+    """Waiting for the file cleaner, which is as it should be."""
+    foreign_objects: int
+    """Under `wal/`, but not named as WAL objects are. Never touched."""
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        return all(finding.is_repaired for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FsckOptions:
+    """How far to look, and what to do about it."""
+
+    grace_ms: int
+    """An object without a row is an orphan when it is older than this."""
+    overdue_ms: int
+    """A marked file is overdue when it was marked longer ago than this."""
+    deep: bool = False
+    """Read every byte and check every checksum and row, not only sizes and footers."""
+    repair: bool = False
+    """Delete orphans."""
+    broker_id: int = -1
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What has been counted so far."""
+
+    objects: dict[str, tuple[int, TimestampMs]] = field(default_factory=dict)
+    """Size and time of every WAL object in the listing that no row has claimed yet."""
+    count: int = 0
+    bytes: int = 0
+    files: int = 0
+    marked: int = 0
+    young: int = 0
+    foreign: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def ignore_progress(what: str, done: int) -> None:
+    """For callers without a terminal."""
+
+
+class Fsck:
+    """One comparison. Changes nothing, unless it is told to repair."""
+
+    def __init__(
+        self,
+        files: WalFiles,
+        store: ObjectStore,
+        clock: Clock,
+        options: FsckOptions,
+        progress: Progress = ignore_progress,
+    ) -> None:
+        self._files, self._store, self._clock = files, store, clock
+        self._options, self._progress = options, progress
+        self._seen = _Seen()
+
+    async def run(self) -> FsckReport:
+        """Compare. Raises SqlErrors and ObjectStoreErrors if the comparison cannot be completed."""
+        seen = self._seen
+        await self._list()
+        async for page in self._pages():
+            await self._check(page)
+        await self._judge_unclaimed()
+        return FsckReport(
+            objects=seen.count,
+            object_bytes=seen.bytes,
+            files=seen.files,
+            young_objects=seen.young,
+            marked_files=seen.marked,
+            foreign_objects=seen.foreign,
+            findings=tuple(sorted(seen.findings)),
+        )
+
+    async def _list(self) -> None:
+        seen = self._seen
+        async for item in self._store.list(keys.PREFIX):
+            if keys.parse(item.key) is None:
+                seen.foreign += 1
+                continue
+            seen.objects[item.key] = (item.size, item.modified_ms)
+            seen.count += 1
+            seen.bytes += item.size
+            if seen.count % _PAGE == 0:
+                self._progress("objects listed", seen.count)
+
+    async def _pages(self) -> AsyncIterator[Sequence[WalFile]]:
+        after = -1
+        while page := await self._files.files_after(after, _PAGE):
+            yield page
+            after = page[-1].file_id
+
+    async def _check(self, page: Sequence[WalFile]) -> None:
+        await _for_each(page, self._check_file)
+        self._seen.files += len(page)
+        self._progress("files compared", self._seen.files)
+
+    async def _check_file(self, file: WalFile) -> None:
+        size, _ = self._seen.objects.pop(file.object_key, (None, 0))
+        if file.marked_for_deletion_at_ms is not None:
+            self._judge_marked(file, file.marked_for_deletion_at_ms, is_there=size is not None)
+            return
+        try:
+            await check_object(self._files, self._store, file, listed_size=size, deep=self._options.deep)
+        except (ObjectNotFound, DamagedObject) as error:
+            await self._judge_broken(file, error)
+
+    def _judge_marked(self, file: WalFile, marked_ms: TimestampMs, *, is_there: bool) -> None:
+        age_ms = self._clock.now_ms() - marked_ms
+        if is_there and age_ms > self._options.overdue_ms:
+            self._find(Kind.OVERDUE, file, age_ms, "nothing refers to it, and it has not been deleted")
+        else:
+            self._seen.marked += 1
+
+    async def _judge_broken(self, file: WalFile, error: ObjectNotFound | DamagedObject) -> None:
+        """It may have been marked and deleted since its row was read."""
+        now = await self._files.files_after(file.file_id - 1, 1)
+        if not now or now[0].file_id != file.file_id or now[0].marked_for_deletion_at_ms is not None:
+            self._seen.marked += 1
+            return
+        age_ms = self._clock.now_ms() - file.committed_at_ms
+        if isinstance(error, ObjectNotFound):
+            rows = await self._files.rows_of_file(file.file_id)
+            self._find(Kind.MISSING, file, age_ms, f"{len(rows)} rows of batches refer to it")
+        else:
+            self._find(Kind.DAMAGED, file, age_ms, str(error))
+
+    def _find(self, kind: Kind, file: WalFile, age_ms: int, detail: str) -> None:
+        self._seen.findings.append(Finding(kind, file.object_key, file.size, age_ms, detail))
+
+    # Objects without a row
+
+    async def _judge_unclaimed(self) -> None:
+        now_ms = self._clock.now_ms()
+        orphans: list[Finding] = []
+
+        async def judge(item: tuple[str, tuple[int, TimestampMs]]) -> None:
+            key, (size, modified_ms) = item
+            if now_ms - modified_ms < self._options.grace_ms:
+                self._seen.young += 1
+            elif await self._is_there(key):
+                orphans.append(Finding(Kind.ORPHAN, key, size, now_ms - modified_ms, "no row knows it"))
+
+        await _for_each(self._seen.objects.items(), judge)
+        for start in range(0, len(orphans), _PAGE):
+            page = orphans[start : start + _PAGE]
+            self._seen.findings += await self._repair(page) if self._options.repair else page
+
+    async def _is_there(self, key: str) -> bool:
+        """Not if its row was forgotten and itself deleted since the listing."""
+        try:
+            await self._store.get_range(key, 0, 1)
+        except ObjectNotFound:
+            return False
+        return True
+
+    async def _repair(self, page: Sequence[Finding]) -> list[Finding]:
+        """Take, then delete: a commit that comes after all is refused. The file cleaner forgets the rows."""
+        by_key = {finding.key: finding for finding in page}
+        taken = await self._files.take_orphans(
+            list(by_key), broker_id=self._options.broker_id, now_ms=self._clock.now_ms()
+        )
+        await self._store.delete(taken)
+        self._progress("orphans deleted", len(taken))
+        # What was not taken has been committed since it was found: it is no orphan.
+        return [by_key[key]._replace(detail="deleted", is_repaired=True) for key in taken]
+
+
+async def _for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+    """Some at a time: each may be a trip to the store. Stops at the first error, and raises it."""
+    waiting = iter(items)
+
+    async def one_after_the_other() -> None:
+        for item in waiting:
+            await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(_AT_ONCE):
+                tasks.create_task(one_after_the_other())
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None

@@ -1,0 +1,120 @@
+"""A control plane on a real database and objects in a real directory, for what cleans and checks them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strandline.clock import SystemClock, SystemIds
+from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.values import (
+    BatchToCommit,
+    CommittedBatch,
+    FileToCommit,
+    NewLog,
+    TopicIdPartition,
+)
+from strandline.diskless import keys
+from strandline.diskless.format import pack
+from strandline.diskless.values import DisklessAppend
+from strandline.objects import ObjectStore, open_objects
+from strandline.sql import open_store
+from strandline.testing.clock import VirtualClock
+from tests.diskless.wal import TOPIC_A, TOPIC_B, append
+
+A0 = TopicIdPartition(TOPIC_A, 0)
+A1 = TopicIdPartition(TOPIC_A, 1)
+B0 = TopicIdPartition(TOPIC_B, 0)
+
+
+@dataclass
+class World:
+    """Time moves by hand, but begins now: directories take the times of files from the machine."""
+
+    plane: SqlControlPlane
+    store: ObjectStore
+    root: Path
+    """Where the objects are."""
+    clock: VirtualClock
+    ids: SystemIds = field(default_factory=SystemIds)
+
+    async def create_logs(self, *partitions: TopicIdPartition) -> None:
+        await self.plane.create_logs([NewLog(partition, f"topic-{partition.topic_id}") for partition in partitions])
+
+    async def upload(self, batches: Sequence[DisklessAppend]) -> FileToCommit:
+        """An object, and what the writer would commit of it."""
+        now_ms = self.clock.now_ms()
+        packed = pack(batches, broker_id=1, cluster_id="a-cluster", created_ms=now_ms)
+        key = keys.make(now_ms, 1, self.ids.uuid())
+        await self.store.put(key, packed.parts)
+        return FileToCommit(
+            object_key=key,
+            size=packed.size,
+            broker_id=1,
+            batches=tuple(_to_commit(batches[index], position) for index, position in packed.placed),
+        )
+
+    async def commit(self, file: FileToCommit) -> Sequence[CommittedBatch]:
+        (answers,) = await self.plane.commit_files([file], now_ms=self.clock.now_ms())
+        return answers
+
+    async def write(self, *partitions: TopicIdPartition, records: int = 3, timestamp: int | None = None) -> str:
+        """Upload and commit one batch for each partition; the key of the object."""
+        when = self.clock.now_ms() if timestamp is None else timestamp
+        file = await self.upload([append(p, records=records, timestamp=when) for p in partitions])
+        assert [answer.refusal for answer in await self.commit(file)] == [None] * len(partitions)
+        return file.object_key
+
+    async def drop(self, *partitions: TopicIdPartition) -> None:
+        """Delete all records."""
+        await self.plane.delete_records(dict.fromkeys(partitions, -1))
+
+    async def keys(self) -> set[str]:
+        """What lies in the store."""
+        return {item.key async for item in self.store.list("")}
+
+    async def marked(self) -> set[str]:
+        """The keys of all files that wait for their deletion."""
+        files = await self.plane.files_to_delete(marked_before_ms=2**62, limit=10_000)
+        return {file.object_key for file in files}
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Let time pass, second by second, until something is so; databases and files get real time for their part."""
+        for _ in range(3000):
+            if condition():
+                return
+            await self.clock.advance(1)
+            await SystemClock().sleep(0.002)
+        raise AssertionError("waited in vain")
+
+    def age(self, key: str, seconds: float) -> None:
+        """Let an object be older than it is, by the clock of the store."""
+        path = self.root / key
+        then = path.stat().st_mtime - seconds
+        os.utime(path, (then, then))
+
+
+def _to_commit(batch: DisklessAppend, position: int) -> BatchToCommit:
+    header = batch.header
+    return BatchToCommit(
+        partition=batch.partition,
+        byte_offset=position,
+        byte_size=len(batch.buffer),
+        record_count=header.last_offset_delta + 1,
+        max_timestamp=header.max_timestamp,
+        timestamp_type=batch.timestamp_type,
+        leader_epoch=batch.leader_epoch,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
+
+
+@asynccontextmanager
+async def open_world(database_url: str, root: Path) -> AsyncIterator[World]:
+    clock = VirtualClock(SystemClock().now_ms())
+    async with open_store(database_url) as sql, open_objects(f"file://{root}") as store:
+        yield World(SqlControlPlane(sql, clock=clock), store, root, clock)
