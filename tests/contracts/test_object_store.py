@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from strandline.objects import ObjectExists, ObjectNotFound, ObjectOptions, ObjectStore, ObjectStoreError, open_objects
+from strandline.clock import SystemChance, SystemClock
+from strandline.objects import (
+    ObjectExists,
+    ObjectNotFound,
+    ObjectOptions,
+    ObjectStore,
+    ObjectStoreError,
+    harden,
+    open_objects,
+)
+from strandline.objects.memory import MemoryStore
+from strandline.testing.objects import FaultyStore
 from tests.s3 import start_s3
 
 WEIRD_KEYS = [
@@ -44,10 +55,14 @@ NOT_KEYS = [
 ]
 
 
-@pytest_asyncio.fixture(params=["file", "memory", "s3"])
+@pytest_asyncio.fixture(params=["file", "memory", "faulty", "s3"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ObjectStore]:
     """An empty store."""
-    url, options = "memory://", ObjectOptions()
+    url, options = "memory://", ObjectOptions(hedge_after=5.0)
+    if request.param == "faulty":
+        clock = SystemClock()
+        yield harden(FaultyStore(MemoryStore(clock), clock), options, clock=clock, chance=SystemChance())
+        return
     if request.param == "file":
         url = f"file://{tmp_path}/some/objects"
     if request.param == "s3":

@@ -1,4 +1,4 @@
-"""Objects in S3, GCS, Azure or memory, through obstore.
+"""Objects in S3, GCS or Azure, through obstore.
 
 Nothing is tried twice here: the library's own retries are off, `RetryingStore` is the only one that tries again.
 """
@@ -25,7 +25,7 @@ _COPY_HERE: Final = 256 * 1024
 
 
 class CloudStore:
-    """A bucket, or what behaves like one."""
+    """A bucket."""
 
     def __init__(self, store: LibraryStore, url: str) -> None:
         self._store, self._url = store, url

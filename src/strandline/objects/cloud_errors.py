@@ -31,8 +31,9 @@ from strandline.objects.store import (
 LIBRARY_ERRORS: Final = (BaseError, OSError, ValueError, NotImplementedError)
 
 _STATUS: Final = re.compile(r"status(?: code)?:? (\d{3})")
+# Where a machine in the cloud finds credentials of its own; asked when there are no others.
+_METADATA_SERVICE: Final = "169.254.169.254"
 _LATER: Final = frozenset({408, 409, 425, 429})
-_REDIRECTS: Final = range(300, 400)
 _REFUSALS: Final = range(400, 500)
 _MISCONFIGURED: Final = (
     PermissionDeniedError,
@@ -66,10 +67,12 @@ def status_of(error: Exception) -> int | None:
 
 
 def _by_status(text: str, message: str) -> ObjectStoreError:
+    if "redirect without LOCATION" in text:
+        return ObjectStoreMisconfigured(f"{message}. The bucket is in another region: check region and endpoint.")
+    if _METADATA_SERVICE in text:
+        return ObjectStoreUnavailable(f"{message}. No credentials are set, and the machine has none of its own.")
     match = _STATUS.search(text)
     status = int(match[1]) if match else 0
-    if status in _REDIRECTS:
-        return ObjectStoreMisconfigured(f"{message} The bucket is in another region: check region and endpoint.")
     if status in _REFUSALS and status not in _LATER:
         return ObjectStoreError(message)
     return ObjectStoreUnavailable(message)

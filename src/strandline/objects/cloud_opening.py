@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
+from obstore.store import AzureStore, GCSStore, S3Store
 
 from strandline.objects.address import ObjectAddress
 from strandline.objects.cloud import CloudStore
@@ -28,9 +28,7 @@ def make_cloud_store(address: ObjectAddress, options: ObjectOptions) -> CloudSto
         raise translate(error, "use", address.url) from error
 
 
-def _make(address: ObjectAddress, options: ObjectOptions) -> AzureStore | GCSStore | MemoryStore | S3Store:
-    if address.scheme == "memory":
-        return MemoryStore()
+def _make(address: ObjectAddress, options: ObjectOptions) -> AzureStore | GCSStore | S3Store:
     prefix = address.path or None
     client: ClientConfig = {"timeout": timedelta(seconds=options.patience.attempt_deadline)}
     if address.scheme == "gs":

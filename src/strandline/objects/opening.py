@@ -10,6 +10,7 @@ from strandline.objects.address import ObjectAddress, parse_address
 from strandline.objects.counting import CountingStore, Traffic
 from strandline.objects.directory import DirectoryStore
 from strandline.objects.hedging import HedgingStore
+from strandline.objects.memory import MemoryStore
 from strandline.objects.options import ObjectOptions
 from strandline.objects.retrying import RetryingStore
 from strandline.objects.store import ObjectStore
@@ -49,6 +50,9 @@ async def open_bare(
     address: ObjectAddress, options: ObjectOptions, *, clock: Clock, ids: Ids
 ) -> AsyncIterator[ObjectStore]:
     """The store itself: every call is one attempt."""
+    if address.scheme == "memory":
+        yield MemoryStore(clock)
+        return
     if address.scheme != "file":
         # Imported here: a broker on a directory starts faster without the library.
         from strandline.objects.cloud_opening import make_cloud_store

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from strandline.clock import Chance, Clock
 from strandline.objects.counting import ObjectStoreStatus, Traffic
 from strandline.objects.deadline import within
+from strandline.objects.listing import PagedListing
 from strandline.objects.options import Patience
 from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStore, ObjectStoreUnavailable
 
@@ -71,14 +72,11 @@ class RetryingStore:
         return await self._persist(f"Reading object {key} from", lambda: self._whole_range(key, start, length))
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
-        """Goes on behind the last page that arrived, when one fails."""
-        full = True
-        while full:
-            page = await self._persist(f"Listing objects {prefix}* of", lambda: self._page(prefix, after))  # noqa: B023
-            for info in page:
-                yield info
-                after = info.key
-            full = len(page) == _PAGE
+        """When a page fails, a new listing goes on behind the last one that arrived."""
+        async with aclosing(PagedListing(self._store, prefix, after)) as listing:
+            while page := await self._persist(f"Listing objects {prefix}* of", listing.next_page):
+                for info in page:
+                    yield info
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Page by page: a failure never starts again with what is deleted already."""
@@ -125,15 +123,6 @@ class RetryingStore:
                 f"{self.url} answered {len(data)} bytes of object {key} where {length} from {start} on were asked for"
             )
         return data
-
-    async def _page(self, prefix: str, after: str) -> Sequence[ObjectInfo]:
-        page: list[ObjectInfo] = []
-        async with aclosing(self._store.list(prefix, after=after)) as infos:
-            async for info in infos:
-                page.append(info)
-                if len(page) == _PAGE:
-                    break
-        return page
 
     async def _holds(self, key: str, parts: Sequence[Buffer]) -> bool:
         """True if the object consists of these parts. Who must know that it was the first writes something unique."""
