@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from strandline.controlplane import SqlControlPlane
 from strandline.sql import SqlStore, open_store
+from strandline.testing.clock import VirtualClock
+from tests.controlplane.making import LOGS
 from tests.postgres import start_postgres
 
 
@@ -27,3 +30,11 @@ async def sql(database_url: str) -> AsyncIterator[SqlStore]:
         async with store.transaction() as tx:
             await tx.execute("CREATE TABLE things (id BIGINT PRIMARY KEY, name TEXT NOT NULL)")
         yield store
+
+
+@pytest_asyncio.fixture
+async def plane(sql: SqlStore) -> SqlControlPlane:
+    """A control plane with the logs A, B and C of tests.controlplane.making."""
+    control = SqlControlPlane(sql, clock=VirtualClock())
+    await control.create_logs(LOGS)
+    return control

@@ -5,7 +5,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from strandline.controlplane.values import BatchToCommit, FileToCommit, NewLog, TopicIdPartition
+from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.values import (
+    BatchRow,
+    BatchToCommit,
+    CommittedBatch,
+    FileToCommit,
+    FindBatches,
+    FoundBatches,
+    NewLog,
+    TopicIdPartition,
+)
 from strandline.records import TimestampType
 
 TOPIC = uuid.UUID(int=7)
@@ -13,6 +23,8 @@ OTHER_TOPIC = uuid.UUID(int=8)
 A = TopicIdPartition(TOPIC, 0)
 B = TopicIdPartition(TOPIC, 1)
 C = TopicIdPartition(OTHER_TOPIC, 0)
+NOW = 5_000
+ALL_BYTES = 1 << 40
 MISSING = TopicIdPartition(uuid.UUID(int=99), 0)
 LOGS = [NewLog(A, "topic"), NewLog(B, "topic"), NewLog(C, "other")]
 
@@ -40,7 +52,29 @@ def wal(key: str, *batches: BatchToCommit, broker_id: int = 1) -> FileToCommit:
     return FileToCommit(object_key=key, size=position + 50, broker_id=broker_id, batches=tuple(placed))
 
 
-def wal_at(key: str, batches: Sequence[BatchToCommit]) -> FileToCommit:
-    """A file with batches whose places are given."""
-    size = max(item.byte_offset + item.byte_size for item in batches)
-    return FileToCommit(object_key=key, size=size, broker_id=1, batches=tuple(batches))
+def bases(answers: Sequence[CommittedBatch]) -> list[int]:
+    """The offsets that a commit gave; -1 where it refused."""
+    return [answer.base_offset for answer in answers]
+
+
+async def commit(plane: SqlControlPlane, key: str, *batches: BatchToCommit) -> Sequence[CommittedBatch]:
+    """Commit one file, and the answers to its batches."""
+    (answers,) = await plane.commit_files([wal(key, *batches)], now_ms=NOW)
+    return answers
+
+
+async def find(plane: SqlControlPlane, *requests: FindBatches, max_rows: int = 100) -> list[FoundBatches]:
+    """The answers to some requests."""
+    return list(await plane.find_batches(requests, max_rows=max_rows))
+
+
+async def rows_of(plane: SqlControlPlane, partition: TopicIdPartition) -> tuple[BatchRow, ...]:
+    """Every row that a reader of the partition can see."""
+    start = (await plane.logs([partition]))[partition].log_start_offset
+    (found,) = await find(plane, FindBatches(partition, start, ALL_BYTES), max_rows=1_000_000)
+    return found.rows
+
+
+async def high_watermark(plane: SqlControlPlane, partition: TopicIdPartition) -> int:
+    """Of a log that exists."""
+    return (await plane.logs([partition]))[partition].high_watermark

@@ -9,10 +9,11 @@ from typing import Final
 from strandline.controlplane.answers import decode_answers, encode_answers
 from strandline.controlplane.database import COMMIT_CHANNEL, Database, numbered
 from strandline.controlplane.ordering import CommitOrder, LogTail
+from strandline.controlplane.producers import producer_entry
 from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal, TopicIdPartition
 from strandline.crash import crash_point
 from strandline.model import ProducerId, TimestampMs
-from strandline.records import BatchSpan, ProducerEntry
+from strandline.records import ProducerEntry
 from strandline.sql import IntegrityViolation, Transaction
 
 _STALE: Final = CommittedBatch(
@@ -75,15 +76,8 @@ class SqlBatchCommits(Database):
         }
         if not keys:
             return {}
-        producers = {}
-        for log_id, producer_id, epoch, last_timestamp, batches in await self._fetch(
-            tx, "producers_of_logs", list(keys), 2
-        ):
-            entry = ProducerEntry(producer_id, epoch)
-            entry.batches = [BatchSpan(*span) for span in json.loads(batches)]
-            entry.last_timestamp = last_timestamp
-            producers[log_id, producer_id] = entry
-        return producers
+        found = await self._fetch(tx, "producers_of_logs", list(keys), 2)
+        return {(row[0], row[1]): producer_entry(row[1], row[2:]) for row in found}
 
     async def _write(
         self,

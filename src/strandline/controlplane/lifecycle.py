@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from uuid import UUID
 
-from strandline.controlplane.database import Database
+from strandline.controlplane.pruning import PAGE, SqlPruning
 from strandline.controlplane.values import NewLog
-from strandline.sql import Transaction
+from strandline.crash import crash_point
+from strandline.sql import Row, Transaction
 
 
-class SqlLogLifecycle(Database):
+class SqlLogLifecycle(SqlPruning):
     """See LogLifecycle."""
 
     async def create_logs(self, logs: Sequence[NewLog]) -> None:
@@ -20,3 +22,33 @@ class SqlLogLifecycle(Database):
 
         if rows:
             await self._store.transact(work)
+
+    async def delete_topics(self, topic_ids: Collection[UUID]) -> None:
+        async def close(tx: Transaction) -> list[int]:
+            log_ids = await self._fetch(tx, "lock_topics", [(topic_id,) for topic_id in topic_ids], 1)
+            await self._execute(tx, "close_logs", log_ids, 1)
+            return [row[0] for row in log_ids]
+
+        for log_id in await self._store.transact(close) if topic_ids else []:
+            crash_point("controlplane.delete_topics.between_logs")
+            await self._prune(log_id)
+            await self._drop(log_id)
+
+    async def _drop(self, log_id: int) -> None:
+        """The last of a log that has no rows any more."""
+
+        async def forget(tx: Transaction) -> int:
+            return await tx.execute(self._sql["forget_producers_of_log"], log_id, PAGE)
+
+        async def drop(tx: Transaction) -> int:
+            return await tx.execute(self._sql["drop_log"], log_id)
+
+        while await self._store.transact(forget) == PAGE:
+            pass
+        await self._store.transact(drop)
+
+    async def topic_ids(self) -> frozenset[UUID]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql["topic_ids"])
+
+        return frozenset(self._dialect.uuid(row[0]) for row in await self._store.read(work))

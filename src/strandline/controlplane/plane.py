@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from strandline.controlplane.commits import SqlBatchCommits
+from strandline.controlplane.files import SqlWalFiles
 from strandline.controlplane.lifecycle import SqlLogLifecycle
+from strandline.controlplane.producers import SqlProducerStates
 from strandline.controlplane.reads import SqlBatchReads
+from strandline.controlplane.timestamps import SqlTimeSearch
+from strandline.controlplane.trimming import SqlLogTrimming
 
 
-class SqlControlPlane(SqlBatchCommits, SqlBatchReads, SqlLogLifecycle):
-    """Every port on one SqlStore. Passes tests/contracts/test_control_plane.py on both databases."""
+class SqlControlPlane(
+    SqlBatchCommits,
+    SqlBatchReads,
+    SqlTimeSearch,
+    SqlLogLifecycle,
+    SqlLogTrimming,
+    SqlWalFiles,
+    SqlProducerStates,
+):
+    """Every port on one SqlStore: a ControlPlane. Passes tests/contracts/test_control_plane.py on both databases.
+
+    Keeps nothing in memory: any number of them, in any number of processes, may share a database.
+    """

@@ -84,14 +84,18 @@ class LogTrimming(Protocol):
     """For DeleteRecords and retention."""
 
     async def delete_records(self, before: Mapping[TopicIdPartition, Offset]) -> Mapping[TopicIdPartition, Trimmed]:
-        """Move the log start up to an offset (-1: the high watermark); never back. Rows wholly below it go."""
+        """Move the log start up to an offset (-1: the high watermark); never back. Rows wholly below it go.
+
+        All starts move in one transaction; the rows follow in others, page by page.
+        """
 
     async def enforce_retention(
         self, rules: Sequence[RetentionRule], *, now_ms: TimestampMs, max_rows: int
     ) -> Sequence[Trimmed]:
         """Drop the oldest rows that are too old or too many, at most `max_rows` of each log.
 
-        Looks for them without holding a lock that commits need; then one short transaction for each log.
+        Looks for them without a lock; then the start of the log moves in one short transaction, and its rows go in
+        others. Of what is not too old, at least `retention_bytes` stay. The answers are in the order of the rules.
         """
 
     async def expire_producers(self, *, before_ms: TimestampMs, limit: int) -> int:
@@ -102,15 +106,18 @@ class WalFiles(Protocol):
     """For the file cleaner and fsck."""
 
     async def files_to_delete(self, *, marked_before_ms: TimestampMs, limit: int) -> Sequence[WalFile]:
-        """The files marked longest ago."""
+        """The files marked longest ago, at `marked_before_ms` or earlier."""
 
     async def forget_files(self, file_ids: Collection[int]) -> None:
-        """Their objects are gone: drop the rows. Only rows that are marked go."""
+        """Their objects are gone. Only rows that are marked go.
+
+        Their keys are remembered for a day: a commit that comes so late is refused (STALE_FILE).
+        """
 
     async def take_orphans(self, object_keys: Collection[str], *, broker_id: int, now_ms: TimestampMs) -> Sequence[str]:
         """Mark objects that no file row knows for deletion, so that a late commit of them is refused.
 
-        Returns the keys that were taken; known ones are left alone.
+        Returns the keys that were taken; known ones are left alone, unless their objects were deleted before.
         """
 
     async def files_after(self, file_id: int, limit: int) -> Sequence[WalFile]:

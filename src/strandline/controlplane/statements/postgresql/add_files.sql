@@ -12,4 +12,5 @@ SELECT
     answers
 FROM unnest($2::text[], $3::int[], $4::bigint[], $5::boolean[], $6::text[])
     AS f(object_key, broker_id, size, is_used, answers)
+ORDER BY object_key
 RETURNING object_key, file_id

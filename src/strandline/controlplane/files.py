@@ -1,0 +1,60 @@
+"""WAL files: which may be deleted, which are orphans, what refers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from strandline.controlplane.database import Database
+from strandline.controlplane.reads import batch_row
+from strandline.controlplane.values import BatchRow, TopicIdPartition, WalFile
+from strandline.model import TimestampMs
+from strandline.sql import Row, Transaction
+
+_REMEMBERED_MS: Final = 24 * 3600 * 1000
+"""How long the key of a deleted object is kept: a commit of it that comes later than this could not be refused."""
+
+
+class SqlWalFiles(Database):
+    """See WalFiles."""
+
+    async def files_to_delete(self, *, marked_before_ms: TimestampMs, limit: int) -> Sequence[WalFile]:
+        return await self._page("files_to_delete", marked_before_ms, limit)
+
+    async def files_after(self, file_id: int, limit: int) -> Sequence[WalFile]:
+        return await self._page("files_after", file_id, limit)
+
+    async def _page(self, name: str, *args: int) -> list[WalFile]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql[name], *args)
+
+        return [WalFile._make(row) for row in await self._store.read(work)]
+
+    async def forget_files(self, file_ids: Collection[int]) -> None:
+        rows = [(file_id,) for file_id in sorted(file_ids)]
+        now_ms = self._clock.now_ms()
+
+        async def work(tx: Transaction) -> None:
+            await self._execute(tx, "forget_files", rows, 1, now_ms)
+            # More than are added, so that they do not pile up.
+            await tx.execute(self._sql["drop_files"], now_ms - _REMEMBERED_MS, 2 * len(rows))
+
+        if rows:
+            await self._store.transact(work)
+
+    async def take_orphans(self, object_keys: Collection[str], *, broker_id: int, now_ms: TimestampMs) -> Sequence[str]:
+        rows = [(key,) for key in object_keys]
+
+        async def work(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql["take_orphans"], now_ms, broker_id, *self._dialect.bulk(rows, 1))
+
+        return [row[0] for row in await self._store.transact(work)] if rows else []
+
+    async def rows_of_file(self, file_id: int) -> Sequence[tuple[TopicIdPartition, BatchRow]]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql["rows_of_file"], file_id)
+
+        return [
+            (TopicIdPartition(self._dialect.uuid(row[0]), row[1]), batch_row(row[2:]))
+            for row in await self._store.read(work)
+        ]

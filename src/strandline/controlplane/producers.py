@@ -1,0 +1,47 @@
+"""What partitions remember of idempotent producers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from strandline.controlplane.database import Database
+from strandline.controlplane.values import ProducerBatches, TopicIdPartition
+from strandline.model import ProducerId, TimestampMs
+from strandline.records import BatchSpan, ProducerEntry
+from strandline.sql import Row, Transaction
+
+
+def producer_entry(producer_id: ProducerId, columns: Sequence[Any]) -> ProducerEntry:
+    """From the columns epoch, last timestamp, batches."""
+    epoch, last_timestamp, batches = columns
+    entry = ProducerEntry(producer_id, epoch)
+    entry.batches = [BatchSpan(*span) for span in json.loads(batches)]
+    entry.last_timestamp = last_timestamp
+    return entry
+
+
+class SqlProducerStates(Database):
+    """See ProducerStates, and LogTrimming for their expiry."""
+
+    async def producers(self, partition: TopicIdPartition) -> Sequence[ProducerBatches]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql["producers"], *partition)
+
+        entries = [producer_entry(row[0], row[1:]) for row in await self._store.read(work)]
+        return [
+            ProducerBatches(entry.producer_id, entry.epoch, entry.last_sequence, entry.last_timestamp)
+            for entry in entries
+        ]
+
+    async def expire_producers(self, *, before_ms: TimestampMs, limit: int) -> int:
+        async def look(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql["silent_producers"], before_ms, limit)
+
+        silent = await self._store.read(look)
+
+        async def forget(tx: Transaction) -> int:
+            return await self._execute(tx, "forget_producers", silent, 2, before_ms)
+
+        return await self._store.transact(forget) if silent else 0

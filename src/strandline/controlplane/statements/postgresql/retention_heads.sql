@@ -1,0 +1,20 @@
+-- Each rule with its log, and whether the oldest row may go: because it is below the log start, too old, or because
+-- enough is left without it.
+SELECT
+    r.position, l.log_id, l.log_start_offset,
+    coalesce(
+        b.last_offset < l.log_start_offset
+        OR CASE WHEN b.max_timestamp < 0 THEN b.log_append_timestamp ELSE b.max_timestamp END < r.expire_before
+        OR l.byte_size - b.byte_size >= r.retention_bytes,
+        FALSE
+    )
+FROM unnest($1::int[], $2::uuid[], $3::int[], $4::bigint[], $5::bigint[])
+    AS r(position, topic_id, partition, expire_before, retention_bytes)
+JOIN inkless_log l ON l.topic_id = r.topic_id AND l.partition = r.partition AND NOT l.is_deleted
+LEFT JOIN LATERAL (
+    SELECT *
+    FROM inkless_batch
+    WHERE log_id = l.log_id
+    ORDER BY last_offset
+    LIMIT 1
+) AS b ON TRUE

@@ -1,0 +1,5 @@
+SELECT p.producer_id, p.producer_epoch, p.last_timestamp, p.batches
+FROM inkless_log l
+JOIN inkless_producer_state p ON p.log_id = l.log_id
+WHERE l.topic_id = $1 AND l.partition = $2 AND NOT l.is_deleted
+ORDER BY p.producer_id

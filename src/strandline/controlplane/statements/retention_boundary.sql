@@ -1,0 +1,25 @@
+-- Where log $1 may begin by its rule, looking at its $2 oldest rows: too old before time $3, at least $4 bytes stay.
+WITH oldest AS (
+    SELECT n.*, sum(n.byte_size) OVER (ORDER BY n.last_offset) AS bytes_so_far
+    FROM (
+        SELECT last_offset, base_offset, byte_size, max_timestamp, log_append_timestamp
+        FROM inkless_batch
+        WHERE log_id = $1
+        ORDER BY last_offset
+        LIMIT $2
+    ) AS n
+)
+SELECT coalesce(
+    (
+        SELECT min(o.base_offset)
+        FROM oldest o
+        WHERE NOT (
+            o.last_offset < l.log_start_offset
+            OR CASE WHEN o.max_timestamp < 0 THEN o.log_append_timestamp ELSE o.max_timestamp END < $3
+            OR l.byte_size - o.bytes_so_far >= $4
+        )
+    ),
+    (SELECT max(o.last_offset) + 1 FROM oldest o)
+)
+FROM inkless_log l
+WHERE l.log_id = $1

@@ -1,0 +1,18 @@
+-- Each rule with its log, and whether the oldest row may go: because it is below the log start, too old, or because
+-- enough is left without it.
+SELECT json_group_array(json_array(
+    r.value->>0, l.log_id, l.log_start_offset,
+    coalesce(
+        b.last_offset < l.log_start_offset
+        OR CASE WHEN b.max_timestamp < 0 THEN b.log_append_timestamp ELSE b.max_timestamp END < r.value->>3
+        OR l.byte_size - b.byte_size >= r.value->>4,
+        0
+    )
+))
+FROM json_each($1) AS r
+CROSS JOIN inkless_log l ON l.topic_id = r.value->>1 AND l.partition = r.value->>2 AND NOT l.is_deleted
+LEFT JOIN inkless_batch b ON b.log_id = l.log_id AND b.last_offset = (
+    SELECT min(m.last_offset)
+    FROM inkless_batch m
+    WHERE m.log_id = l.log_id
+)

@@ -1,0 +1,9 @@
+-- $1: now, $2: who found them. An object that is there again after it was deleted is taken once more.
+INSERT INTO inkless_file (object_key, state, uploader_broker_id, size, committed_at_ms, marked_for_deletion_at_ms)
+SELECT value->>0, 'deleting', $2, 0, $1, $1
+FROM json_each($3)
+WHERE TRUE
+ON CONFLICT (object_key) DO UPDATE
+SET state = 'deleting', marked_for_deletion_at_ms = excluded.marked_for_deletion_at_ms
+WHERE inkless_file.state = 'deleted'
+RETURNING object_key

@@ -1,0 +1,2 @@
+SELECT DISTINCT topic_id
+FROM inkless_log

@@ -1,0 +1,117 @@
+"""Moving the beginning of logs: DeleteRecords and retention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from strandline.controlplane.database import numbered
+from strandline.controlplane.ordering import LogTail
+from strandline.controlplane.pruning import Pruned, SqlPruning
+from strandline.controlplane.values import Refusal, RetentionRule, TopicIdPartition, Trimmed
+from strandline.model import Offset, TimestampMs
+from strandline.sql import Row, Transaction
+
+TO_THE_END: Final = -1
+_STEP: Final = 2_000
+"""Rows of a log that retention looks at before it deletes some."""
+_NEVER: Final = -(1 << 62)
+_ANY_SIZE: Final = 1 << 62
+_UNKNOWN: Final = Trimmed(Refusal.UNKNOWN_LOG)
+
+
+class SqlLogTrimming(SqlPruning):
+    """See LogTrimming, but for producers.
+
+    The start of a log moves in a transaction of its own, which locks nothing else and is over at once. Rows below it
+    follow in pages that lock the log only at their very end: commits wait for neither.
+    """
+
+    async def delete_records(self, before: Mapping[TopicIdPartition, Offset]) -> Mapping[TopicIdPartition, Trimmed]:
+        async def work(tx: Transaction) -> dict[TopicIdPartition, LogTail]:
+            partitions = list(before)
+            found = await self._fetch(tx, "lock_logs", numbered(partitions), 3)
+            logs = {partitions[row[0]]: LogTail(*row[1:]) for row in found}
+            moves = [(log.log_id, _target(log, before[p])) for p, log in logs.items() if _is_legal(log, before[p])]
+            await self._execute(tx, "move_log_starts", moves, 2)
+            return logs
+
+        logs = await self._store.transact(work) if before else {}
+        return {partition: await self._trimmed(logs.get(partition), offset) for partition, offset in before.items()}
+
+    async def _trimmed(self, log: LogTail | None, offset: Offset) -> Trimmed:
+        if log is None:
+            return _UNKNOWN
+        if not _is_legal(log, offset):
+            return Trimmed(Refusal.OFFSET_OUT_OF_RANGE, log.log_start_offset)
+        start = max(log.log_start_offset, _target(log, offset))
+        return Trimmed(None, start, *await self._prune(log.log_id, start))
+
+    async def enforce_retention(
+        self, rules: Sequence[RetentionRule], *, now_ms: TimestampMs, max_rows: int
+    ) -> Sequence[Trimmed]:
+        wanted = [
+            (
+                position,
+                *rule.partition,
+                now_ms - rule.retention_ms if rule.retention_ms >= 0 else _NEVER,
+                rule.retention_bytes if rule.retention_bytes >= 0 else _ANY_SIZE,
+            )
+            for position, rule in enumerate(rules)
+        ]
+
+        async def heads(tx: Transaction) -> list[Row]:
+            return await self._fetch(tx, "retention_heads", wanted, 5)
+
+        answers = [_UNKNOWN] * len(rules)
+        for position, log_id, log_start, has_work in await self._store.read(heads) if rules else []:
+            answers[position] = Trimmed(None, log_start)
+            if has_work:
+                limits = wanted[position][3:]
+                answers[position] = await self._enforce(log_id, answers[position], *limits, max_rows=max_rows)
+        return answers
+
+    async def _enforce(
+        self, log_id: int, trimmed: Trimmed, expire_before: TimestampMs, retention_bytes: int, *, max_rows: int
+    ) -> Trimmed:
+        while trimmed.rows_deleted < max_rows:
+            step = min(_STEP, max_rows - trimmed.rows_deleted)
+            start = await self._boundary(log_id, step, expire_before, retention_bytes)
+            pruned = Pruned(0, 0)
+            if start is not None:
+                await self._move_start(log_id, start)
+                pruned = await self._prune(log_id, start)
+            trimmed = Trimmed(
+                None,
+                max(trimmed.log_start_offset, start or 0),
+                trimmed.rows_deleted + pruned.rows,
+                trimmed.bytes_deleted + pruned.bytes,
+            )
+            if pruned.rows < step:
+                break
+        return trimmed
+
+    async def _move_start(self, log_id: int, start: Offset) -> None:
+        async def work(tx: Transaction) -> int:
+            return await self._execute(tx, "move_log_starts", [(log_id, start)], 2)
+
+        await self._store.transact(work)
+
+    async def _boundary(
+        self, log_id: int, rows: int, expire_before: TimestampMs, retention_bytes: int
+    ) -> Offset | None:
+        """Where the log may begin, as far as its oldest rows tell. Read without a lock (lesson 11)."""
+
+        async def work(tx: Transaction) -> Row | None:
+            return await tx.fetch_one(self._sql["retention_boundary"], log_id, rows, expire_before, retention_bytes)
+
+        found = await self._store.read(work)
+        return found[0] if found else None
+
+
+def _is_legal(log: LogTail, offset: Offset) -> bool:
+    return TO_THE_END <= offset <= log.high_watermark
+
+
+def _target(log: LogTail, offset: Offset) -> Offset:
+    return log.high_watermark if offset == TO_THE_END else offset
