@@ -24,9 +24,13 @@ from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
 from strandline.config.topic import TopicConfig
+from strandline.controlplane.plane import SqlControlPlane
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.coordinators.groups.replicated_log import ReplicatedGroupLog
 from strandline.errors import StrandlineError
+from strandline.hybrid.diskless_topics import DisklessTopics
+from strandline.hybrid.router import PartitionRouter
+from strandline.hybrid.tier import DisklessTier
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import (
@@ -42,6 +46,7 @@ from strandline.metadata import (
 )
 from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
+from strandline.objects.store import ObjectStoreError
 from strandline.replication import ReplicaManager
 from strandline.replication.adoption import adopt, find_kafka_cluster
 from strandline.server.deadlines import Deadlines
@@ -51,12 +56,13 @@ from strandline.server.handlers.fetch import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
-from strandline.sql import open_store
+from strandline.sql import SqlError, open_store
 
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 1.0
+UPLOAD_SECONDS: Final = 4.0
 LINGER_SECONDS: Final = 0.25
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -123,7 +129,8 @@ class Broker:
         enter = self._stack.enter_async_context
         self._make_directories()
 
-        sql = await enter(open_store(self.settings.cluster.strandline_metadata_url, clock=self._clock, ids=self._ids))
+        url = self.settings.cluster.strandline_metadata_url
+        sql = self._sql = await enter(open_store(url, clock=self._clock, ids=self._ids))
         store = MetadataStore(sql)
         self.loader = MetadataLoader(store, self._clock)
         await self.loader.load()
@@ -161,7 +168,23 @@ class Broker:
             on_directory_failure=self._directory_failed,
             checkpoint_interval_ms=self.settings.replication.replica_high_watermark_checkpoint_interval_ms,
         )
-        self.replicas = ReplicaManager(self.node_id, self.logs, loop=loop, topic_config=self.topic_config)
+        self._plane = SqlControlPlane(sql, clock=self._clock)
+        self.diskless = DisklessTopics(
+            self.node_id,
+            self.loader,
+            self._plane,
+            self._open_diskless,
+            topic_config=self.topic_config,
+            clock=self._clock,
+            is_enabled=self.settings.diskless.diskless_storage_system_enable,
+        )
+        self.replicas = ReplicaManager(
+            self.node_id,
+            self.logs,
+            loop=loop,
+            topic_config=self.topic_config,
+            is_local=lambda topic: not self.diskless.is_diskless(topic),
+        )
         self.active_controller = await enter(
             ActiveController(
                 self.controller,
@@ -182,6 +205,8 @@ class Broker:
         await self.lifecycle.unfence()
         self.cleaner = LogCleaner(self.settings.log, self.logs.all_logs, self._clock)
         self.loader.subscribe(self._apply)
+        await enter(self.diskless.running(on_failure=self._fail))
+        await self._open_if_needed()
 
         self.groups = GroupCoordinator(
             ReplicatedGroupLog(self.replicas, lambda: self.loader.image, self.settings.groups),
@@ -247,17 +272,22 @@ class Broker:
         self.sessions = FetchSessions(
             self.settings.network.max_incremental_fetch_session_cache_slots, self._clock, self._chance
         )
+        partitions = PartitionRouter(self.replicas, self.diskless)
+        fetch = FetchHandler(
+            partitions, self.sessions, deadlines, loop=loop, max_bytes=self.settings.network.fetch_max_bytes
+        )
+        self._stack.push_async_callback(fetch.close)
         self.dispatcher = ApiDispatcher(
-            produce=ProduceHandler(self.replicas, deadlines),
-            fetch=FetchHandler(
-                self.replicas, self.sessions, deadlines, loop=loop, max_bytes=self.settings.network.fetch_max_bytes
-            ),
+            produce=ProduceHandler(partitions, deadlines),
+            fetch=fetch,
             handlers=handler_table(
                 images=self.loader,
                 controller=self.controller,
                 active_controller=self.active_controller,
                 lifecycle=self.lifecycle,
                 replicas=self.replicas,
+                diskless=self.diskless,
+                partitions=partitions,
                 logs=self.logs,
                 groups=self.groups,
                 settings=lambda: self.settings,
@@ -284,6 +314,32 @@ class Broker:
         bound = await self._stack.enter_async_context(http.open_http(self, http.CollectorRegistry(), address))
         logger.info("HTTP on http://%s:%d (/healthz, /readyz, /metrics)", *bound)
 
+    # Diskless topics
+
+    @asynccontextmanager
+    async def _open_diskless(self) -> AsyncIterator[DisklessTier]:
+        # Loaded now, and in a thread: brokers without diskless topics do without it, and clients do not wait for it.
+        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.opening")
+        async with opening.open_tier(
+            self._sql,
+            self._plane,
+            self.loader,
+            self.settings,
+            topics=self.diskless.topics,
+            topic_config=self.topic_config,
+            clock=self._clock,
+            ids=self._ids,
+            chance=self._chance,
+        ) as tier:
+            logger.info("diskless topics are kept in %s", tier.objects.url)
+            yield tier
+
+    async def _open_if_needed(self) -> None:
+        try:
+            await self.diskless.wait_opened()
+        except (ObjectStoreError, SqlError) as error:
+            raise BrokerFailed(f"diskless topics cannot be served: {error}") from error
+
     # Following the metadata
 
     def topic_config(self, topic: str) -> TopicConfig:
@@ -296,6 +352,7 @@ class Broker:
             self.network.reconfigure(self.settings.network)
             self.cleaner.update_settings(self.settings.log)
         self.replicas.apply(delta, image)
+        self.diskless.apply(delta, image)
 
     def _load_dynamic_settings(self, image: MetadataImage) -> None:
         cluster, own = image.cluster_default_overrides(), image.broker_overrides(self.node_id)
@@ -351,6 +408,7 @@ class Broker:
         """
         self.network.stop_reading()
         await self._wait_while(lambda: self.network.owes_answers, ANSWER_SECONDS)
+        await self._wait_while(lambda: self.network.owes_answers and self.diskless.is_writing, UPLOAD_SECONDS)
         self.network.end_connections()
         await self._wait_while(lambda: bool(self.network.connections), LINGER_SECONDS)
 

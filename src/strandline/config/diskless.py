@@ -149,6 +149,14 @@ class DisklessSettings:
         "Objects that are read for lagging consumers at the same time; 0 lets them use the others' share.",
         least=0,
     )
+    inkless_fetch_lagging_consumer_threshold_ms: int = setting(
+        "inkless.fetch.lagging.consumer.threshold.ms",
+        LONG,
+        -1,
+        "Records older than this are read for lagging consumers, with their own bounds on parallel reads and memory. "
+        "-1 is a minute.",
+        least=-1,
+    )
     inkless_fetch_hedge_ttfb_threshold_ms: int = setting(
         "inkless.fetch.hedge.ttfb.threshold.ms",
         LONG,
@@ -160,8 +168,9 @@ class DisklessSettings:
         "inkless.consume.cache.max.bytes",
         LONG,
         256 * 1024 * 1024,
-        "Memory for what was written or read lately, so that readers at the end need no object store.",
-        least=1024 * 1024,
+        "Memory for what was written or read lately, so that readers at the end need no object store; 0 keeps "
+        "nothing.",
+        least=0,
     )
 
     # Expiring and cleaning

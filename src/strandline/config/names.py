@@ -31,7 +31,6 @@ IGNORED: Final[Mapping[str, str]] = {
     "inkless.consume.cache.max.count": "the cache is limited by inkless.consume.cache.max.bytes alone",
     "inkless.fetch.hedge.total.time.threshold.ms": "inkless.fetch.hedge.ttfb.threshold.ms decides alone",
     "inkless.fetch.lagging.consumer.request.rate.limit": "lagging readers have their own share of reads and of memory",
-    "inkless.fetch.lagging.consumer.threshold.ms": "a reader lags when the cache does not hold what it reads",
     "inkless.storage.aws.http.max.connections": "connections are opened as reads and writes need them",
     "metadata.log.dir": "the metadata log is in the metadata database",
     "metadata.log.max.record.bytes.between.snapshots": "the metadata log is in the metadata database",

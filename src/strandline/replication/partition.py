@@ -44,12 +44,14 @@ class Watcher(Protocol):
 class Appended(NamedTuple):
     """Where an append went. If not `is_done`, the caller's `done` will be called.
 
-    If not `is_written`, the records are still needed, until `done` or `written` is called.
+    If not `is_written`, the records are still needed, until `done` or `written` is called; if `is_copied`, they are
+    not needed, but a copy of them takes memory until then.
     """
 
     info: LogAppendInfo
     is_done: bool
     is_written: bool = True
+    is_copied: bool = False
 
 
 class Partition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -50,11 +50,13 @@ class ReplicaManager:
         *,
         loop: asyncio.AbstractEventLoop,
         topic_config: Callable[[str], TopicConfig],
+        is_local: Callable[[str], bool] = lambda topic: True,
     ) -> None:
         self.node_id = node_id
         self._logs = logs
         self._loop = loop
         self._topic_config = topic_config
+        self._is_local = is_local  # False for a topic whose partitions have no log on any broker
         self._image: MetadataImage | None = None
         # Keys are TopicPartition; plain (topic, partition) tuples find them too.
         self._partitions: dict[tuple[str, int], Partition] = {}
@@ -68,11 +70,16 @@ class ReplicaManager:
 
     # Finding
 
+    @property
+    def by_key(self) -> Mapping[tuple[str, int], Partition]:
+        """Every replica on this broker, by topic and partition; always as it is now."""
+        return self._partitions
+
     def find(self, topic: str, partition: int) -> Partition:
         """The replica on this broker. Raises the error that tells a client what to do instead."""
         found = self._partitions.get((topic, partition))
         if found is None:
-            raise self._why_missing(topic, partition)
+            raise self.why_missing(topic, partition)
         return found
 
     def get_leader(self, topic_partition: TopicPartition) -> Partition:
@@ -95,7 +102,8 @@ class ReplicaManager:
     def __len__(self) -> int:
         return len(self._partitions)
 
-    def _why_missing(self, topic: str, partition: int) -> StrandlineError:
+    def why_missing(self, topic: str, partition: int) -> StrandlineError:
+        """What to tell a client that asks for a partition without a replica here."""
         directory = self._offline.get((topic, partition))
         if directory is not None:
             return KafkaStorageError(f"the log directory {directory} of {topic}-{partition} is offline")
@@ -120,7 +128,8 @@ class ReplicaManager:
             self._delete_topic(topic)
         for topic in delta.changed_topics.values():
             self._names_by_id[topic.topic_id.bytes] = topic.name
-            self._follow(topic, topic.partitions)
+            if self._is_local(topic.name):
+                self._follow(topic, topic.partitions)
         if self._uncreated:
             self._create_some(_CREATED_AT_ONCE)
         if delta.changed_configs:

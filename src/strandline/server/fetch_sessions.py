@@ -10,8 +10,8 @@ from weakref import ref
 
 from strandline.clock import Chance, Clock
 from strandline.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
+from strandline.hybrid.router import AnyPartition
 from strandline.model import INT32_MAX, NO_EPOCH
-from strandline.replication import Partition
 from strandline.wire.fetch_codec import NO_SESSION, FetchAnswer, FetchEntry, FetchRequest
 
 INITIAL_EPOCH: Final = 0
@@ -28,7 +28,7 @@ class Place:
 
     def __init__(self, entry: FetchEntry) -> None:
         self.entry = entry
-        self._partition: ref[Partition] | None = None
+        self._partition: ref[AnyPartition] | None = None
         self.sent_high_watermark = -1
         self.sent_log_start = -1
         self.is_unsettled = True  # new, or its last answer was an error: answer even without news
@@ -43,7 +43,7 @@ class Place:
             or answer.diverging_epoch is not None
         )
 
-    def found(self, partition: Partition) -> None:
+    def found(self, partition: AnyPartition) -> None:
         """The entry means this partition. A session may outlive it by far, and must not keep its files open."""
         known = self._partition
         if known is None or known() is not partition:

@@ -1,7 +1,8 @@
-"""What is on its way to one socket: bytes, and ranges of segment files.
+"""What is on its way to one socket: bytes, views of batches in memory, and ranges of segment files.
 
 Files go by sendfile, without passing through Python; small ranges are read and joined with the bytes around them
-into one send. Nothing here waits for a disk: a range that is not in memory is brought there by a thread first.
+into one send. Views are sent as they are, many with one call. Nothing here waits for a disk: a range that is not in
+memory is brought there by a thread first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from strandline.diskless.values import MemorySlices
 from strandline.log import FileSlice
 
 if TYPE_CHECKING:
@@ -20,20 +22,22 @@ if TYPE_CHECKING:
 
 MAX_INLINE_SLICE: Final = 64 * 1024
 READ_AHEAD: Final = 1024 * 1024
+MAX_VIEWS: Final = 512  # the kernel takes 1024 with one call
 
 
 class Outbox:
     """A queue of parts. `wake` is called on the event loop when a range has come from disk."""
 
-    __slots__ = ("_known_part", "_known_until", "_pages", "_parts", "_sock", "_wake", "is_loading")
+    __slots__ = ("_has_views", "_known_part", "_known_until", "_pages", "_parts", "_sock", "_wake", "is_loading")
 
     def __init__(self, sock: socket.socket, pages: PageCache, wake: Callable[[], None]) -> None:
         self._sock = sock
         self._pages = pages
         self._wake = wake
-        self._parts: deque[Part] = deque()
+        self._parts: deque[Part | memoryview] = deque()
         self._known_part: FileSlice | None = None
         self._known_until = 0
+        self._has_views = False
         self.is_loading = False
 
     def __bool__(self) -> bool:
@@ -75,6 +79,8 @@ class Outbox:
         chunks, flags = self._gather(budget)
         if not chunks:
             return 0
+        if self._has_views:
+            return self._send_views(chunks, flags)
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         sent = 0
         try:
@@ -84,13 +90,28 @@ class Outbox:
                 self._parts.appendleft(data[sent:])
         return sent
 
-    def _gather(self, budget: int) -> tuple[list[bytes | bytearray], int]:
-        """Take parts that fit one send: bytes, and small slices of files read into memory."""
+    def _send_views(self, chunks: list[bytes | bytearray | memoryview], flags: int) -> int:
+        """Send chunks without joining them; what the socket does not take goes back."""
+        sent = left = 0
+        try:
+            sent = left = self._sock.sendmsg(chunks, (), flags)
+        finally:
+            rest = iter(chunks)
+            for chunk in rest:
+                if left < len(chunk):
+                    self._parts.extendleft(reversed([memoryview(chunk)[left:], *rest]))
+                    break
+                left -= len(chunk)
+        return sent
+
+    def _gather(self, budget: int) -> tuple[list[bytes | bytearray | memoryview], int]:
+        """Take parts that fit one send: bytes, views, and small slices of files read into memory."""
         parts = self._parts
-        chunks: list[bytes | bytearray] = []
+        chunks: list[bytes | bytearray | memoryview] = []
         size = 0
-        data: bytes | bytearray | None
-        while parts and size < budget:
+        self._has_views = False
+        data: bytes | bytearray | memoryview | None
+        while parts and size < budget and len(chunks) < MAX_VIEWS:
             part = parts[0]
             if isinstance(part, FileSlice):
                 if part.length > MAX_INLINE_SLICE:
@@ -100,6 +121,17 @@ class Outbox:
                     break
             elif isinstance(part, bytes | bytearray):
                 data = part
+            elif isinstance(part, memoryview):
+                self._has_views = True
+                if len(part) > budget - size:
+                    parts[0] = part[budget - size :]
+                    chunks.append(part[: budget - size])
+                    break
+                data = part
+            elif isinstance(part, MemorySlices):
+                parts.popleft()
+                parts.extendleft(reversed(part.parts))
+                continue
             else:
                 raise TypeError(f"cannot send a {type(part).__name__}")
             parts.popleft()

@@ -25,6 +25,7 @@ from strandline.wire.messages.describe_cluster import DescribeClusterRequest
 from strandline.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.metadata.cluster import Cluster, open_cluster
+from tests.server.handlers.serving import AllServed
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -49,7 +50,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 
 async def ask(cluster: Cluster, name: str, version: int = 12) -> MetadataResponse:
-    creator = TopicAutoCreator(cluster.loader, cluster.controller, Settings)
+    creator = TopicAutoCreator(cluster.loader, cluster.controller, Settings, AllServed())
     handler = MetadataHandler(cluster.loader, creator)
     return await handler.metadata(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), context(version))
 
@@ -116,7 +117,7 @@ async def test_electing_the_preferred_leader(cluster: Cluster) -> None:
 async def test_a_broker_that_is_not_the_controller_says_so_for_each_item(cluster: Cluster) -> None:
     await cluster.create("t", [(1,)])
     await cluster.controller.leadership.resign()
-    topics = TopicsHandler(cluster.controller, Settings)
+    topics = TopicsHandler(cluster.controller, Settings, AllServed())
     configs = AlterConfigsHandler(1, cluster.controller, BrokerLoggers())
     created = await topics.create_topics(CreateTopicsRequest(topics=[CreatableTopic(name="x")]), context(7))
     deleted = await topics.delete_topics(DeleteTopicsRequest(topic_names=["t"]), context(5))

@@ -23,6 +23,7 @@ from strandline.metadata import EMPTY_IMAGE, ControllerUnreachable, MetadataImag
 from strandline.model import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from strandline.server.handlers.auto_creation import TopicAutoCreator, auto_created_topic
 from strandline.server.handlers.producers import ProducerIds
+from tests.server.handlers.serving import AllServed
 
 
 class Images:
@@ -72,7 +73,7 @@ def controller() -> SlowController:
 
 @pytest.fixture
 def creator(controller: SlowController) -> TopicAutoCreator:
-    return TopicAutoCreator(controller.images, controller, Settings)
+    return TopicAutoCreator(controller.images, controller, Settings, AllServed())
 
 
 async def test_clients_that_want_the_same_topic_share_its_creation(

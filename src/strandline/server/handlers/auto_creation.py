@@ -14,7 +14,7 @@ from strandline.metadata.requests import NewTopic
 from strandline.metadata.topic_names import validate_topic_name
 from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from strandline.server.handlers.common import CurrentSettings, ImageSource
+from strandline.server.handlers.common import CurrentSettings, ImageSource, ServedTopics
 
 
 class TopicMaker(Protocol):
@@ -27,8 +27,11 @@ class TopicMaker(Protocol):
 class TopicAutoCreator:
     """Creates topics by name with the broker's defaults. Requests for the same name share one attempt."""
 
-    def __init__(self, images: ImageSource, controller: TopicMaker, settings: CurrentSettings) -> None:
+    def __init__(
+        self, images: ImageSource, controller: TopicMaker, settings: CurrentSettings, served: ServedTopics
+    ) -> None:
         self._images = images
+        self._served = served
         self._controller = controller
         self._settings = settings
         self._one_at_a_time = asyncio.Lock()
@@ -52,6 +55,7 @@ class TopicAutoCreator:
         if legal:
             async with self._one_at_a_time:
                 failures.update(await self._create(legal))
+            await self._served.wait_served(legal)
         return failures
 
     async def _create(self, names: Sequence[str]) -> dict[str, StrandlineError]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from itertools import islice
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from strandline.config import Settings
 from strandline.errors import StrandlineError
@@ -20,6 +22,9 @@ CLUSTER_OPERATIONS: Final = (
 )
 GROUP_OPERATIONS: Final = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
+_ASKED_AT_ONCE: Final = 64
+
+A = TypeVar("A")
 
 CurrentSettings: TypeAlias = Callable[[], Settings]
 
@@ -35,6 +40,22 @@ class ImageSource(Protocol):
 def is_internal(topic: str) -> bool:
     """Whether a topic belongs to the brokers and not to users."""
     return topic in INTERNAL_TOPICS
+
+
+class ServedTopics(Protocol):
+    """Who knows whether this broker serves the topics that the metadata speaks of."""
+
+    async def wait_served(self, topics: Collection[str]) -> None:
+        """Wait until a new topic, or new partitions of one, can be written to; not for ever."""
+
+
+async def each(answers: Iterable[Coroutine[None, None, A]]) -> list[A]:
+    """The answers to many questions of one request, a bounded number of which are asked at the same time."""
+    found: list[A] = []
+    waiting = iter(answers)
+    while some := list(islice(waiting, _ASKED_AT_ONCE)):
+        found += await asyncio.gather(*some) if len(some) > 1 else [await some[0]]
+    return found
 
 
 def outcome(result: object) -> tuple[ErrorCode, str | None]:

@@ -1,7 +1,9 @@
 """DescribeLogDirs, versions 1 to 5: how large each replica is, and how much room its directory has.
 
-Null stands for all partitions. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it.
-Known gap: replicas do not move between directories, so none is a future one and no directory is cordoned.
+Null stands for all partitions. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Diskless
+partitions are in no directory: those that the metadata gives this broker are listed under the address of the object
+store, with the size that the control plane knows. Known gap: replicas do not move between directories, so none is a
+future one and no directory is cordoned.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from strandline.errors import StrandlineError
+from strandline.hybrid.diskless_topics import DisklessTopics
 from strandline.log import LogDirectory, LogManager
 from strandline.replication.partition import Partition
 from strandline.replication.replica_manager import ReplicaManager
 from strandline.server.context import Handler, RequestContext
+from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_log_dirs import (
@@ -34,9 +39,10 @@ UNKNOWN_SIZE: Final = -1
 class LogDirsHandler:
     """Describes log directories."""
 
-    def __init__(self, logs: LogManager, replicas: ReplicaManager) -> None:
+    def __init__(self, logs: LogManager, replicas: ReplicaManager, diskless: DisklessTopics) -> None:
         self._logs = logs
         self._replicas = replicas
+        self._diskless = diskless
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {ApiKey.DESCRIBE_LOG_DIRS: self.describe_log_dirs}
@@ -49,12 +55,26 @@ class LogDirsHandler:
         if request.topics is not None:
             wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
         topics = self._topics_by_directory(wanted)
-        return DescribeLogDirsResponse(
-            results=[
-                await asyncio.to_thread(_directory, directory, topics.get(Path(directory.path), {}))
-                for directory in self._logs.directories
-            ]
-        )
+        results = [
+            await asyncio.to_thread(_directory, directory, topics.get(Path(directory.path), {}))
+            for directory in self._logs.directories
+        ]
+        if self._diskless.tier is not None:
+            results.append(await self._object_store(wanted))
+        return DescribeLogDirsResponse(results=results)
+
+    async def _object_store(self, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+        url = self._diskless.opened_tier.objects.url
+        try:
+            sizes = await self._diskless.sizes(wanted)
+        except StrandlineError as error:
+            code, _ = outcome(error)
+            return DescribeLogDirsResult(error_code=code, log_dir=url)
+        topics: dict[str, list[DescribeLogDirsPartition]] = {}
+        for key, size in sizes.items():
+            described = DescribeLogDirsPartition(partition_index=key.partition, partition_size=size)
+            topics.setdefault(key.topic, []).append(described)
+        return _result(url, topics, UNKNOWN_SIZE, UNKNOWN_SIZE)
 
     def _topics_by_directory(
         self, wanted: set[tuple[str, int]] | None
@@ -84,9 +104,15 @@ def _directory(directory: LogDirectory, topics: Mapping[str, list[DescribeLogDir
     total, usable = UNKNOWN_SIZE, UNKNOWN_SIZE
     with suppress(OSError):
         total, _, usable = shutil.disk_usage(path)
+    return _result(path, topics, total, usable)
+
+
+def _result(
+    name: str, topics: Mapping[str, list[DescribeLogDirsPartition]], total: int, usable: int
+) -> DescribeLogDirsResult:
     return DescribeLogDirsResult(
-        log_dir=path,
-        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        log_dir=name,
+        topics=[DescribeLogDirsTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
         total_bytes=total,
         usable_bytes=usable,
     )

@@ -21,6 +21,7 @@ from strandline.errors import (
     StrandlineError,
     UnsupportedVersion,
 )
+from strandline.hybrid.router import PartitionRouter
 from strandline.log import FetchIsolation
 from strandline.replication.offsets import (
     EARLIEST_LOCAL,
@@ -28,9 +29,8 @@ from strandline.replication.offsets import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
 )
-from strandline.replication.replica_manager import ReplicaManager
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import outcome
+from strandline.server.handlers.common import each, outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -56,8 +56,8 @@ _OFFSET_NOT_AVAILABLE: Final = 5
 class OffsetsHandler:
     """Finds offsets by time and by leader epoch."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
-        self._replicas = replicas
+    def __init__(self, partitions: PartitionRouter) -> None:
+        self._partitions = partitions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {
@@ -71,30 +71,39 @@ class OffsetsHandler:
             (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
         )
         isolation = _isolation(request)
-        response = ListOffsetsResponse()
-        for topic in request.topics:
-            answers = []
-            for partition in topic.partitions:
-                try:
-                    if times[topic.name, partition.partition_index] > 1:
-                        raise InvalidRequest("a partition may be named only once")
-                    answers.append(self._list_offset(topic.name, partition, isolation, context.api_version))
-                except StrandlineError as error:
-                    code, _ = outcome(_spoken(error, context.api_version))
-                    answers.append(
-                        ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=code)
-                    )
-            response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-        return response
+        version = context.api_version
 
-    def _list_offset(
+        async def answer(topic: str, partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+            try:
+                if times[topic, partition.partition_index] > 1:
+                    raise InvalidRequest("a partition may be named only once")
+                return await self._list_offset(topic, partition, isolation, version)
+            except StrandlineError as error:
+                code, _ = outcome(_spoken(error, version))
+                return ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=code)
+
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=await each(answer(topic.name, partition) for partition in topic.partitions),
+                )
+                for topic in request.topics
+            ]
+        )
+
+    async def _list_offset(
         self, topic: str, partition: ListOffsetsPartition, isolation: FetchIsolation, version: int
     ) -> ListOffsetsPartitionResponse:
         timestamp = partition.timestamp
         if timestamp < EARLIEST_PENDING_UPLOAD or version < _FIRST_VERSION_OF.get(timestamp, 0):
             raise UnsupportedVersion(f"version {version} of ListOffsets has no special timestamp {timestamp}")
-        found = self._replicas.find(topic, partition.partition_index).list_offset(
-            timestamp, isolation=isolation, current_leader_epoch=partition.current_leader_epoch
+        found = await self._partitions.list_offset(
+            topic,
+            partition.partition_index,
+            timestamp,
+            isolation=isolation,
+            current_leader_epoch=partition.current_leader_epoch,
         )
         return ListOffsetsPartitionResponse(
             partition_index=partition.partition_index,
@@ -111,16 +120,19 @@ class OffsetsHandler:
             topics=[
                 OffsetForLeaderTopicResult(
                     topic=topic.topic,
-                    partitions=[self._end_offset(topic.topic, partition) for partition in topic.partitions],
+                    partitions=await each(self._end_offset(topic.topic, partition) for partition in topic.partitions),
                 )
                 for topic in request.topics
             ]
         )
 
-    def _end_offset(self, topic: str, partition: OffsetForLeaderPartition) -> EpochEndOffset:
+    async def _end_offset(self, topic: str, partition: OffsetForLeaderPartition) -> EpochEndOffset:
         try:
-            epoch, offset = self._replicas.find(topic, partition.partition).end_offset_for_epoch(
-                partition.leader_epoch, current_leader_epoch=partition.current_leader_epoch
+            epoch, offset = await self._partitions.end_offset_for_epoch(
+                topic,
+                partition.partition,
+                partition.leader_epoch,
+                current_leader_epoch=partition.current_leader_epoch,
             )
         except StrandlineError as error:
             code, _ = outcome(error)

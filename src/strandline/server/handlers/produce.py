@@ -1,8 +1,9 @@
 """Produce, versions 3 to 13 (0 to 2 are advertised for old librdkafka, and refused by closing).
 
 Each partition gets its own answer: a refusal or a timeout never hides another's success. Records are checked
-by their batch header and checksum and are not decoded. Known gaps: no transactions (their batches are refused
-with INVALID_TXN_STATE), no quotas.
+by their batch header and checksum and are not decoded. One request may hold batches for classic and for diskless
+topics; the latter are answered when they are committed, whatever acks says. Known gaps: no transactions (their batches
+are refused with INVALID_TXN_STATE), no quotas.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from strandline.errors import (
     StrandlineError,
     UnsupportedCompressionType,
 )
+from strandline.hybrid.router import AnyPartition, PartitionRouter
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS
-from strandline.replication import Partition, ReplicaManager
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.wire.errors import error_code_of
@@ -49,8 +50,8 @@ _TRANSACTIONAL: Final = 0x10
 class ProduceHandler:
     """Appends what producers send."""
 
-    def __init__(self, replicas: ReplicaManager, deadlines: Deadlines) -> None:
-        self._replicas = replicas
+    def __init__(self, partitions: PartitionRouter, deadlines: Deadlines) -> None:
+        self._partitions = partitions
         self._deadlines = deadlines
 
     def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
@@ -62,6 +63,10 @@ class ProduceHandler:
                 production.started(index, self._append(request, entry, exchange, client_id, production, index))
             except StrandlineError as error:
                 production.refused(index, error)
+        if production.copied_bytes:
+            if not production.needs_frame:
+                exchange.release_frame()
+            exchange.hold_copy(production.copied_bytes)
         production.everything_started()
 
     def _append(
@@ -88,17 +93,21 @@ class ProduceHandler:
         )
         if appended.is_done:
             return appended.info
-        if not appended.is_written and not exchange.holds_frame:
-            exchange.hold_copy(len(records))
+        if appended.is_copied:
+            production.copied_bytes += len(records)
+        elif not appended.is_written:
+            production.needs_frame = True
+            if not exchange.holds_frame:
+                exchange.hold_copy(len(records))
         production.waits(index, appended.info, is_written=appended.is_written)
         return None
 
-    def _find(self, entry: ProduceEntry, client_id: str | None) -> Partition:
+    def _find(self, entry: ProduceEntry, client_id: str | None) -> AnyPartition:
         topic = entry.topic
-        name = topic if isinstance(topic, str) else self._replicas.topic_name(topic)
+        name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
         if name in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
             raise InvalidTopic(f"{name} is an internal topic; clients may not write to it")
-        return self._replicas.find(name, entry.partition)
+        return self._partitions.find(name, entry.partition)
 
 
 def _check_records(entry: ProduceEntry, version: int, transactional_id: str | None) -> memoryview:
@@ -128,6 +137,8 @@ class _Production:
         "_request",
         "_starting",
         "_unwritten",
+        "copied_bytes",
+        "needs_frame",
     )
 
     def __init__(self, exchange: Exchange, request: ProduceRequest, deadlines: Deadlines) -> None:
@@ -141,6 +152,10 @@ class _Production:
         self._remaining = 0
         self._starting = True
         self._is_answered = False
+        self.copied_bytes = 0
+        """Of batches that somebody copied and keeps until they are done."""
+        self.needs_frame = False
+        """True if somebody writes out of the request's own bytes."""
 
     def started(self, index: int, info: LogAppendInfo | None) -> None:
         """The append of entry `index` is done (or waits, if there is no info)."""

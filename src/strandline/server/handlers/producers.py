@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from strandline.errors import InvalidRequest, NotController, StrandlineError, UnsupportedVersion
+from strandline.hybrid.router import PartitionRouter
 from strandline.metadata.controller_client import ControllerUnreachable
-from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId, TopicPartition
-from strandline.replication.replica_manager import ReplicaManager
+from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import outcome
+from strandline.server.handlers.common import each, outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_producers import (
@@ -62,9 +62,9 @@ class ProducerIds:
 class ProducersHandler:
     """Serves idempotent producers."""
 
-    def __init__(self, ids: ProducerIds, replicas: ReplicaManager) -> None:
+    def __init__(self, ids: ProducerIds, partitions: PartitionRouter) -> None:
         self._ids = ids
-        self._replicas = replicas
+        self._partitions = partitions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {
@@ -94,15 +94,15 @@ class ProducersHandler:
             topics=[
                 TopicResponse(
                     name=topic.name,
-                    partitions=[self._describe(topic.name, index) for index in topic.partition_indexes],
+                    partitions=await each(self._describe(topic.name, index) for index in topic.partition_indexes),
                 )
                 for topic in request.topics
             ]
         )
 
-    def _describe(self, topic: str, index: int) -> PartitionResponse:
+    async def _describe(self, topic: str, index: int) -> PartitionResponse:
         try:
-            producers = self._replicas.get_leader(TopicPartition(topic, index)).log.active_producers()
+            producers = await self._partitions.active_producers(topic, index)
         except StrandlineError as error:
             code, message = outcome(error)
             return PartitionResponse(partition_index=index, error_code=code, error_message=message)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from strandline.errors import InvalidTopic, StrandlineError
-from strandline.replication.replica_manager import ReplicaManager
+from strandline.hybrid.router import PartitionRouter
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import is_internal, outcome
+from strandline.server.handlers.common import each, is_internal, outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -29,8 +29,8 @@ NO_LOW_WATERMARK: Final = -1
 class RecordsHandler:
     """Deletes the oldest records of partitions."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
-        self._replicas = replicas
+    def __init__(self, partitions: PartitionRouter) -> None:
+        self._partitions = partitions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {ApiKey.DELETE_RECORDS: self.delete_records}
@@ -41,17 +41,17 @@ class RecordsHandler:
             topics=[
                 DeleteRecordsTopicResult(
                     name=topic.name,
-                    partitions=[self._delete(topic.name, partition) for partition in topic.partitions],
+                    partitions=await each(self._delete(topic.name, partition) for partition in topic.partitions),
                 )
                 for topic in request.topics
             ]
         )
 
-    def _delete(self, topic: str, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    async def _delete(self, topic: str, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         try:
             if is_internal(topic):
                 raise InvalidTopic(f"records of the internal topic {topic} cannot be deleted")
-            low_watermark = self._replicas.find(topic, partition.partition_index).delete_records(partition.offset)
+            low_watermark = await self._partitions.delete_records(topic, partition.partition_index, partition.offset)
         except StrandlineError as error:
             code, _ = outcome(error)
             return DeleteRecordsPartitionResult(

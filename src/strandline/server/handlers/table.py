@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strandline.coordinators.groups import GroupCoordinator
+from strandline.hybrid.diskless_topics import DisklessTopics
+from strandline.hybrid.router import PartitionRouter
 from strandline.log import LogManager
 from strandline.metadata import ActiveController, BrokerLifecycle, Controller, MetadataLoader
 from strandline.replication import ReplicaManager
@@ -41,12 +43,14 @@ def handler_table(
     active_controller: ActiveController,
     lifecycle: BrokerLifecycle,
     replicas: ReplicaManager,
+    diskless: DisklessTopics,
+    partitions: PartitionRouter,
     logs: LogManager,
     groups: GroupCoordinator,
     settings: CurrentSettings,
 ) -> Mapping[ApiKey, Handler]:
     """Build every handler over the components it needs, and say which serves what."""
-    creator = TopicAutoCreator(images, active_controller, settings)
+    creator = TopicAutoCreator(images, active_controller, settings, diskless)
     loggers = BrokerLoggers()
     node_id = controller.node_id
     handlers = (
@@ -54,13 +58,13 @@ def handler_table(
         MetadataHandler(images, creator),
         ClusterHandler(images),
         TopicPartitionsHandler(images, settings().network.max_request_partition_size_limit),
-        TopicsHandler(controller, settings),
+        TopicsHandler(controller, settings, diskless),
         ConfigsHandler(node_id, images, settings, loggers),
         AlterConfigsHandler(node_id, controller, loggers),
-        OffsetsHandler(replicas),
-        RecordsHandler(replicas),
-        ProducersHandler(ProducerIds(node_id, lambda: lifecycle.broker_epoch, active_controller), replicas),
-        LogDirsHandler(logs, replicas),
+        OffsetsHandler(partitions),
+        RecordsHandler(partitions),
+        ProducersHandler(ProducerIds(node_id, lambda: lifecycle.broker_epoch, active_controller), partitions),
+        LogDirsHandler(logs, replicas, diskless),
         ElectionsHandler(controller),
         FindCoordinatorHandler(groups, images, creator),
         GroupsHandler(groups),

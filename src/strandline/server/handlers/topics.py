@@ -25,7 +25,7 @@ from strandline.errors import (
 from strandline.metadata import Controller, NewPartitions, NewTopic, TopicImage
 from strandline.model import ZERO_UUID
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import CurrentSettings, outcome
+from strandline.server.handlers.common import CurrentSettings, ServedTopics, outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -55,9 +55,10 @@ _KNOWS_DELETION_DISABLED: Final = 3
 class TopicsHandler:
     """Creates, grows and deletes topics."""
 
-    def __init__(self, controller: Controller, settings: CurrentSettings) -> None:
+    def __init__(self, controller: Controller, settings: CurrentSettings, served: ServedTopics) -> None:
         self._controller = controller
         self._settings = settings
+        self._served = served
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {
@@ -79,6 +80,7 @@ class TopicsHandler:
                 )
             except StrandlineError as error:
                 made = [error] * len(wanted)
+            await self._served.wait_served([topic.name for topic in made if isinstance(topic, TopicImage)])
         answers = iter(made)
         return CreateTopicsResponse(
             topics=[
@@ -149,6 +151,7 @@ class TopicsHandler:
             )
         except StrandlineError as error:
             answers = [error] * len(request.topics)
+        await self._served.wait_served([topic.name for topic in answers if isinstance(topic, TopicImage)])
         results = []
         for topic, answer in zip(request.topics, answers, strict=True):
             code, message = outcome(answer)

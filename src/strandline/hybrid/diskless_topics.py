@@ -1,0 +1,324 @@
+"""The diskless topics of the cluster: found by name, and made to follow the metadata.
+
+Which topic is diskless is known from the metadata alone. The engine behind them is opened when there is a reason to:
+a diskless topic, or something in the control plane that an earlier one left; a broker without any pays nothing.
+
+By level, not by edge: whatever the metadata says is compared with what was done, as often as it takes. Logs in the
+control plane are made by every broker for every topic it hears of (making one twice changes nothing), before the
+broker serves the topic. They are removed by the controller alone, after it has read all of the metadata there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from itertools import islice
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.config.topic import TopicConfig
+from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.values import NewLog, TopicIdPartition
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError, UnknownTopicOrPartition
+from strandline.hybrid.diskless_partition import DisklessPartition
+from strandline.hybrid.refusals import storage_errors
+from strandline.hybrid.tier import DisklessTier
+from strandline.hybrid.topic_limits import TopicLimits
+from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
+from strandline.metadata.image import TopicImage
+from strandline.model import BrokerId, TopicPartition
+from strandline.objects.store import ObjectStoreError
+from strandline.sql import SqlError
+
+logger = logging.getLogger(__name__)
+
+_LOGS_PER_CALL: Final = 1000
+_FIRST_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 30.0
+_SERVED_WITHIN_S: Final = 5.0
+
+OpenTier = Callable[[], AbstractAsyncContextManager[DisklessTier]]
+
+
+class DisklessTopics:
+    """Holds a `DisklessPartition` for each partition of a diskless topic."""
+
+    def __init__(
+        self,
+        node_id: BrokerId,
+        loader: MetadataLoader,
+        plane: ControlPlane,
+        open_tier: OpenTier,
+        *,
+        topic_config: Callable[[str], TopicConfig],
+        clock: Clock,
+        is_enabled: bool = True,
+    ) -> None:
+        self._node_id = node_id
+        self._loader = loader
+        self._plane = plane
+        self._open_tier = open_tier
+        self._topic_config = topic_config
+        self._clock = clock
+        self._partitions: dict[tuple[str, int], DisklessPartition] = {}
+        # Partitions that have no log in the control plane yet, as far as this broker knows, by id.
+        self._unmade: dict[TopicIdPartition, str] = {}
+        self._must_look_for_leftovers = False
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+        self._tier: DisklessTier | None = None
+        self._is_enabled = is_enabled
+        self._trouble = "the object store is not open"
+        if not is_enabled:
+            self._trouble = "diskless.storage.system.enable is false on this broker"
+        self._first_attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting: list[tuple[frozenset[str], asyncio.Future[None]]] = []
+
+    # Finding
+
+    @property
+    def by_key(self) -> dict[tuple[str, int], DisklessPartition]:
+        """Every partition that is served, by topic and number; always as it is now."""
+        return self._partitions
+
+    @property
+    def tier(self) -> DisklessTier | None:
+        """What they use; None as long as there was no diskless topic."""
+        return self._tier
+
+    @property
+    def is_writing(self) -> bool:
+        """True while producers wait for batches to be committed."""
+        return self._tier is not None and self._tier.writer.status().pending_bytes > 0
+
+    @property
+    def opened_tier(self) -> DisklessTier:
+        """The same, for those who have a partition in hand: then it is open."""
+        if self._tier is None:
+            raise RuntimeError("there was no diskless topic yet")
+        return self._tier
+
+    def why_missing(self, topic: str, partition: int) -> StrandlineError | None:
+        """What to tell a client about a diskless partition that is not served yet; None if it is not diskless."""
+        known = self._loader.image.topics.get(topic)
+        if known is None or not 0 <= partition < len(known.partitions) or not self.is_diskless(topic):
+            return None
+        if self._tier is None:
+            return KafkaStorageError(f"{topic}-{partition} is not served yet: {self._trouble}")
+        return NotLeaderOrFollower(f"broker {self._node_id} does not serve the new partition {topic}-{partition} yet")
+
+    def is_diskless(self, topic: str) -> bool:
+        """True if the metadata says so."""
+        return self._topic_config(topic).diskless_enable
+
+    def topics(self) -> Iterator[TopicImage]:
+        """Every diskless topic of the cluster."""
+        return (topic for topic in self._loader.image.topics.values() if self.is_diskless(topic.name))
+
+    async def sizes(self, wanted: Collection[tuple[str, int]] | None) -> dict[TopicPartition, int]:
+        """The bytes of the partitions that the metadata gives this broker; of all of them, or of those wanted.
+
+        Raises KafkaStorageError.
+        """
+        image = self._loader.image
+        keys = {
+            partition.id: partition.topic_partition
+            for key, partition in self._partitions.items()
+            if (wanted is None or key in wanted)
+            and (known := image.partition(*key)) is not None
+            and self._node_id in known.replicas
+        }
+        if not keys:
+            return {}
+        with storage_errors("The sizes of diskless partitions"):
+            logs = await self._plane.logs(keys)
+        return {keys[partition]: log.byte_size for partition, log in logs.items()}
+
+    async def wait_served(self, topics: Collection[str], *, within: float = _SERVED_WITHIN_S) -> None:
+        """Return when this broker serves the partitions of these topics, as far as they are diskless, or in time."""
+        waited = frozenset(name for name in topics if self._is_unserved(name))
+        if not waited:
+            return
+        served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((waited, served))
+        try:
+            async with asyncio.timeout(within):
+                await served
+        except TimeoutError:
+            logger.warning("%s: not served after %g s", ", ".join(sorted(waited)), within)
+        finally:
+            self._waiting = [entry for entry in self._waiting if entry[1] is not served]
+
+    def _is_unserved(self, name: str) -> bool:
+        topic = self._loader.image.topics.get(name)
+        if topic is None or not self.is_diskless(name):
+            return False
+        return any((name, partition.partition) not in self._partitions for partition in topic.partitions)
+
+    # Following the metadata
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Take note of a change. Called on the event loop, in order; the work is done by `running`."""
+        for topic in delta.deleted_topics.values():
+            self._remove(topic)
+        for topic in delta.changed_topics.values():
+            if self.is_diskless(topic.name):
+                self._follow(topic)
+        if delta.changed_configs:
+            self._refresh_limits()
+        is_controller = image.controller_id == self._node_id
+        if is_controller and (delta.deleted_topics or delta.old.controller_id != self._node_id):
+            self._must_look_for_leftovers = True
+        if self._is_enabled and (self._unmade or self._must_look_for_leftovers):
+            self._wake.set()
+
+    def _follow(self, topic: TopicImage) -> None:
+        for image in topic.partitions:
+            partition = self._partitions.get((topic.name, image.partition))
+            if partition is None:
+                self._unmade[TopicIdPartition(topic.topic_id, image.partition)] = topic.name
+            else:
+                partition.follow(image)
+
+    def _remove(self, topic: TopicImage) -> None:
+        for image in topic.partitions:
+            self._unmade.pop(TopicIdPartition(topic.topic_id, image.partition), None)
+            partition = self._partitions.get((topic.name, image.partition))
+            if partition is not None and partition.id.topic_id == topic.topic_id:
+                del self._partitions[topic.name, image.partition]
+                partition.close(UnknownTopicOrPartition(f"the topic {topic.name} was deleted"))
+
+    def _refresh_limits(self) -> None:
+        for (name, _), partition in self._partitions.items():
+            partition.limits = TopicLimits.of(self._topic_config(name))
+
+    # The work
+
+    @asynccontextmanager
+    async def running(self, *, on_failure: Callable[[str], None]) -> AsyncIterator[DisklessTopics]:
+        """Follow the metadata while the block lasts. `on_failure` is told if that cannot go on."""
+        task = asyncio.create_task(self._run(on_failure), name="diskless-topics")
+        try:
+            yield self
+        finally:
+            self._is_stopping = True
+            self._wake.set()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def wait_opened(self) -> None:
+        """Return when the engine is open, or nobody needs it now. Raises what a restart alone can cure.
+
+        Trouble that may pass does not keep a broker from serving its other topics.
+        """
+        if self._is_enabled:
+            self._wake.set()
+            await asyncio.shield(self._first_attempt)
+
+    async def _run(self, on_failure: Callable[[str], None]) -> None:
+        try:
+            async with AsyncExitStack() as stack:
+                await self._follow_metadata(stack)
+        except Exception as error:
+            logger.exception("diskless topics have failed")
+            self._first_attempt_ended(error)
+            on_failure(f"diskless topics have failed: {error}")
+
+    async def _follow_metadata(self, stack: AsyncExitStack) -> None:
+        pause = _FIRST_PAUSE_S
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._is_stopping:
+                return
+            try:
+                await self._catch_up(stack)
+            except (SqlError, ObjectStoreError, OSError) as error:
+                self._trouble = str(error)
+                self._first_attempt_ended(None if getattr(error, "retriable", False) else error)
+                logger.warning("diskless topics cannot follow the metadata, trying again in %g s: %s", pause, error)
+                self._wake.set()
+                await self._rest(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+            else:
+                self._first_attempt_ended(None)
+                pause = _FIRST_PAUSE_S
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, unless the broker stops."""
+        deadline = self._clock.monotonic() + seconds
+        while not self._is_stopping and (left := deadline - self._clock.monotonic()) > 0:
+            await self._clock.sleep(min(left, 0.25))
+
+    def _first_attempt_ended(self, error: Exception | None) -> None:
+        if self._first_attempt.done():
+            return
+        if error is None:
+            self._first_attempt.set_result(None)
+        else:
+            self._first_attempt.set_exception(error)
+            self._first_attempt.exception()  # whoever waits is told; nobody has to
+
+    async def _catch_up(self, stack: AsyncExitStack) -> None:
+        """Bring the control plane to where the metadata is. Raises SqlError or ObjectStoreError; safe to repeat."""
+        if self._tier is None:
+            if not self._unmade and not await self._has_leftovers():
+                self._must_look_for_leftovers = False
+                return
+            self._tier = await stack.enter_async_context(self._open_tier())
+            stack.callback(self._close_partitions)
+        while self._unmade:
+            await self._make_some(self._tier)
+        if self._must_look_for_leftovers:
+            self._must_look_for_leftovers = False
+            try:
+                await self._remove_leftovers()
+            except BaseException:
+                self._must_look_for_leftovers = True
+                raise
+
+    async def _has_leftovers(self) -> bool:
+        """Is there anything of topics that are gone: logs, or files whose objects are not deleted yet?"""
+        return bool(await self._plane.topic_ids() or await self._plane.files_after(0, 1))
+
+    async def _make_some(self, tier: DisklessTier) -> None:
+        """Make logs, at most a bounded number with one call, and serve their partitions."""
+        some = dict(islice(self._unmade.items(), _LOGS_PER_CALL))
+        await self._plane.create_logs([NewLog(partition, name) for partition, name in some.items()])
+        for partition in some:
+            name = self._unmade.pop(partition, None)  # None: deleted meanwhile
+            if name is not None:
+                self._serve(TopicPartition(name, partition.partition), tier)
+        self._tell_waiting()
+
+    def _serve(self, key: TopicPartition, tier: DisklessTier) -> None:
+        topic = self._loader.image.topics[key.topic]
+        limits = TopicLimits.of(self._topic_config(key.topic))
+        partition = DisklessPartition(key, topic.topic_id, tier, limits=limits, clock=self._clock)
+        partition.follow(topic.partitions[key.partition])
+        self._partitions[key] = partition
+
+    def _tell_waiting(self) -> None:
+        for topics, served in self._waiting:
+            if not served.done() and not any(self._is_unserved(name) for name in topics):
+                served.set_result(None)
+
+    async def _remove_leftovers(self) -> None:
+        """Delete what the control plane has of topics that are gone.
+
+        The metadata is read after the control plane: a topic is in the metadata before anybody makes its logs, so none
+        that exists can look gone, even to a broker that is controller no longer and does not know it yet.
+        """
+        known = await self._plane.topic_ids()
+        if not known:
+            return
+        await self._loader.catch_up()
+        gone = known - self._loader.image.topics_by_id.keys()
+        if gone:
+            await self._plane.delete_topics(gone)
+            logger.info("removed %d deleted topics from the control plane", len(gone))
+
+    def _close_partitions(self) -> None:
+        for partition in self._partitions.values():
+            partition.close(NotLeaderOrFollower(f"broker {self._node_id} is shutting down"))

@@ -1,0 +1,174 @@
+"""Opens the diskless tier: the object store, the reader, the writer and the background work, in this order.
+
+Loaded when the first diskless topic appears; brokers without any do not pay for it. Closed in the reverse order: the
+writer finishes what it has taken before anything that it needs goes away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+from strandline.clock import Chance, Clock, Ids
+from strandline.config import Settings
+from strandline.config.diskless import DisklessSettings
+from strandline.config.topic import TopicConfig
+from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.ports import LogTrimming
+from strandline.controlplane.values import RetentionRule, Trimmed
+from strandline.diskless.cleaner import FileCleaner
+from strandline.diskless.limits import ReaderLimits
+from strandline.diskless.lookups import OffsetLookups
+from strandline.diskless.orphans import OrphanFinder
+from strandline.diskless.reader import DisklessReader
+from strandline.diskless.retention import RetentionEnforcer, TopicRetention
+from strandline.diskless.rotation import WriterLimits
+from strandline.diskless.storage import object_options, orphan_grace_ms
+from strandline.diskless.writer import WalWriter
+from strandline.hybrid.tier import DisklessTier
+from strandline.metadata import MetadataLoader
+from strandline.metadata.image import TopicImage
+from strandline.model import TimestampMs
+from strandline.objects import claim_prefix, open_objects
+from strandline.sql import SqlStore
+
+FLUSH_SECONDS: Final = 5.0
+
+
+@asynccontextmanager
+async def open_tier(
+    sql: SqlStore,
+    plane: SqlControlPlane,
+    loader: MetadataLoader,
+    settings: Settings,
+    *,
+    topics: Callable[[], Iterable[TopicImage]],
+    topic_config: Callable[[str], TopicConfig],
+    clock: Clock,
+    ids: Ids,
+    chance: Chance,
+) -> AsyncIterator[DisklessTier]:
+    """The tier, until the block ends. Raises ObjectStoreErrors, also if the store belongs to another cluster."""
+    diskless, node_id, cluster_id = settings.diskless, settings.cluster.node_id, loader.image.cluster_id
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        address, options = diskless.objects_address, object_options(diskless)
+        objects = await enter(open_objects(address, options, clock=clock, ids=ids, chance=chance))
+        await claim_prefix(objects, cluster_id)
+        reader = await enter(
+            DisklessReader(plane, sql, objects, clock=clock, limits=_reader_limits(diskless)).running()
+        )
+        writer = WalWriter(
+            objects,
+            plane,
+            reader,
+            WriterLimits.from_settings(diskless),
+            broker_id=node_id,
+            cluster_id=cluster_id,
+            clock=clock,
+            ids=ids,
+            chance=chance,
+        )
+        stack.push_async_callback(lambda: writer.close(within=FLUSH_SECONDS))
+
+        def is_controller() -> bool:
+            return loader.image.controller_id == node_id
+
+        tier = DisklessTier(
+            plane=plane,
+            objects=objects,
+            writer=writer,
+            reader=reader,
+            lookups=OffsetLookups(plane, reader),
+            retention=RetentionEnforcer(
+                lambda: _retention_of(topics(), topic_config),
+                _ToldTrimming(plane, reader),
+                clock=clock,
+                chance=chance,
+                interval_ms=diskless.inkless_retention_enforcement_interval_ms,
+                max_rows=diskless.inkless_retention_enforcement_max_batches_per_request,
+                producer_expiration_ms=settings.transactions.producer_id_expiration_ms,
+                is_on_duty=is_controller,
+            ),
+            cleaner=FileCleaner(
+                plane,
+                objects,
+                clock=clock,
+                chance=chance,
+                interval_ms=diskless.inkless_file_cleaner_interval_ms,
+                grace_ms=diskless.inkless_file_cleaner_retention_period_ms,
+                max_files_per_round=diskless.inkless_file_cleaner_max_files_per_cycle,
+                is_on_duty=is_controller,
+            ),
+            orphans=OrphanFinder(
+                plane,
+                objects,
+                clock=clock,
+                chance=chance,
+                broker_id=node_id,
+                interval_ms=diskless.strandline_objects_orphan_scan_interval_ms,
+                grace_ms=orphan_grace_ms(diskless),
+                is_on_duty=is_controller,
+            ),
+        )
+        await enter(_upkeep(tier, finds_orphans=diskless.strandline_objects_orphan_scan_interval_ms > 0))
+        yield tier
+
+
+@asynccontextmanager
+async def _upkeep(tier: DisklessTier, *, finds_orphans: bool) -> AsyncIterator[None]:
+    """Run the background work while the block lasts. Work that dies ends the block."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(tier.retention.run(), name="diskless-retention"),
+            group.create_task(tier.cleaner.run(), name="wal-file-cleaner"),
+        ]
+        if finds_orphans:
+            tasks.append(group.create_task(tier.orphans.run(), name="wal-orphan-finder"))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+class _ToldTrimming:
+    """`LogTrimming` for retention; the reader of this broker hears of what went."""
+
+    def __init__(self, plane: LogTrimming, reader: DisklessReader) -> None:
+        self._plane, self._reader = plane, reader
+        self.delete_records = plane.delete_records
+        self.expire_producers = plane.expire_producers
+
+    async def enforce_retention(
+        self, rules: Sequence[RetentionRule], *, now_ms: TimestampMs, max_rows: int
+    ) -> Sequence[Trimmed]:
+        answers = await self._plane.enforce_retention(rules, now_ms=now_ms, max_rows=max_rows)
+        for rule, trimmed in zip(rules, answers, strict=True):
+            if trimmed.rows_deleted:
+                self._reader.log_start_moved(rule.partition, trimmed.log_start_offset)
+        return answers
+
+
+def _reader_limits(settings: DisklessSettings) -> ReaderLimits:
+    return ReaderLimits(
+        cache_max_bytes=settings.inkless_consume_cache_max_bytes,
+        parallel_reads=settings.inkless_fetch_data_thread_pool_size,
+        parallel_lagging_reads=settings.inkless_fetch_lagging_consumer_thread_pool_size,
+        lagging_threshold_ms=settings.inkless_fetch_lagging_consumer_threshold_ms,
+        max_rows=settings.inkless_fetch_find_batches_max_per_partition,
+    )
+
+
+def _retention_of(topics: Iterable[TopicImage], topic_config: Callable[[str], TopicConfig]) -> Iterator[TopicRetention]:
+    for topic in topics:
+        config = topic_config(topic.name)
+        yield TopicRetention(
+            topic.topic_id,
+            range(len(topic.partitions)),
+            config.cleanup_policy,
+            config.retention_ms,
+            config.retention_bytes,
+        )

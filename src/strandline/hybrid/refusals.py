@@ -1,0 +1,31 @@
+"""What clients are told when the control plane refuses, or cannot be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from strandline.controlplane.values import Refusal
+from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError, UnknownTopicOrPartition
+from strandline.objects.store import ObjectStoreError
+from strandline.sql import SqlError
+
+
+def error_of(refusal: Refusal, sentence: str) -> StrandlineError:
+    """The error of a refused request about one partition, other than a commit."""
+    match refusal:
+        case Refusal.UNKNOWN_LOG:
+            return UnknownTopicOrPartition(sentence)
+        case Refusal.OFFSET_OUT_OF_RANGE:
+            return OffsetOutOfRange(sentence)
+        case _:
+            return KafkaStorageError(f"{sentence} ({refusal.name})")
+
+
+@contextmanager
+def storage_errors(what: object) -> Iterator[None]:
+    """Trouble with the database or the object store becomes an error upon which clients ask again."""
+    try:
+        yield
+    except (SqlError, ObjectStoreError) as error:
+        raise KafkaStorageError(f"{what} cannot be had at the moment: {error}") from error

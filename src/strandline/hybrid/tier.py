@@ -1,0 +1,30 @@
+"""The parts of the diskless tier of one broker, once it is open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a broker without diskless topics does not load them
+    from strandline.controlplane.plane import SqlControlPlane
+    from strandline.diskless.cleaner import FileCleaner
+    from strandline.diskless.lookups import OffsetLookups
+    from strandline.diskless.orphans import OrphanFinder
+    from strandline.diskless.reader import DisklessReader
+    from strandline.diskless.retention import RetentionEnforcer
+    from strandline.diskless.writer import WalWriter
+    from strandline.objects.retrying import RetryingStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisklessTier:
+    """What diskless partitions use, and what works for them in the background."""
+
+    plane: SqlControlPlane
+    objects: RetryingStore
+    writer: WalWriter
+    reader: DisklessReader
+    lookups: OffsetLookups
+    retention: RetentionEnforcer
+    cleaner: FileCleaner
+    orphans: OrphanFinder
