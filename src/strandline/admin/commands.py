@@ -9,6 +9,7 @@ import typer
 
 from strandline.admin.client import CommandFailed
 from strandline.admin.configs import configs_app
+from strandline.admin.fsck import fsck
 from strandline.admin.groups import groups_app
 from strandline.admin.log_dump import log_app
 from strandline.admin.metadata_dump import metadata_app
@@ -31,6 +32,7 @@ app.add_typer(groups_app, name="groups")
 app.add_typer(log_app, name="log")
 app.add_typer(metadata_app, name="metadata")
 app.add_typer(wal_app, name="wal")
+app.command()(fsck)
 
 
 @app.command(
