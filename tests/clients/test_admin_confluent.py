@@ -159,17 +159,18 @@ def test_topic_configs_name_their_source(admin: AdminClient, new_topic: TopicMak
 
 
 def test_topic_configs_change_one_by_one(admin: AdminClient, new_topic: TopicMaker) -> None:
-    name = new_topic(configs={"retention.ms": "123456", "cleanup.policy": "delete"})
-    alter(admin, "topic", name, ("retention.bytes", "1000000", "SET"), ("cleanup.policy", "compact", "APPEND"))
+    throttled = "leader.replication.throttled.replicas"
+    name = new_topic(configs={"retention.ms": "123456", throttled: "0:1"})
+    alter(admin, "topic", name, ("retention.bytes", "1000000", "SET"), (throttled, "1:1", "APPEND"))
     config = config_of(admin, "topic", name)
     assert config["retention.ms"].value == "123456"
     assert config["retention.bytes"].value == "1000000"
-    assert config["cleanup.policy"].value == "delete,compact"
+    assert config[throttled].value == "0:1,1:1"
 
-    alter(admin, "topic", name, ("retention.ms", None, "DELETE"), ("cleanup.policy", "delete", "SUBTRACT"))
+    alter(admin, "topic", name, ("retention.ms", None, "DELETE"), (throttled, "0:1", "SUBTRACT"))
     config = config_of(admin, "topic", name)
     assert (config["retention.ms"].value, config["retention.ms"].is_default) == ("604800000", True)
-    assert config["cleanup.policy"].value == "compact"
+    assert config[throttled].value == "1:1"
 
 
 @pytest.mark.parametrize(
