@@ -31,6 +31,9 @@ TEST_SETTINGS: Mapping[str, str] = {
     "offsets.topic.replication.factor": "1",
 }
 
+# Clients must not see a difference between topics in local logs and topics in object storage.
+TIERS: Mapping[str, Mapping[str, str]] = {"classic": {}, "diskless": {"log.diskless.enable": "true"}}
+
 # Brokers started while the current test or its fixtures ran; conftest.py attaches their logs to a failure.
 started_brokers: list[BrokerProcess] = []
 
@@ -215,6 +218,15 @@ def running_broker(
         yield broker
     finally:
         broker.close()
+
+
+@contextmanager
+def broker_of_tier(tier: str, data_dir: Path) -> Iterator[Broker]:
+    """The broker under test with topics of one kind; an external one has those it has."""
+    if EXTERNAL_BOOTSTRAP and tier != "classic":
+        pytest.skip(f"{EXTERNAL_BOOTSTRAP} has topics of one kind")
+    with broker_for_clients(data_dir, TIERS[tier]) as running:
+        yield running
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import pytest_asyncio
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from strandline.admin.diskless_status import DisklessStatus, ObjectCalls
 from strandline.admin.http import build_app, open_http
 from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
 
@@ -107,6 +108,28 @@ async def test_the_status_page_escapes_what_it_shows(client: httpx.AsyncClient, 
     assert "<td>tides</td><td>2</td><td>700 B</td>" in page
     source.now = replace(READY, not_ready_because=("<script>",))
     assert "<li>&lt;script&gt;</li>" in (await client.get("/")).text
+
+
+async def test_diskless_topics_show_once_there_are_some(client: httpx.AsyncClient, source: Source) -> None:
+    assert "Diskless topics" not in (await client.get("/")).text
+    tier = DisklessStatus(
+        objects_url="s3://b/<p>",
+        topics=2,
+        partitions=9,
+        wal_files=5,
+        wal_bytes=2048,
+        batches={"committed": 7, "refused": 1},
+        cache_bytes={"hot": 1024},
+        object_calls={"put": ObjectCalls(calls=6, errors=1)},
+    )
+    source.now = replace(READY, diskless=tier)
+    page = (await client.get("/")).text
+    assert "<td>s3://b/&lt;p&gt;</td><td>2</td><td>9</td><td>5 (2.0 KB)</td><td>1.0 KB</td>" in page
+    metrics = (await client.get("/metrics")).text
+    assert "strandline_diskless_partitions 9.0" in metrics
+    assert 'strandline_diskless_batches_total{outcome="refused"} 1.0' in metrics
+    assert 'strandline_diskless_object_requests_total{operation="put"} 6.0' in metrics
+    assert (await client.get("/status")).json()["diskless"]["object_calls"]["put"]["errors"] == 1
 
 
 async def test_the_status_as_json(client: httpx.AsyncClient) -> None:

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.broker import EXTERNAL_BOOTSTRAP, Broker, broker_for_clients
+from tests.broker import TIERS, Broker, broker_of_tier
 from tests.golden import kafka_classic as kafka_classic
 from tests.waiting import wait_until
 
@@ -24,15 +24,9 @@ class TopicMaker(Protocol):
         """Create a topic with a name of its own and wait until it has leaders."""
 
 
-# Clients must not see a difference: every test runs with topics in local logs, and with topics in object storage.
-TIERS: Mapping[str, Mapping[str, str]] = {"classic": {}, "diskless": {"log.diskless.enable": "true"}}
-
-
 @pytest.fixture(scope="module", params=sorted(TIERS))
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    if EXTERNAL_BOOTSTRAP and request.param != "classic":
-        pytest.skip(f"{EXTERNAL_BOOTSTRAP} has topics of one kind")
-    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data", TIERS[request.param]) as running:
+    with broker_of_tier(request.param, tmp_path_factory.mktemp("broker") / "data") as running:
         yield running
 
 

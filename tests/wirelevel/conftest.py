@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.broker import EXTERNAL_BOOTSTRAP, Broker, BrokerProcess, broker_for_clients
+from tests.broker import EXTERNAL_BOOTSTRAP, TIERS, Broker, BrokerProcess, broker_of_tier
 from tests.wirelevel.raw import RawConnection, connected
 
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data") as running:
+@pytest.fixture(scope="module", params=sorted(TIERS))
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker_of_tier(request.param, tmp_path_factory.mktemp("broker") / "data") as running:
         yield running
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
+from strandline.admin.diskless_metrics import diskless_families
 from strandline.admin.status import BrokerStatus, StatusSource
 
 # Kafka's BrokerState: 1 starting, 3 running. A broker that answers HTTP but is not ready is starting or leaving.
@@ -36,6 +37,7 @@ class StatusCollector:
         build.add_metric((), {"version": status.version, "cluster_id": status.cluster_id})
         yield build
         yield from _labelled(status)
+        yield from diskless_families(status.diskless)
 
 
 def _labelled(status: BrokerStatus) -> Iterable[Metric]:

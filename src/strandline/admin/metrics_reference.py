@@ -10,6 +10,7 @@ from typing import Final
 from prometheus_client import Metric
 
 from strandline.admin.collector import StatusCollector
+from strandline.admin.diskless_status import DisklessStatus, ObjectCalls
 from strandline.admin.status import BrokerStatus, LogDirRow, TopicRow
 
 _INTRODUCTION: Final = """\
@@ -36,6 +37,13 @@ class _Example:
             requests={"PRODUCE": 1},
             log_dirs=(LogDirRow(path="/"),),
             topic_rows=(TopicRow(name="t"),),
+            diskless=DisklessStatus(
+                batches={"committed": 1},
+                cache_bytes={"hot": 1},
+                cache_limits={"hot": 1},
+                object_calls={"put": ObjectCalls()},
+                upkeep_failures={"retention": 0},
+            ),
         )
 
 

@@ -54,6 +54,9 @@ def _parts(status: BrokerStatus) -> Iterable[str]:
         ("directory", "state", "partitions", "size"),
         ((row.path, _online(row.is_online), str(row.partitions), size(row.bytes)) for row in status.log_dirs),
     )
+    if status.diskless.objects_url:
+        yield "<h2>Diskless topics</h2>"
+        yield _table(("where", "topics", "partitions", "WAL objects written", "in memory"), [_diskless_row(status)])
     yield "<h2>Topics here, the largest first</h2>"
     largest = sorted(status.topic_rows, key=lambda row: (-row.bytes, row.name))[:_TOPICS_SHOWN]
     yield _table(("topic", "partitions", "size"), ((row.name, str(row.partitions), size(row.bytes)) for row in largest))
@@ -91,6 +94,17 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _diskless_row(status: BrokerStatus) -> tuple[str, ...]:
+    tier = status.diskless
+    return (
+        tier.objects_url,
+        str(tier.topics),
+        str(tier.partitions),
+        f"{tier.wal_files} ({size(tier.wal_bytes)})",
+        size(sum(tier.cache_bytes.values())),
+    )
 
 
 def _online(is_online: bool) -> str:

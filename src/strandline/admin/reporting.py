@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Protocol
 
+from strandline.admin.diskless_reporting import describe_diskless
 from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
 from strandline.coordinators.groups import GroupCoordinator
+from strandline.hybrid.diskless_topics import DisklessTopics
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
@@ -27,6 +29,7 @@ class BrokerParts(Protocol):
     loader: MetadataLoader
     lifecycle: BrokerLifecycle
     replicas: ReplicaManager
+    diskless: DisklessTopics
     logs: LogManager
     cleaner: LogCleaner
     groups: GroupCoordinator
@@ -69,6 +72,7 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         uncleanable_partitions=len(cleaner.uncleanable),
         max_dirty_percent=100 * cleaner.max_dirty_ratio,
         log_dirs=tuple(_log_dir_rows(broker.logs)),
+        diskless=describe_diskless(broker.diskless),
         topic_rows=tuple(_topic_rows(broker.replicas)),
     )
 

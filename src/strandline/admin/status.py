@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from strandline.admin.diskless_status import DisklessStatus
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRow:
@@ -76,6 +78,7 @@ class BrokerStatus:
     uncleanable_partitions: int = 0
     max_dirty_percent: float = 0.0
     log_dirs: tuple[LogDirRow, ...] = ()
+    diskless: DisklessStatus = field(default_factory=DisklessStatus)
     topic_rows: tuple[TopicRow, ...] = ()
 
     @property

@@ -89,6 +89,11 @@ class DisklessTopics:
         return self._tier
 
     @property
+    def unserved(self) -> int:
+        """How many partitions wait for their log in the control plane."""
+        return len(self._unmade)
+
+    @property
     def is_writing(self) -> bool:
         """True while producers wait for batches to be committed."""
         return self._tier is not None and self._tier.writer.status().pending_bytes > 0

@@ -11,14 +11,14 @@ from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from tests.broker import Broker, broker_for_clients
+from tests.broker import TIERS, Broker, broker_of_tier
 
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data") as running:
+@pytest.fixture(scope="module", params=sorted(TIERS))
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker_of_tier(request.param, tmp_path_factory.mktemp("broker") / "data") as running:
         yield running
 
 
