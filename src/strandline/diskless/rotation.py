@@ -13,6 +13,9 @@ from strandline.config.diskless import DisklessSettings
 
 MEBIBYTE: Final = 1024 * 1024
 
+# Timers are no finer: what is left of an interval when one ends is not worth another.
+_GRAIN: Final = 0.001
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterLimits:
@@ -94,11 +97,12 @@ class RotationRules:
         # An object that is being committed holds nobody up: the next one can be uploaded meanwhile.
         if pipe.uploading == 0 and pipe.uploaded == 0:
             return True
-        return self._is_full(gathered, part=4) or gathered.seconds >= self._interval
+        return self._is_full(gathered, part=4) or self.seconds_left(gathered) == 0
 
     def seconds_left(self, gathered: Gathered) -> float:
         """Until what has gathered is due, unless something happens before."""
-        return max(self._interval - gathered.seconds, 0.0)
+        left = self._interval - gathered.seconds
+        return left if left > _GRAIN else 0.0
 
     def _is_full(self, gathered: Gathered, *, part: int) -> bool:
         return gathered.byte_count * part >= self._max_bytes or gathered.batch_count * part >= self._max_batches
