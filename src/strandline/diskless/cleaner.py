@@ -15,6 +15,8 @@ from strandline.objects.store import ObjectStore, ObjectStoreError
 
 # What object stores delete with one request.
 _PAGE: Final = 1000
+# Rows of one transaction: few, because on SQLite commits wait meanwhile.
+_ROWS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +95,10 @@ class FileCleaner:
             self._page = max(len(page) // 2, 1)
             raise
         crash_point("diskless.cleaner.after_delete")
-        await self._files.forget_files([file.file_id for file in page])
-        crash_point("diskless.cleaner.after_forget")
+        for start in range(0, len(page), _ROWS):
+            gone = page[start : start + _ROWS]
+            await self._files.forget_files([file.file_id for file in gone])
+            crash_point("diskless.cleaner.after_forget")
+            self._deleted += len(gone)
+            self._bytes += sum(file.size for file in gone)
         self._page = min(self._page * 2, _PAGE)
-        self._deleted += len(page)
-        self._bytes += sum(file.size for file in page)

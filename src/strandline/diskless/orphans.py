@@ -19,7 +19,8 @@ from strandline.diskless.upkeep import IsOnDuty, Upkeep, UpkeepStatus, always_on
 from strandline.model import TimestampMs
 from strandline.objects.store import ObjectStore
 
-_PAGE: Final = 1000
+# Keys that the control plane is asked about at once: few, because on SQLite commits wait meanwhile.
+_PAGE: Final = 200
 _FULL_SCAN_MS: Final = 24 * keys.HOUR_MS
 
 
@@ -135,8 +136,11 @@ class OrphanFinder:
     async def _take(self, page: list[str], scan: _Scan) -> None:
         if not page:
             return
+        started = self._clock.monotonic()
         crash_point("diskless.orphans.before_take")
         taken = await self._files.take_orphans(page, broker_id=self._broker_id, now_ms=self._clock.now_ms())
         crash_point("diskless.orphans.after_take")
         self._taken += len(taken)
         scan.after = page[-1]
+        # A full scan is long: the database has at least as much time for others.
+        await self._clock.sleep(self._clock.monotonic() - started)
