@@ -1,0 +1,88 @@
+"""What similar systems got wrong in the field, for the control plane. Those that concern one port stand with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+
+from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.database import Database
+from strandline.controlplane.values import FindBatches, RetentionRule, TopicIdPartition
+from strandline.sql import SqlStore, Transaction, open_store
+from tests.controlplane.making import ALL_BYTES, NOW, A, B, batch, commit, find, wal
+
+LOCK_ALL = "UPDATE inkless_log SET byte_size = byte_size"
+
+
+async def test_lesson_11_retention_looks_without_the_lock_that_commits_need(plane: SqlControlPlane) -> None:
+    await commit(plane, "one", batch(A, timestamp=NOW), batch(B, timestamp=NOW))
+    rules = [RetentionRule(A, 1_000, 1_000), RetentionRule(B, 1_000, 1_000)]
+    async with plane.store.transaction() as tx:
+        await tx.execute(LOCK_ALL)  # as a commit in progress has done
+        async with asyncio.timeout(5):
+            answers = await plane.enforce_retention(rules, now_ms=NOW, max_rows=100)
+            await plane.first_row_at_time(A, NOW)
+            await find(plane, FindBatches(A, 0, ALL_BYTES))
+    assert [answer.rows_deleted for answer in answers] == [0, 0]
+
+
+async def test_lesson_12_finding_costs_as_much_as_the_answer_at_any_depth(plane: SqlControlPlane) -> None:
+    await plane.commit_files([wal(f"f{number}", batch(A), batch(B)) for number in range(3_000)], now_ms=NOW)
+    store = plane.store
+    statement = _Statements(store)
+    if store.dialect.name == "sqlite":
+        plan = await statement.explained("EXPLAIN QUERY PLAN ", A, 2_500)
+        assert any("SEARCH inkless_batch USING PRIMARY KEY (log_id=? AND last_offset>?)" in line for line in plan)
+        assert not any("SCAN inkless" in line for line in plan)
+        return
+    async with store.transaction() as tx:
+        await tx.execute("ANALYZE inkless_batch")
+    for offset in (0, 1_500, 2_500):
+        text = "".join(await statement.explained("EXPLAIN (ANALYZE, FORMAT JSON) ", A, offset))
+        assert max(_rows_touched(json.loads(text)[0]["Plan"])) <= 10
+
+
+class _Statements(Database):
+    """To look at the plan of a statement with the arguments that it gets."""
+
+    async def explained(self, explain: str, partition: TopicIdPartition, offset: int) -> list[str]:
+        async def work(tx: Transaction) -> list[str]:
+            arguments = self._dialect.bulk([(0, *partition, offset, ALL_BYTES)], 5)
+            rows = await tx.fetch(explain + self._sql["find_batches"], 10, *arguments)
+            return [str(row[-1]) for row in rows]
+
+        return await self._store.read(work)
+
+
+def _rows_touched(plan: dict[str, object]) -> list[float]:
+    """Of every node that reads batches: rows given and rows thrown away."""
+    found: list[float] = []
+    nodes = [plan]
+    while nodes:
+        node = nodes.pop()
+        if node.get("Relation Name") == "inkless_batch":
+            found.append(_number(node, "Actual Rows") + _number(node, "Rows Removed by Filter"))
+        inner = node.get("Plans", [])
+        assert isinstance(inner, list)
+        nodes += inner
+    return found
+
+
+def _number(node: dict[str, object], name: str) -> float:
+    value = node.get(name, 0)
+    assert isinstance(value, int | float)
+    return value
+
+
+async def test_lesson_14_a_broker_that_starts_waits_for_no_commit_and_none_for_it(
+    sql: SqlStore, database_url: str
+) -> None:
+    plane = SqlControlPlane(sql)
+    if sql.is_exclusive:
+        return  # one process: nobody commits while it migrates
+    async with sql.transaction() as tx:
+        await tx.execute(LOCK_ALL)
+        async with asyncio.timeout(5), open_store(database_url) as other:
+            await SqlControlPlane(other).logs([TopicIdPartition(uuid.UUID(int=1), 0)])
+    assert await plane.topic_ids() == frozenset()
