@@ -213,6 +213,23 @@ async def test_a_flush_of_the_directory_that_fails_fails_the_write(
     await store.put("some/other", [b"data"])
 
 
+@pytest.mark.parametrize(("code", "works"), [(errno.EOPNOTSUPP, True), (errno.EINVAL, True), (errno.ENOSPC, False)])
+async def test_a_file_system_need_not_know_how_to_allocate(
+    store: DirectoryStore, root: Path, monkeypatch: pytest.MonkeyPatch, code: int, works: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "posix_fallocate", fail)
+    if works:
+        await store.put("key", [b"x" * 1_000_000])
+        assert len(await store.get("key")) == 1_000_000
+    else:
+        with pytest.raises(ObjectStoreUnavailable, match="No space left"):
+            await store.put("key", [b"x" * 1_000_000])
+        assert (await keys_of(store), uploads(root)) == ([], [])
+
+
 async def test_a_call_that_writes_only_some_of_the_bytes_is_followed_by_another(
     store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

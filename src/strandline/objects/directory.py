@@ -119,9 +119,8 @@ class DirectoryStore:
             )
             crash_point("objects.put.after_publish")
             await asyncio.gather(*map(self._sync.wait_durable, {os.path.dirname(name) for name in (path, *new)}))
-            with self._tree:
-                if removals == self._removals:
-                    self._durable.update(new)
+            if new:
+                await self._in(self._writers, lambda: self._remember_durable(new, removals))
         except asyncio.CancelledError:
             abandoned.set()  # from now on the parts may change: the object must not appear
             raise
@@ -158,6 +157,12 @@ class DirectoryStore:
             found.append(directory)
             directory = os.path.dirname(directory)
         return found
+
+    def _remember_durable(self, directories: Sequence[str], removals: int) -> None:
+        """What was flushed is known to be durable, unless it may have been removed and made again meanwhile."""
+        with self._tree:
+            if removals == self._removals:
+                self._durable.update(directories)
 
     def _prune(self, directories: set[str]) -> None:
         """Remove directories that have become empty, and those above them."""

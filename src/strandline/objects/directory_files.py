@@ -6,6 +6,7 @@ object. What a crash leaves in `.uploads` is never listed, and removed by `remov
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -19,6 +20,8 @@ UPLOADS: Final = ".uploads"
 _MOST_BUFFERS: Final = 1024
 # From this size on it is faster to ask for the blocks first: in one piece, and not while the pages are flushed.
 _WORTH_ALLOCATING: Final = 256 * 1024
+# Answers of file systems that do not know how: then writing finds the blocks.
+_CANNOT_ALLOCATE: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV})
 
 
 def write_flushed(path: str, parts: Sequence[Buffer]) -> None:
@@ -26,13 +29,21 @@ def write_flushed(path: str, parts: Sequence[Buffer]) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         views = [view for part in parts if (view := memoryview(part).cast("B")).nbytes]
-        size = sum(view.nbytes for view in views)
-        if size >= _WORTH_ALLOCATING:
-            os.posix_fallocate(fd, 0, size)
+        _allocate(fd, sum(view.nbytes for view in views))
         _write_all(fd, views)
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _allocate(fd: int, size: int) -> None:
+    if size < _WORTH_ALLOCATING:
+        return
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        if error.errno not in _CANNOT_ALLOCATE:
+            raise
 
 
 def _write_all(fd: int, views: list[memoryview]) -> None:
