@@ -70,6 +70,9 @@ def test_lesson_15_no_object_outlives_the_last_topic(tmp_path: Path, capsys: pyt
     with running_broker(data, {**DISKLESS, **AT_ONCE}) as broker:
         produce(broker, *"abc")
         assert len(wal_objects(data)) == 3
+        path = next((data / "objects" / "wal").glob("*/*"))
+        assert run(["wal", "dump", str(path), "--bootstrap", broker.bootstrap]) == 0
+        assert "  tides-0  bytes 0.." in capsys.readouterr().out
         delete_topic(broker)
         wait_until(lambda: not wal_objects(data), within=30, what="the objects to go")
     assert fsck(data, DISKLESS, capsys)["files"] == 0

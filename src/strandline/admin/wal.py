@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from strandline.admin.client import CommandFailed, Json
+from strandline.admin.client import Cluster, CommandFailed, Json, sentences
 from strandline.admin.data import Config, DataDir, Set, check_objects, open_bucket, settings_of
 from strandline.admin.output import AsJson, print_json, print_line, print_table
 from strandline.admin.text import size, timestamp
@@ -20,6 +20,7 @@ from strandline.config import Settings
 from strandline.diskless import keys
 from strandline.diskless.footer import DamagedObject
 from strandline.diskless.format import read_footer
+from strandline.model import uuid_to_text
 from strandline.objects import ObjectInfo, ObjectStore, ObjectStoreError
 
 wal_app = typer.Typer(help="Look at the objects of diskless topics.", no_args_is_help=True)
@@ -29,6 +30,12 @@ wal_app = typer.Typer(help="Look at the objects of diskless topics.", no_args_is
 def dump_object(
     name: Annotated[str, typer.Argument(metavar="KEY|FILE", help="The key of an object, or a file with its bytes.")],
     batches: Annotated[bool, typer.Option("--batches", "-B", help="Also the header of every batch.")] = False,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap", "-b", metavar="HOST:PORT", help="A broker that knows the topics' names.", show_default=False
+        ),
+    ] = None,
     data_dir: DataDir = None,
     config: Config = None,
     assignments: Set = None,
@@ -46,6 +53,9 @@ def dump_object(
             settings = settings_of(config, assignments, data_dir)
             check_objects(settings)
             row = asyncio.run(_dump(name, settings, with_batches=batches))
+    names = _topic_names(bootstrap) if bootstrap is not None else {}
+    for extent in row["extents"]:
+        extent["topic"] = names.get(extent["topic_id"])
     if as_json:
         print_json(row)
     else:
@@ -125,6 +135,12 @@ async def _line(store: ObjectStore, item: ObjectInfo) -> Json:
     }
 
 
+def _topic_names(bootstrap: str) -> dict[str, str]:
+    """Names by id, of all topics there are now: an object may also hold records of deleted ones."""
+    with sentences(), Cluster(bootstrap) as cluster:
+        return {uuid_to_text(topic.topic_id): topic.name or "" for topic in cluster.metadata(None).topics}
+
+
 @contextmanager
 def _sentences(name: str) -> Iterator[None]:
     try:
@@ -142,7 +158,7 @@ def _print_object(row: Json) -> None:
     )
     for extent in row["extents"]:
         print_line(
-            f"  {extent['topic_id']}-{extent['partition']}  bytes {extent['byte_offset']}.."
+            f"  {extent['topic'] or extent['topic_id']}-{extent['partition']}  bytes {extent['byte_offset']}.."
             f"{extent['byte_offset'] + extent['byte_size'] - 1}  records {extent['record_count']}  "
             f"batches {extent['batch_count']}  {timestamp(extent['min_timestamp'])} to "
             f"{timestamp(extent['max_timestamp'])}  {extent['timestamp_type']}  epoch {extent['leader_epoch']}"
