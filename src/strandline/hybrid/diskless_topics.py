@@ -24,6 +24,7 @@ from strandline.controlplane.values import NewLog, TopicIdPartition
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError, UnknownTopicOrPartition
 from strandline.hybrid.diskless_partition import DisklessPartition
 from strandline.hybrid.refusals import storage_errors
+from strandline.hybrid.standing_in import with_stand_ins
 from strandline.hybrid.tier import DisklessTier
 from strandline.hybrid.topic_limits import TopicLimits
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
@@ -117,6 +118,10 @@ class DisklessTopics:
     def is_diskless(self, topic: str) -> bool:
         """True if the metadata says so."""
         return self._topic_config(topic).diskless_enable
+
+    def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
+        """The topic as clients should see it that can reach these brokers: a diskless one always has leaders."""
+        return with_stand_ins(topic, reachable) if self.is_diskless(topic.name) else topic
 
     def topics(self) -> Iterator[TopicImage]:
         """Every diskless topic of the cluster."""

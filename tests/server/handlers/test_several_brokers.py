@@ -51,7 +51,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 async def ask(cluster: Cluster, name: str, version: int = 12) -> MetadataResponse:
     creator = TopicAutoCreator(cluster.loader, cluster.controller, Settings, AllServed())
-    handler = MetadataHandler(cluster.loader, creator)
+    handler = MetadataHandler(cluster.loader, creator, AllServed())
     return await handler.metadata(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), context(version))
 
 
@@ -117,7 +117,7 @@ async def test_electing_the_preferred_leader(cluster: Cluster) -> None:
 async def test_a_broker_that_is_not_the_controller_says_so_for_each_item(cluster: Cluster) -> None:
     await cluster.create("t", [(1,)])
     await cluster.controller.leadership.resign()
-    topics = TopicsHandler(cluster.controller, Settings, AllServed())
+    topics = TopicsHandler(cluster.controller, cluster.loader, Settings, AllServed())
     configs = AlterConfigsHandler(1, cluster.controller, BrokerLoggers())
     created = await topics.create_topics(CreateTopicsRequest(topics=[CreatableTopic(name="x")]), context(7))
     deleted = await topics.delete_topics(DeleteTopicsRequest(topic_names=["t"]), context(5))

@@ -10,6 +10,7 @@ import pytest
 from strandline.metadata import BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
 from strandline.server.handlers.topic_view import TopicViews, broker_endpoints
 from strandline.wire.errors import ErrorCode
+from tests.server.handlers.serving import AllServed
 
 
 def broker(node_id: int, *listeners: str, fenced: bool = False) -> BrokerImage:
@@ -28,7 +29,9 @@ IMAGE = MetadataImage(brokers=BROKERS, topics={"t": TOPIC}, topics_by_id={TOPIC.
 
 
 def view(image: MetadataImage, listener: str = "IN", *, old: bool = False) -> tuple[int, int, list[int], list[int]]:
-    (partition,) = TopicViews().describe(image, image.topics["t"], listener, only_alive_replicas=old).partitions
+    (partition,) = (
+        TopicViews(AllServed()).describe(image, image.topics["t"], listener, only_alive_replicas=old).partitions
+    )
     return partition.error_code, partition.leader_id, partition.replica_nodes, partition.offline_replicas
 
 
@@ -60,7 +63,7 @@ def test_a_leader_without_the_listener() -> None:
 
 
 def test_answers_are_kept_until_something_changes() -> None:
-    views = TopicViews()
+    views = TopicViews(AllServed())
 
     def describe(image: MetadataImage) -> object:
         return views.describe(image, image.topics["t"], "IN", only_alive_replicas=False)
@@ -73,7 +76,7 @@ def test_answers_are_kept_until_something_changes() -> None:
 
 
 def test_deleted_topics_are_forgotten_in_time() -> None:
-    views = TopicViews()
+    views = TopicViews(AllServed())
     for number in range(100):
         topic = TopicImage(f"t{number}", UUID(int=number + 1), TOPIC.partitions)
         image = replace(IMAGE, topics={topic.name: topic})

@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from strandline.config import Settings
 from strandline.errors import StrandlineError
-from strandline.metadata.image import MetadataImage
+from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.model import INTERNAL_TOPICS
 from strandline.wire.errors import ErrorCode, error_code_of
 
@@ -43,10 +43,13 @@ def is_internal(topic: str) -> bool:
 
 
 class ServedTopics(Protocol):
-    """Who knows whether this broker serves the topics that the metadata speaks of."""
+    """Who knows which brokers serve the topics that the metadata speaks of."""
 
     async def wait_served(self, topics: Collection[str]) -> None:
         """Wait until a new topic, or new partitions of one, can be written to; not for ever."""
+
+    def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
+        """The topic as clients should see it that can reach these brokers."""
 
 
 async def each(answers: Iterable[Coroutine[None, None, A]]) -> list[A]:

@@ -1,40 +1,23 @@
 """Fetch, versions 4 to 18: long polls, incremental sessions, fairness over partitions.
 
-Records leave as ranges of segment files, or as views of what is in memory; nothing is copied or decoded here.
-Diskless partitions are answered from memory as classic ones are from their logs; those for which the database or the
-object store has to be asked are read together, and the request waits for them. Known gaps: followers do not
-replicate yet (replica ids are served as debug readers), no preferred read replica, no quotas.
+Records leave as ranges of segment files, or as views of what is in memory; nothing is copied or decoded here. How one
+request is served is in `fetch_poll`. Known gaps: followers do not replicate yet (replica ids are served as debug
+readers), no preferred read replica, no quotas.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Coroutine, Sequence
-from typing import Final
+from collections.abc import Coroutine
 
-from strandline.diskless.values import DisklessRead, DisklessReadResult
-from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
-from strandline.hybrid.diskless_partition import PartitionRead, read_of
+from strandline.errors import StrandlineError
 from strandline.hybrid.router import AnyPartition, PartitionRouter
-from strandline.log import FetchIsolation, LogReadResult
-from strandline.server.deadlines import Deadline, Deadlines
+from strandline.server.deadlines import Deadlines
 from strandline.server.exchange import Exchange
-from strandline.server.fetch_sessions import FetchContext, FetchSessions, Place
+from strandline.server.fetch_sessions import FetchSessions
+from strandline.server.handlers.fetch_poll import FetchPoll
 from strandline.wire.errors import error_code_of
-from strandline.wire.fetch_codec import (
-    FIRST_WITH_TOPIC_IDS,
-    FetchAnswer,
-    FetchEntry,
-    FetchRequest,
-    read_fetch_request,
-    write_fetch_response,
-)
-
-logger = logging.getLogger(__name__)
-
-READ_COMMITTED: Final = 1
-SLOW_READ_SECONDS: Final = 10.0
+from strandline.wire.fetch_codec import FIRST_WITH_TOPIC_IDS, FetchEntry, read_fetch_request, write_fetch_response
 
 
 class FetchHandler:
@@ -68,15 +51,19 @@ class FetchHandler:
                 write_fetch_response(exchange.correlation_id, version, [], error_code=int(error_code_of(error)))
             )
             return
-        poll = _Poll(self, exchange, request, context)
+        poll = FetchPoll(self, exchange, request, context)
         if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or not context.places):
             return
         poll.watch()
         self.wait(poll, request.max_wait_ms / 1000)
 
-    def wait(self, poll: _Poll, seconds: float) -> None:
+    def wait(self, poll: FetchPoll, seconds: float) -> None:
         """Let a poll wait for no longer than this."""
         poll.deadline = self._deadlines.call_within(seconds, poll.expired)
+
+    def look_soon(self, poll: FetchPoll) -> None:
+        """Let a poll look at its partitions once this turn of the loop is through with its appends."""
+        self.loop.call_soon(poll.look)
 
     def start(self, work: Coroutine[None, None, None]) -> None:
         """Do something that a poll waits for."""
@@ -98,261 +85,3 @@ class FetchHandler:
         partition = self.partitions.find(name, entry.partition)
         partition.check_leader(entry.current_leader_epoch)
         return partition
-
-
-class _Poll:
-    """One Fetch request until it is answered."""
-
-    __slots__ = (
-        "_context",
-        "_exchange",
-        "_handler",
-        "_has_missed_news",
-        "_is_answered",
-        "_is_due",
-        "_is_reading",
-        "_isolation",
-        "_request",
-        "_slow_results",
-        "_times_expired",
-        "_watched",
-        "deadline",
-    )
-
-    def __init__(self, handler: FetchHandler, exchange: Exchange, request: FetchRequest, context: FetchContext) -> None:
-        self._handler = handler
-        self._exchange = exchange
-        self._request = request
-        self._context = context
-        self._watched: list[AnyPartition] = []
-        self._is_answered = False
-        self._is_due = False
-        self._is_reading = False
-        self._has_missed_news = False
-        self._slow_results: dict[Place, DisklessReadResult] = {}
-        """What had to be asked for, until it is sent or turns out to be too little."""
-        self._times_expired = 0
-        self.deadline: Deadline | None = None
-        """When the client's patience ends, once it waits."""
-        if request.replica_id >= 0:
-            self._isolation = FetchIsolation.LOG_END
-        elif request.isolation_level == READ_COMMITTED:
-            self._isolation = FetchIsolation.TXN_COMMITTED
-        else:
-            self._isolation = FetchIsolation.HIGH_WATERMARK
-
-    # Waiting
-
-    def watch(self) -> None:
-        """Be notified when any of the partitions moves."""
-        for place in self._context.places:
-            try:
-                partition = self._handler.find(place.entry)
-            except StrandlineError:
-                continue  # its error was not news to this client; another partition may still bring data
-            partition.watch(self)
-            self._watched.append(partition)
-
-    def notify(self) -> None:
-        """A partition moved. Look at all of them once this turn of the loop is through with its appends."""
-        if not self._is_due and not self._is_answered:
-            self._is_due = True
-            self._handler.loop.call_soon(self._look)
-
-    def _look(self) -> None:
-        self._is_due = False
-        if self._is_answered or self._exchange.connection.is_closed:
-            self._stop_waiting()
-            return
-        if self._is_reading:
-            self._has_missed_news = True
-            return
-        if self._request.min_bytes > 1 and not self._is_worth_reading():
-            return
-        self.answer_if_enough(is_last=False)
-
-    def _is_worth_reading(self) -> bool:
-        """Are there min.bytes to be had, or has a partition left us? Cheaper than reading."""
-        available = 0
-        for partition, place in zip(self._watched, self._context.places, strict=False):
-            entry = place.entry
-            if not partition.is_leader or partition.log.log_start_offset > entry.fetch_offset:
-                return True
-            available += min(partition.log.available_bytes(entry.fetch_offset, self._isolation), entry.max_bytes)
-        return available >= self._request.min_bytes or len(self._watched) != len(self._context.places)
-
-    def expired(self) -> None:
-        """The client's max.wait is over. A read that is on its way gets some more time: if it were given up, the next
-        request would begin it again, and so would the one after that."""
-        if self._is_answered:
-            return
-        self._times_expired += 1
-        if self._is_reading and self._times_expired == 1:
-            self._handler.wait(self, SLOW_READ_SECONDS)
-        self.answer_if_enough(is_last=True)
-
-    def _stop_waiting(self) -> None:
-        if self.deadline is not None:
-            self.deadline.cancel()
-        for partition in self._watched:
-            partition.unwatch(self)
-        self._watched.clear()
-
-    # Answering
-
-    def answer_if_enough(self, *, is_last: bool) -> bool:
-        """Read every partition; answer if there is min.bytes, an error or no more time. True if answered."""
-        answers, size, must_answer, slow = self._read_all()
-        is_enough = must_answer or size >= self._request.min_bytes
-        if slow:
-            if not self._is_reading and not self._times_expired:
-                self._read_slowly(slow, size)
-            has_something = must_answer or (size > 0 and is_enough)
-            if not is_last or (self._is_reading and self._times_expired < 2 and not has_something):
-                return False
-            answers += [self._unread(place) for place, _ in slow]
-        elif not (is_last or is_enough):
-            self._wait_on()
-            return False
-        self._is_answered = True
-        self._stop_waiting()
-        exchange = self._exchange
-        exchange.respond(
-            write_fetch_response(
-                exchange.correlation_id,
-                exchange.api_version,
-                _grouped(self._context.select(answers)),
-                session_id=self._context.session_id,
-            )
-        )
-        return True
-
-    def _wait_on(self) -> None:
-        """What there is is too little: it is read again when there is more."""
-        self._slow_results.clear()
-        if self._has_missed_news:
-            self._has_missed_news = False
-            self.notify()
-
-    def _read_all(self) -> tuple[list[FetchAnswer], int, bool, list[tuple[Place, DisklessRead]]]:
-        """The answers, their bytes, whether one of them must not wait (an error, a diverging epoch), and what cannot
-        be answered from memory."""
-        remaining = min(self._request.max_bytes, self._handler.max_bytes)
-        if self._slow_results:
-            remaining -= sum(_length(result) for result in self._slow_results.values())
-        answers: list[FetchAnswer] = []
-        slow: list[tuple[Place, DisklessRead]] = []
-        size = 0
-        must_answer = False
-        may_skip = not self._context.is_full and self._isolation is not FetchIsolation.LOG_END
-        for place in self._context.places:
-            if may_skip and place.is_idle:
-                continue
-            entry = place.entry
-            # The first batch of the whole response may exceed every limit, so that a reader never gets stuck.
-            answer = self._read(place, max(min(entry.max_bytes, remaining), 0), min_one_message=size == 0)
-            if isinstance(answer, DisklessRead):
-                slow.append((place, answer))
-                continue
-            answers.append(answer)
-            if answer.records is not None:
-                size += answer.records.length
-                if place not in self._slow_results:
-                    remaining -= answer.records.length
-            must_answer = must_answer or answer.error_code != 0 or answer.diverging_epoch is not None
-        return answers, size, must_answer, slow
-
-    def _read(self, place: Place, max_bytes: int, *, min_one_message: bool) -> FetchAnswer | DisklessRead:
-        entry = place.entry
-        result: LogReadResult | PartitionRead | DisklessRead
-        try:
-            partition = self._handler.find(entry)
-            place.found(partition)
-            if entry.last_fetched_epoch >= 0:
-                diverging = _diverging_epoch(partition, entry)
-                if diverging is not None:
-                    return FetchAnswer(entry.topic, entry.partition, diverging_epoch=diverging)
-            if place in self._slow_results:
-                result = read_of(self._slow_results[place], self._isolation)
-            else:
-                result = partition.read(
-                    entry.fetch_offset, max_bytes, isolation=self._isolation, min_one_message=min_one_message
-                )
-                if isinstance(result, DisklessRead):
-                    return result
-        except StrandlineError as error:
-            return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
-        records = result.records
-        return FetchAnswer(
-            entry.topic,
-            entry.partition,
-            0,
-            result.high_watermark,
-            result.last_stable_offset,
-            result.log_start_offset,
-            result.aborted_transactions,
-            records if records is not None and records.length else None,
-        )
-
-    # What memory cannot answer
-
-    def _read_slowly(self, slow: list[tuple[Place, DisklessRead]], size: int) -> None:
-        self._is_reading = True
-        limit = min(self._request.max_bytes, self._handler.max_bytes)
-        self._handler.start(self._read_and_answer(slow, max(limit - size, 1)))
-
-    async def _read_and_answer(self, slow: list[tuple[Place, DisklessRead]], max_bytes: int) -> None:
-        """Read, and look at everything again. The client may be gone by then: what is read is there for others."""
-        try:
-            results = await self._handler.partitions.read([request for _, request in slow], max_bytes=max_bytes)
-        except Exception:  # the edge: whatever a reader did not foresee ends this connection only
-            logger.exception("a Fetch of diskless partitions failed")
-            self._is_answered = True
-            self._stop_waiting()
-            self._exchange.abort("reading diskless partitions failed")
-            return
-        self._is_reading = False
-        if self._is_answered or self._exchange.connection.is_closed:
-            self._stop_waiting()
-            return
-        self._slow_results = {place: result for (place, _), result in zip(slow, results, strict=True)}
-        self.answer_if_enough(is_last=self._times_expired > 0)
-
-    def _unread(self, place: Place) -> FetchAnswer:
-        """The answer for a partition whose records did not come in time."""
-        entry = place.entry
-        try:
-            offsets = self._handler.find(entry).log
-        except StrandlineError as error:
-            return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
-        end = offsets.high_watermark
-        if end < 0:
-            late = KafkaStorageError(f"the end of {entry.topic!r}-{entry.partition} could not be found out in time")
-            return FetchAnswer(entry.topic, entry.partition, int(error_code_of(late)))
-        return FetchAnswer(entry.topic, entry.partition, 0, end, end, offsets.log_start_offset)
-
-
-def _length(result: DisklessReadResult) -> int:
-    return 0 if result.records is None else result.records.length
-
-
-def _diverging_epoch(partition: AnyPartition, entry: FetchEntry) -> tuple[int, int] | None:
-    """Where the reader's history leaves ours (KIP-595), or None if it does not. Raises OffsetOutOfRange."""
-    epoch, end_offset = partition.log.end_offset_for_epoch(entry.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.log.log_start_offset:
-        raise OffsetOutOfRange(
-            f"{partition.topic_partition} does not know epoch {entry.last_fetched_epoch} at {entry.fetch_offset}"
-        )
-    if epoch < entry.last_fetched_epoch or end_offset < entry.fetch_offset:
-        return epoch, end_offset
-    return None
-
-
-def _grouped(answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:
-    """Answers of one topic side by side: sessions reorder partitions, the wire groups them by topic."""
-    topics: dict[str | bytes, list[FetchAnswer]] = {}
-    for answer in answers:
-        topics.setdefault(answer.topic, []).append(answer)
-    if len(topics) <= 1:
-        return answers
-    return [answer for rows in topics.values() for answer in rows]

@@ -28,6 +28,7 @@ from strandline.server.handlers.common import (
     OPERATIONS_NOT_ASKED,
     TOPIC_OPERATIONS,
     ImageSource,
+    ServedTopics,
     is_internal,
     outcome,
 )
@@ -48,10 +49,10 @@ _NO_OFFLINE_FILTER: Final = 1
 class MetadataHandler:
     """Tells clients which brokers there are and who leads what."""
 
-    def __init__(self, images: ImageSource, auto_creator: TopicAutoCreator) -> None:
+    def __init__(self, images: ImageSource, auto_creator: TopicAutoCreator, served: ServedTopics) -> None:
         self._images = images
         self._auto_creator = auto_creator
-        self._views = TopicViews()
+        self._views = TopicViews(served)
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {ApiKey.METADATA: self.metadata}

@@ -55,10 +55,10 @@ def handler_table(
     node_id = controller.node_id
     handlers = (
         ApiVersionsHandler(),
-        MetadataHandler(images, creator),
+        MetadataHandler(images, creator, diskless),
         ClusterHandler(images),
-        TopicPartitionsHandler(images, settings().network.max_request_partition_size_limit),
-        TopicsHandler(controller, settings, diskless),
+        TopicPartitionsHandler(images, diskless, settings().network.max_request_partition_size_limit),
+        TopicsHandler(controller, images, settings, diskless),
         ConfigsHandler(node_id, images, settings, loggers),
         AlterConfigsHandler(node_id, controller, loggers),
         OffsetsHandler(partitions),

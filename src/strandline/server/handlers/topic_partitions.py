@@ -14,7 +14,7 @@ from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPar
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.metadata.topic_names import validate_topic_name
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import TOPIC_OPERATIONS, ImageSource, is_internal, outcome
+from strandline.server.handlers.common import TOPIC_OPERATIONS, ImageSource, ServedTopics, is_internal, outcome
 from strandline.server.handlers.topic_view import broker_endpoints, view_partition
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_topic_partitions import (
@@ -31,8 +31,9 @@ MAX_PARTITIONS: Final = 2000
 class TopicPartitionsHandler:
     """Describes topics in pages."""
 
-    def __init__(self, images: ImageSource, max_partitions: int = MAX_PARTITIONS) -> None:
+    def __init__(self, images: ImageSource, served: ServedTopics, max_partitions: int = MAX_PARTITIONS) -> None:
         self._images = images
+        self._served = served
         self._max_partitions = max_partitions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
@@ -65,7 +66,7 @@ class TopicPartitionsHandler:
             if room == 0:
                 response.next_cursor = Cursor(topic_name=name, partition_index=first)
                 break
-            described = _described(image, topic, first, room, reachable)
+            described = _described(image, self._served.as_served(topic, reachable), first, room, reachable)
             response.topics.append(described)
             room -= len(described.partitions)
             if first + len(described.partitions) < len(topic.partitions):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from strandline.metadata.image import BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
 from strandline.model import NO_LEADER
-from strandline.server.handlers.common import is_internal
+from strandline.server.handlers.common import ServedTopics, is_internal
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
@@ -47,7 +47,8 @@ def view_partition(
 class TopicViews:
     """Described topics, kept until the topic or a broker changes. Callers may not change what they get."""
 
-    def __init__(self) -> None:
+    def __init__(self, served: ServedTopics) -> None:
+        self._served = served
         self._brokers: Mapping[int, BrokerImage] = {}
         self._reachable: dict[str, frozenset[int]] = {}
         self._kept: dict[tuple[str, bool], dict[str, tuple[TopicImage, MetadataResponseTopic]]] = {}
@@ -83,7 +84,7 @@ class TopicViews:
         self, topic: TopicImage, reachable: frozenset[int], *, only_alive_replicas: bool
     ) -> MetadataResponseTopic:
         partitions = []
-        for partition in topic.partitions:
+        for partition in self._served.as_served(topic, reachable).partitions:
             view = view_partition(partition, self._brokers, reachable)
             replicas, isr, error = list(partition.replicas), list(partition.isr), view.error
             if only_alive_replicas:

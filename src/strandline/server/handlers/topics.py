@@ -25,7 +25,7 @@ from strandline.errors import (
 from strandline.metadata import Controller, NewPartitions, NewTopic, TopicImage
 from strandline.model import ZERO_UUID
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import CurrentSettings, ServedTopics, outcome
+from strandline.server.handlers.common import CurrentSettings, ImageSource, ServedTopics, outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -55,8 +55,11 @@ _KNOWS_DELETION_DISABLED: Final = 3
 class TopicsHandler:
     """Creates, grows and deletes topics."""
 
-    def __init__(self, controller: Controller, settings: CurrentSettings, served: ServedTopics) -> None:
+    def __init__(
+        self, controller: Controller, images: ImageSource, settings: CurrentSettings, served: ServedTopics
+    ) -> None:
         self._controller = controller
+        self._images = images
         self._settings = settings
         self._served = served
 
@@ -102,7 +105,6 @@ class TopicsHandler:
             replication_factor=len(answer.partitions[0].replicas),
         )
         if version >= _TELLS_CONFIGS:
-            overrides = {config.name: config.value for config in topic.configs if config.value is not None}
             result.configs = [
                 CreatableTopicConfigs(
                     name=entry.name,
@@ -111,9 +113,16 @@ class TopicsHandler:
                     config_source=entry.source,
                     is_sensitive=entry.is_sensitive,
                 )
-                for entry in describe_topic(self._settings(), overrides)
+                for entry in describe_topic(self._settings(), self._overrides(topic, answer))
             ]
         return result
+
+    def _overrides(self, topic: CreatableTopic, made: TopicImage) -> Mapping[str, str]:
+        """The topic's own settings: those it was given by the controller, or asked for if it was not made."""
+        image = self._images.image
+        if made.topic_id in image.topics_by_id:
+            return image.topic_overrides(made.name)
+        return {config.name: config.value for config in topic.configs if config.value is not None}
 
     # DeleteTopics
 

@@ -1,0 +1,32 @@
+"""Where clients of a diskless partition are sent while its leader is away: to another broker, since any can serve it.
+
+Pure. Everybody who looks at the same brokers names the same one, so that clients agree, and partitions are spread.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from strandline.metadata.image import PartitionImage, TopicImage
+
+
+def with_stand_ins(topic: TopicImage, reachable: Collection[int]) -> TopicImage:
+    """The diskless topic as clients should see it that can reach these brokers."""
+    if not reachable or all(partition.leader in reachable for partition in topic.partitions):
+        return topic
+    brokers = sorted(reachable)
+    partitions = tuple(
+        partition if partition.leader in reachable else _moved(partition, _chosen(topic.topic_id, partition, brokers))
+        for partition in topic.partitions
+    )
+    return TopicImage(topic.name, topic.topic_id, partitions)
+
+
+def _chosen(topic_id: UUID, partition: PartitionImage, brokers: Sequence[int]) -> int:
+    return brokers[zlib.crc32(topic_id.bytes + partition.partition.to_bytes(4, "big")) % len(brokers)]
+
+
+def _moved(partition: PartitionImage, broker: int) -> PartitionImage:
+    return partition._replace(replicas=(broker,), isr=(broker,), leader=broker)
