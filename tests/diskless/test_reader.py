@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from strandline.controlplane.values import TopicIdPartition
+from strandline.controlplane.values import FindBatches, TopicIdPartition
 from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.values import DisklessRead
 from strandline.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
@@ -457,6 +457,17 @@ async def test_closing_ends_downloads_and_whoever_waits_for_them(lake: Lake) -> 
     with pytest.raises(asyncio.CancelledError):
         await read
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "diskless-download"]
+
+
+async def test_closing_ends_downloads_that_have_not_begun(lake: Lake) -> None:
+    await lake.write(Write())
+    (found,) = await lake.plane.find_batches([FindBatches(P0, 0, MIB)], max_rows=1)
+    reader = lake.reader()
+    async with reader.running():
+        waiting = asyncio.ensure_future(reader.load(P0, found.rows[0]))
+        await lake.clock.sleep(0)  # one turn of the loop: the task of the download is there, and has not run yet
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
 
 
 async def wait_for_gets(lake: Lake, count: int) -> None:

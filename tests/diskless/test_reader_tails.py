@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 import pytest
 import pytest_asyncio
 
+from strandline.controlplane import COMMIT_CHANNEL
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.controlplane.values import DisklessLog, TopicIdPartition
 from strandline.diskless.reader import DisklessReader
-from strandline.diskless.tails import COMMIT_CHANNEL, FRESH_SECONDS, POLL_SECONDS, QUERY_GAP_SECONDS
+from strandline.diskless.tails import FRESH_SECONDS, POLL_SECONDS, QUERY_GAP_SECONDS
 from strandline.diskless.values import DisklessRead
 from strandline.errors import UnknownTopicOrPartition
 from strandline.sql import SqlStore, StoreUnavailable

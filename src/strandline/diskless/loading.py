@@ -112,6 +112,9 @@ class BlockLoader:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        for future in self._flights.values():
+            future.cancel()  # of tasks that were ended before they began
+        self._flights.clear()
 
     def _begin(self, ranged: RangedRead[_Flight], gate: _Gate, region: CacheRegion) -> None:
         if not gate.enter():

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
 from strandline.clock import Clock
+from strandline.controlplane import COMMIT_CHANNEL
 from strandline.controlplane.ports import BatchReads
 from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.cache import BlockCache, PartitionBlocks
@@ -23,7 +24,6 @@ from strandline.sql import SqlError
 
 _log = logging.getLogger(__name__)
 
-COMMIT_CHANNEL: Final = "inkless_commit"
 POLL_SECONDS: Final = 1.0
 # Every commit of every broker is announced: under load one query serves several of them.
 QUERY_GAP_SECONDS: Final = 0.02
