@@ -187,6 +187,13 @@ async def test_a_controlled_shutdown_moves_leaders_and_waits_until_all_have_seen
         assert cluster.image.brokers[1].fenced
 
 
+async def test_a_shutdown_does_not_wait_for_the_broker_of_the_controller() -> None:
+    async with open_cluster(brokers=(1, 2)) as cluster:
+        await cluster.create("t", [[2]])
+        assert not (await cluster.beat(2, want_shut_down=True)).should_shut_down
+        assert (await cluster.beat(2, want_shut_down=True)).should_shut_down
+
+
 async def test_the_last_broker_shuts_down_and_its_partitions_wait_for_it() -> None:
     async with open_cluster() as cluster:
         await cluster.create("t", [[1]])

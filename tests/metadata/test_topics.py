@@ -233,3 +233,16 @@ async def test_illegal_additions_are_refused(wish: NewPartitions, kind: type[Str
         assert type(answer) is kind
         assert sentence in str(answer)
         assert cluster.image is before
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [NewTopic(name="t", num_partitions=1, replication_factor=2), NewTopic(name="t", assignments={0: [1, 2]})],
+    ids=["by number", "by assignment"],
+)
+async def test_no_more_replicas_than_brokers_can_keep_in_step(topic: NewTopic) -> None:
+    async with open_cluster(brokers=(1, 2), max_replicas=1) as cluster:
+        error = await refusal(cluster, topic)
+        assert isinstance(error, InvalidReplicationFactor)
+        assert "cannot have 2 replicas" in str(error)
+        await cluster.create("one", [[1], [2]])

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode as KioErrorCode
 
 from strandline import errors
 from strandline.errors import StrandlineError
-from strandline.wire.errors import KAFKA_CODES, ErrorCode, error_code_of
+from strandline.wire.errors import KAFKA_CODES, ErrorCode, error_code_of, error_of
 
 
 def subclasses(base: type[StrandlineError]) -> Iterator[type[StrandlineError]]:
@@ -34,6 +34,17 @@ def test_no_two_errors_share_a_code() -> None:
 
 def test_an_unforeseen_exception_is_an_unknown_server_error() -> None:
     assert error_code_of(ZeroDivisionError()) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("error", KAFKA_CODES, ids=lambda e: e.__name__)
+def test_an_error_answered_by_another_broker_is_the_same_error_here(error: type[StrandlineError]) -> None:
+    again = error_of(error_code_of(error("because")), "because")
+    assert (type(again), str(again)) == (error, "because")
+
+
+def test_codes_without_an_error_of_ours_are_named() -> None:
+    assert str(error_of(ErrorCode.DELEGATION_TOKEN_EXPIRED)) == "DELEGATION_TOKEN_EXPIRED"
+    assert str(error_of(31_000)) == "UNKNOWN_SERVER_ERROR"
 
 
 def test_a_subclass_speaks_with_the_code_of_its_base() -> None:

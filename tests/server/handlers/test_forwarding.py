@@ -20,6 +20,7 @@ from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsR
 from strandline.wire.messages.envelope import EnvelopeRequest
 from strandline.wire.registry import encode_request
 from tests.metadata.cluster import Cluster, open_cluster
+from tests.server.handlers.serving import AllServed
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class TwoAttempts(ActiveController):
 def handlers(cluster: Cluster, active: ActiveController) -> ForwardingHandlers:
     controller = cluster.controller
     parts = (
-        TopicsHandler(controller, Settings),
+        TopicsHandler(controller, cluster.loader, Settings, AllServed()),
         AlterConfigsHandler(1, controller, BrokerLoggers()),
         ElectionsHandler(controller),
     )
