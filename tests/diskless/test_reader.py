@@ -354,6 +354,23 @@ async def test_too_many_waiting_reads_are_refused(lake: Lake) -> None:
     assert sum(result.error is not None for result in results) == refused
 
 
+async def test_one_reader_of_many_small_objects_leaves_room_for_others(lake: Lake) -> None:
+    for _ in range(300):
+        await lake.write(Write(P0, size=10))
+    await lake.write(Write(P1))
+    reader = lake.reader(ReaderLimits(parallel_reads=1, parallel_lagging_reads=0))
+    gate = lake.objects.block("get_range", times=1)
+    large = asyncio.ensure_future(read_one(reader, P0, 0))
+    await gate.wait_reached()
+    small = asyncio.ensure_future(read_one(reader, P1, 0))
+    await lake.clock.settle()
+    gate.release()
+    assert data_of(await small) == lake.expected(P1, 0)
+    assert 40 <= len(data_of(await large)) // len(lake.model[P0][0].data) <= 60, "half of the room there was"
+    data, _ = await read_to_end(reader, P0, 0)
+    assert data == lake.expected(P0, 0)
+
+
 # Reading ahead
 
 

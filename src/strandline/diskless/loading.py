@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 _LARGE: Final = 256 * 1024
 # Requests that may wait for each that runs; more are refused, and consumers try again.
 _WAITING_PER_RUNNING: Final = 100
+# Each of them may lie in an object of its own.
+_ROWS_AT_ONCE: Final = 256
 
 
 class WantedRow(NamedTuple):
@@ -50,9 +52,14 @@ class _Gate:
         self._most = parallel * (1 + _WAITING_PER_RUNNING)
         self._inside = 0
 
+    @property
+    def room(self) -> int:
+        """How many more may come."""
+        return self._most - self._inside
+
     def enter(self) -> bool:
         """False if too many are inside or wait."""
-        if self._inside >= self._most:
+        if self.room <= 0:
             return False
         self._inside += 1
         return True
@@ -101,9 +108,10 @@ class BlockLoader:
                 self._begin(ranged, gate, region)
         return futures
 
-    def is_loading(self, row: BatchRow) -> bool:
-        """Whether a download of this row is under way."""
-        return (row.object_key, row.byte_offset) in self._flights
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows one caller should ask for: fewer while many downloads wait, so that all get their turn."""
+        return max(min(_ROWS_AT_ONCE, self._tail_gate.room // 2, self._lagging_gate.room // 2), 1)
 
     async def close(self) -> None:
         """End all downloads."""

@@ -48,10 +48,10 @@ class _Stream:
 class ReadAhead:
     """Loads what streams will ask for next. Lives on the event loop."""
 
-    def __init__(self, plane: BatchReads, loader: BlockLoader, clock: Clock, *, max_bytes: int, max_rows: int) -> None:
+    def __init__(self, plane: BatchReads, loader: BlockLoader, clock: Clock, *, max_bytes: int) -> None:
         """`max_bytes` is what all streams together may have in front of them; 0 turns reading ahead off."""
         self._plane, self._loader, self._clock = plane, loader, clock
-        self._max_bytes, self._max_rows = max_bytes, max_rows
+        self._max_bytes = max_bytes
         self._streams: OrderedDict[tuple[TopicIdPartition, Offset], _Stream] = OrderedDict()
         self._due: dict[_Stream, Offset] = {}
         self._task: asyncio.Task[None] | None = None
@@ -98,9 +98,10 @@ class ReadAhead:
         while self._due:
             due, self._due = self._due, {}
             requests = [FindBatches(stream.tail.partition, offset, stream.window) for stream, offset in due.items()]
+            max_rows = max(self._loader.rows_at_once // len(due), 1)
             self.queries += 1
             try:
-                found = await self._plane.find_batches(requests, max_rows=self._max_rows)
+                found = await self._plane.find_batches(requests, max_rows=max_rows)
             except SqlError as error:
                 _log.debug("nothing is read ahead, the consumers will see why: %s", error)
                 for stream in due:

@@ -62,9 +62,7 @@ class DisklessReader:
         self._tails = Tails(plane, announcements, self._cache, clock)
         self._loader = BlockLoader(objects, self._cache, clock, limits)
         self._reading = Reading(plane, self._tails, self._loader, max_rows=limits.rows_at_once)
-        self._ahead = ReadAhead(
-            plane, self._loader, clock, max_bytes=self._cache.cold.limit // 2, max_rows=limits.rows_at_once
-        )
+        self._ahead = ReadAhead(plane, self._loader, clock, max_bytes=self._cache.cold.limit // 2)
         self._known = self._tails.by_partition
         self._is_shared = self._tails.is_shared
 

@@ -42,7 +42,7 @@ class PartitionRead:
         """Bytes that could be had, as far as is known."""
         return min(self.run.limit, self.run.available + sum(row.byte_size for row in self.rows))
 
-    def choose(self, share: int) -> list[WantedRow]:
+    def choose(self, share: int, max_rows: int) -> list[WantedRow]:
         """Decide what follows the run until there is enough for `share`; the rows that have to be loaded for it."""
         offset, size = self.run.end, self.run.available
         missing: list[WantedRow] = []
@@ -56,6 +56,8 @@ class PartitionRead:
                     continue
                 if row.base_offset > offset:
                     self.error = _gap(offset, row)
+                    return missing
+                if len(missing) == max_rows:
                     return missing
                 wanted = WantedRow(row, self.tail.blocks)
                 self._pieces.append(wanted)
@@ -139,11 +141,12 @@ class Reading:
     async def _load(self, found: Sequence[PartitionRead], reads: Sequence[PartitionRead], max_bytes: int) -> None:
         """Load what can be part of the answer: not more than twice its size, since the rest would have to wait."""
         shares = dict(zip(reads, fair_shares([read.wanted_bytes for read in reads], max_bytes), strict=True))
+        max_rows = max(self._loader.rows_at_once // len(found), 1)
         wanted: list[WantedRow] = []
         size = 0
         for read in found:
             if size == 0 or size < 2 * max_bytes:
-                missing = read.choose(shares[read])
+                missing = read.choose(shares[read], max_rows)
                 wanted += missing
                 size += sum(row.byte_size for row, _ in missing)
         futures = dict(zip(wanted, self._loader.load(wanted), strict=True))
