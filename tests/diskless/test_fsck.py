@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -12,14 +12,14 @@ from strandline.controlplane.values import FileToCommit, Refusal
 from strandline.diskless.cleaner import FileCleaner
 from strandline.diskless.fsck import Finding, Fsck, FsckOptions, FsckReport, Kind
 from strandline.objects import ObjectStore
+from strandline.objects.store import Buffer
+from strandline.testing.objects import FaultyStore
 from tests.diskless.faults import Interrupted
 from tests.diskless.wal import append
 from tests.diskless.world import A0, A1, B0, World
 
 GRACE_S = 600.0
 OVERDUE_S = 2000.0
-
-Meanwhile = Callable[[], Awaitable[object]]
 
 
 async def check(
@@ -211,18 +211,13 @@ async def test_a_file_that_goes_between_its_row_and_its_check_is_not_missing(wor
     await world.create_logs(A0)
     key = await world.write(A0)
 
-    class Deleting(Interrupted):
-        async def get_range(self, key: str, start: int, length: int) -> bytes:
-            await self.meanwhile()
-            return bytes(await super().get_range(key, start, length))
+    class Deleting(FaultyStore):
+        async def get_range(self, key: str, start: int, length: int) -> Buffer:
+            await world.drop(A0)
+            await world.store.delete([key])
+            return await super().get_range(key, start, length)
 
-    async def delete() -> None:
-        await world.drop(A0)
-        await world.store.delete([key])
-
-    async def nothing() -> None: ...
-
-    store = Deleting(world.store, nothing)
-    store.meanwhile = delete
-    report = await check(world, store)
+    report = await check(world, Deleting(world.store, world.clock))
     assert report.is_clean
+    assert report.marked_files == 1
+    assert key not in await world.keys()
