@@ -420,6 +420,40 @@ async def test_partitions_read_together_are_read_ahead_together(lake: Lake) -> N
     assert lake.gets <= 2 * 60, "about one request for each object, not one for each partition of it"
 
 
+async def test_looking_twice_at_the_same_records_does_not_stop_reading_ahead(lake: Lake) -> None:
+    for _ in range(100):
+        await lake.write(Write(size=4000, timestamp=LONG_AGO))
+    reader = lake.reader()
+    size = len(lake.model[P0][0].data)
+    waited = 0
+    for offset in range(0, 100, 2):
+        request = DisklessRead(P0, offset, 2 * size)
+        if reader.read_now(request, min_one_message=True) is None:
+            waited += 1
+            await reader.read([request], max_bytes=2 * size)
+        for _ in range(3):
+            result = reader.read_now(request, min_one_message=True)
+            assert data_of(result) == lake.expected(P0, offset, 2 * size)
+        await lake.settled(reader)
+    assert waited <= 3
+
+
+async def test_streams_of_one_partition_are_told_apart(lake: Lake) -> None:
+    for _ in range(100):
+        await lake.write(Write(size=4000, timestamp=LONG_AGO))
+    reader = lake.reader()
+    size = len(lake.model[P0][0].data)
+    waited = 0
+    for step in range(0, 50, 2):
+        for offset in (step, 50 + step):
+            request = DisklessRead(P0, offset, 2 * size)
+            if reader.read_now(request, min_one_message=True) is None:
+                waited += 1
+                await reader.read([request], max_bytes=2 * size)
+            await lake.settled(reader)
+    assert waited <= 6
+
+
 async def test_nothing_is_read_ahead_for_readers_that_jump(lake: Lake) -> None:
     for _ in range(50):
         await lake.write(Write(size=4000, timestamp=LONG_AGO))

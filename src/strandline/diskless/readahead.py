@@ -15,10 +15,10 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import BatchRow, FindBatches, TopicIdPartition
+from strandline.controlplane.values import BatchRow, FindBatches
 from strandline.diskless.loading import BlockLoader, WantedRow
 from strandline.diskless.tails import Tail
-from strandline.model import INT64_MAX, Offset
+from strandline.model import INT64_MAX, NO_OFFSET, Offset
 from strandline.sql import SqlError
 
 _log = logging.getLogger(__name__)
@@ -31,14 +31,18 @@ _STREAM_SECONDS: Final = 30.0
 
 
 class _Stream:
-    """One consumer of one partition on its way."""
+    """One consumer of one partition on its way, or several that go together."""
 
-    __slots__ = ("loaded_to", "reload_at", "seen_at", "tail", "window")
+    __slots__ = ("end", "has_gone_on", "loaded_to", "reload_at", "seen_at", "start", "tail", "window")
 
     def __init__(self, tail: Tail) -> None:
         self.tail = tail
+        self.start: Offset = NO_OFFSET
+        """Where the last answer began and ended."""
+        self.end: Offset = NO_OFFSET
+        self.has_gone_on = False
         self.window = 0
-        """Bytes to load at once; 0 until the stream has gone on."""
+        """Bytes that were loaded at once."""
         self.loaded_to: Offset = 0
         self.reload_at: Offset = 0
         """When the consumer gets here, more is loaded."""
@@ -52,25 +56,36 @@ class ReadAhead:
         """`max_bytes` is what all streams together may have in front of them; 0 turns reading ahead off."""
         self._plane, self._loader, self._clock = plane, loader, clock
         self._max_bytes = max_bytes
-        self._streams: OrderedDict[tuple[TopicIdPartition, Offset], _Stream] = OrderedDict()
+        self._by_tail: dict[Tail, list[_Stream]] = {}
+        self._streams: OrderedDict[_Stream, None] = OrderedDict()  # in the order in which they were seen
         self._due: dict[_Stream, Offset] = {}
         self._task: asyncio.Task[None] | None = None
         self.queries = 0
         self.rows_loaded = 0
 
     def served(self, tail: Tail, start: Offset, end: Offset) -> None:
-        """A consumer got cold records from `start` to `end` (not included)."""
+        """A consumer was given cold records from `start` to `end` (not included)."""
         if not self._max_bytes:
             return
         now = self._clock.monotonic()
         self._drop_ended(now)
-        stream = self._streams.pop((tail.partition, start), None)
-        if stream is None or stream.tail is not tail:
-            stream = _Stream(tail)
-        elif end >= stream.reload_at and max(end, stream.loaded_to) < tail.high_watermark:
-            self._extend(stream, end)
-        stream.seen_at = now
-        self._streams[tail.partition, end] = stream
+        stream = self._stream_at(tail, start)
+        stream.has_gone_on = stream.has_gone_on or stream.end == start
+        stream.start, stream.end, stream.seen_at = start, end, now
+        self._streams.move_to_end(stream)
+        if stream.has_gone_on and end >= stream.reload_at and max(end, stream.loaded_to) < tail.high_watermark:
+            self._extend(stream)
+
+    def _stream_at(self, tail: Tail, start: Offset) -> _Stream:
+        """The stream that goes on at `start`, or asks for the same again: a poll may look more than once."""
+        streams = self._by_tail.setdefault(tail, [])
+        for stream in streams:
+            if start in (stream.end, stream.start):
+                return stream
+        stream = _Stream(tail)
+        streams.append(stream)
+        self._streams[stream] = None
+        return stream
 
     async def close(self) -> None:
         """End what is under way."""
@@ -81,16 +96,20 @@ class ReadAhead:
     def _drop_ended(self, now: float) -> None:
         streams = self._streams
         while streams:
-            key, oldest = next(iter(streams.items()))
+            oldest = next(iter(streams))
             if len(streams) < _MOST_STREAMS and oldest.seen_at + _STREAM_SECONDS >= now:
                 return
-            del streams[key]
+            del streams[oldest]
+            others = self._by_tail[oldest.tail]
+            others.remove(oldest)
+            if not others:
+                del self._by_tail[oldest.tail]
 
-    def _extend(self, stream: _Stream, end: Offset) -> None:
+    def _extend(self, stream: _Stream) -> None:
         stream.reload_at = INT64_MAX  # not before this has been done
-        share = self._max_bytes // (1 + len(self._streams))
+        share = self._max_bytes // len(self._streams)
         stream.window = min(max(2 * stream.window, FIRST_WINDOW), LARGEST_WINDOW, share)
-        self._due[stream] = max(end, stream.loaded_to)
+        self._due[stream] = max(stream.end, stream.loaded_to)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="diskless-read-ahead")
 
