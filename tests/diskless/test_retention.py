@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,8 @@ from strandline.diskless.retention import RetentionEnforcer, TopicRetention, ret
 from strandline.diskless.values import DisklessAppend
 from strandline.records import Record, TimestampType, build_batch, read_header
 from tests.diskless.wal import TOPIC_A, TOPIC_B
-from tests.diskless.world import A0, A1, B0, World
+from tests.diskless.world import A0, A1, B0, World, open_world
+from tests.postgres import start_postgres
 
 DAY_MS = 86_400_000
 
@@ -148,3 +150,23 @@ async def test_it_runs_by_itself_but_only_on_duty(world: World) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_database_that_restarts_is_waited_for(tmp_path: Path) -> None:
+    postgres = start_postgres()
+    async with open_world(postgres.new_database(), tmp_path / "objects") as world:
+        await world.create_logs(A0)
+        await world.write(A0)
+        enforcing = enforcer(world, [topic(A0, ms=1)])
+        await postgres.stop()
+        task = asyncio.create_task(enforcing.run())
+        try:
+            await world.wait_until(lambda: enforcing.status().upkeep.failures_in_a_row > 0)
+            assert enforcing.status().upkeep.last_error
+        finally:
+            await postgres.start()
+        await world.wait_until(lambda: enforcing.status().upkeep.rounds > 0)
+        assert enforcing.status().rows_deleted == 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
