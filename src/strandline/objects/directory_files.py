@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from strandline.objects.direct_writes import write_directly
 from strandline.objects.keys import is_key
 from strandline.objects.store import Buffer, ObjectInfo
 
@@ -20,26 +21,28 @@ UPLOADS: Final = ".uploads"
 _MOST_BUFFERS: Final = 1024
 # Larger objects ask for their blocks first: a full disk shows before anything is written. It was mostly faster too,
 # with 8 MiB on ext4; the limit itself is a guess.
-_WORTH_ALLOCATING: Final = 256 * 1024
+_LARGE: Final = 256 * 1024
 # Answers of file systems that do not know how: then writing finds the blocks.
 _CANNOT_ALLOCATE: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV})
 
 
 def write_flushed(path: str, parts: Sequence[Buffer]) -> None:
-    """Make a new file of `parts`, without joining them, and flush it to the disk."""
+    """Make a new file of `parts` and flush it to the disk; a small one without copying, a large one directly."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         views = [view for part in parts if (view := memoryview(part).cast("B")).nbytes]
-        _allocate(fd, sum(view.nbytes for view in views))
-        _write_all(fd, views)
+        size = sum(view.nbytes for view in views)
+        if size < _LARGE:
+            _write_all(fd, views)
+        else:
+            _allocate(fd, size)
+            write_directly(fd, views)
         os.fsync(fd)
     finally:
         os.close(fd)
 
 
 def _allocate(fd: int, size: int) -> None:
-    if size < _WORTH_ALLOCATING:
-        return
     try:
         os.posix_fallocate(fd, 0, size)
     except OSError as error:
