@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -89,12 +88,6 @@ class World:
             await self.clock.advance(1)
             await SystemClock().sleep(0.002)
         raise AssertionError("waited in vain")
-
-    def age(self, key: str, seconds: float) -> None:
-        """Let an object be older than it is, by the clock of the store."""
-        path = self.root / key
-        then = path.stat().st_mtime - seconds
-        os.utime(path, (then, then))
 
 
 def _to_commit(batch: DisklessAppend, position: int) -> BatchToCommit:
