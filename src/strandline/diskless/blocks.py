@@ -13,6 +13,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
 from strandline.controlplane.values import BatchRow
+from strandline.diskless.memory import held_bytes
 from strandline.diskless.values import CommittedBlock
 from strandline.errors import CorruptMessage
 from strandline.model import Offset
@@ -46,7 +47,7 @@ class Block:
         last_offsets: array[int],
         starts: array[int],
         views: list[memoryview],
-        buffers: Sequence[bytearray],
+        buffers: Sequence[bytearray | memoryview],
     ) -> None:
         """`starts` has one number more than there are batches. `views` has one for each batch, or one for all."""
         self.base_offset = base_offset
@@ -59,7 +60,7 @@ class Block:
         self.cost = _BLOCK_OVERHEAD + getsizeof(last_offsets) + getsizeof(starts) + _VIEW_OVERHEAD * len(views)
         """Memory that goes away with the block."""
         for buffer in buffers:
-            self.cost += getsizeof(buffer)
+            self.cost += held_bytes(buffer)
         self.region: CacheRegion | None = None
         """Where the cache keeps it; None once it does not."""
 

@@ -19,7 +19,7 @@ class DisklessAppend(NamedTuple):
     """
 
     partition: TopicIdPartition
-    buffer: bytearray
+    buffer: bytearray | memoryview
     header: BatchHeader
     timestamp_type: TimestampType
     leader_epoch: LeaderEpoch
@@ -109,7 +109,7 @@ class CommittedBlock(NamedTuple):
     partition: TopicIdPartition
     base_offset: Offset
     last_offset: Offset
-    batches: tuple[bytearray, ...]
+    batches: tuple[bytearray | memoryview, ...]
     max_timestamp: TimestampMs
 
 

@@ -205,7 +205,8 @@ class DisklessPartition:
             done(None)
 
         self._tier.writer.append(
-            DisklessAppend(self.id, bytearray(buffer), header, limits.timestamp_type, self.leader_epoch), committed
+            DisklessAppend(self.id, self._tier.memory.copy(buffer), header, limits.timestamp_type, self.leader_epoch),
+            committed,
         )
         return Appended(info, is_done=False, is_written=False, is_copied=True)
 

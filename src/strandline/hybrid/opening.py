@@ -21,6 +21,7 @@ from strandline.controlplane.values import RetentionRule, Trimmed
 from strandline.diskless.cleaner import FileCleaner
 from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.lookups import OffsetLookups
+from strandline.diskless.memory import RecycledMemory
 from strandline.diskless.orphans import OrphanFinder
 from strandline.diskless.reader import DisklessReader
 from strandline.diskless.retention import RetentionEnforcer, TopicRetention
@@ -81,6 +82,7 @@ async def open_tier(
             objects=objects,
             writer=writer,
             reader=reader,
+            memory=RecycledMemory(),
             lookups=OffsetLookups(plane, reader),
             retention=RetentionEnforcer(
                 lambda: _retention_of(topics(), topic_config),

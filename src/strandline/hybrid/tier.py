@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # a broker without diskless topics does not load them
     from strandline.controlplane.plane import SqlControlPlane
     from strandline.diskless.cleaner import FileCleaner
     from strandline.diskless.lookups import OffsetLookups
+    from strandline.diskless.memory import RecycledMemory
     from strandline.diskless.orphans import OrphanFinder
     from strandline.diskless.reader import DisklessReader
     from strandline.diskless.retention import RetentionEnforcer
@@ -24,6 +25,7 @@ class DisklessTier:
     objects: RetryingStore
     writer: WalWriter
     reader: DisklessReader
+    memory: RecycledMemory
     lookups: OffsetLookups
     retention: RetentionEnforcer
     cleaner: FileCleaner
