@@ -1,0 +1,199 @@
+"""Diskless topics follow the metadata: by level, whatever was missed or cut short before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from strandline.clock import SystemClock
+from strandline.controlplane.values import NewLog, TopicIdPartition
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
+from strandline.hybrid.diskless_partition import PartitionRead
+from strandline.hybrid.diskless_topics import DisklessTopics
+from strandline.log import AppendOrigin, FetchIsolation
+from strandline.metadata import TopicImage
+from strandline.objects import ObjectStoreMisconfigured, ObjectStoreUnavailable
+from strandline.replication import Appended
+from strandline.sql import StoreUnavailable
+from tests.hybrid.world import World, open_world
+from tests.replication.conftest import batch
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with open_world(tmp_path) as opened:
+        yield opened
+        assert not opened.failures
+
+
+def ids(topic: TopicImage) -> set[TopicIdPartition]:
+    return {TopicIdPartition(topic.topic_id, partition.partition) for partition in topic.partitions}
+
+
+async def test_nothing_is_opened_without_a_diskless_topic(world: World) -> None:
+    await world.create("classic", is_diskless=False)
+    async with world.diskless() as topics:
+        await world.create("another", is_diskless=False)
+        await world.delete("classic")
+        await topics.wait_served(["another"])
+        assert topics.tier is None
+        assert topics.why_missing("another", 0) is None
+    assert world.times_opened == 0
+    assert not world.directory.exists()
+
+
+async def test_a_new_topic_has_logs_before_it_is_served(world: World) -> None:
+    async with world.diskless() as topics:
+        topic = await world.create("t", 3)
+        assert isinstance(topics.why_missing("t", 0), KafkaStorageError)
+        await topics.wait_served(["t"])
+        assert set(topics.by_key) == {("t", 0), ("t", 1), ("t", 2)}
+        assert set(await world.plane.logs(ids(topic))) == ids(topic)
+        assert topics.why_missing("t", 3) is None
+        await world.grow("t", 5)
+        assert isinstance(topics.why_missing("t", 4), NotLeaderOrFollower)
+        await topics.wait_served(["t"])
+        assert len(topics.by_key) == 5
+    assert world.times_opened == 1
+
+
+async def test_topics_made_while_the_broker_was_away_are_served_after_its_start(world: World) -> None:
+    topic = await world.create("t", 2)
+    async with world.diskless() as topics:
+        assert set(topics.by_key) == {("t", 0), ("t", 1)}
+        assert set(await world.plane.logs(ids(topic))) == ids(topic)
+
+
+async def test_the_logs_of_a_deleted_topic_go(world: World) -> None:
+    async with world.diskless() as topics:
+        await world.create("t")
+        await topics.wait_served(["t"])
+        partition = topics.by_key["t", 0]
+        await world.delete("t")
+        assert not topics.by_key
+        with pytest.raises(UnknownTopicOrPartition):
+            partition.check_leader()
+        await logs_are_gone(world)
+
+
+async def logs_are_gone(world: World) -> None:
+    async with asyncio.timeout(15):
+        while await world.plane.topic_ids():
+            await SystemClock().sleep(0.01)
+
+
+async def test_a_deletion_that_nobody_finished_is_finished_by_the_next_controller(world: World) -> None:
+    topic = await world.create("t")
+    await world.plane.create_logs([NewLog(partition, "t") for partition in ids(topic)])
+    await world.delete("t")
+    async with world.diskless() as topics:
+        await logs_are_gone(world)
+        assert topics.tier is not None, "somebody has to delete the objects"
+
+
+async def test_a_broker_that_is_not_the_controller_deletes_nothing(world: World) -> None:
+    topic = await world.create("t")
+    await world.plane.create_logs([NewLog(partition, "t") for partition in ids(topic)])
+    await world.delete("t")
+    async with world.diskless(node_id=9) as topics:
+        await world.create("u")
+        await topics.wait_served(["u"])
+        assert topic.topic_id in await world.plane.topic_ids()
+
+
+async def test_a_topic_made_again_under_its_name_is_another_one(world: World) -> None:
+    async with world.diskless() as topics:
+        for _ in range(3):
+            topic = await world.create("t")
+            await topics.wait_served(["t"])
+            assert topics.by_key["t", 0].id.topic_id == topic.topic_id
+            await world.delete("t")
+
+
+@pytest.mark.parametrize("trouble", [StoreUnavailable("away"), ObjectStoreUnavailable("away")], ids=["sql", "objects"])
+async def test_a_store_that_is_away_does_not_keep_the_broker_from_starting(world: World, trouble: Exception) -> None:
+    await world.create("t")
+    world.refuses_to_open = [trouble]
+    async with world.diskless() as topics:
+        error = topics.why_missing("t", 0)
+        assert isinstance(error, KafkaStorageError)
+        assert "away" in str(error)
+        await topics.wait_served(["t"])
+        assert set(topics.by_key) == {("t", 0)}
+
+
+async def test_a_store_that_cannot_be_used_stops_the_start(world: World) -> None:
+    await world.create("t")
+    world.refuses_to_open = [ObjectStoreMisconfigured("belongs to another cluster")]
+    with pytest.raises(ObjectStoreMisconfigured, match="belongs to another cluster"):
+        async with world.diskless():
+            pytest.fail("it started")
+
+
+async def test_a_store_that_cannot_be_used_is_tried_again_while_the_broker_runs(world: World) -> None:
+    async with world.diskless() as topics:
+        world.refuses_to_open = [ObjectStoreMisconfigured("no such bucket")]
+        await world.create("t")
+        await topics.wait_served(["t"])
+        assert set(topics.by_key) == {("t", 0)}
+
+
+async def test_a_broker_without_diskless_storage_says_so(world: World) -> None:
+    await world.create("t")
+    async with world.diskless(is_enabled=False) as topics:
+        error = topics.why_missing("t", 0)
+        assert isinstance(error, KafkaStorageError)
+        assert "diskless.storage.system.enable is false on this broker" in str(error)
+    assert world.times_opened == 0
+
+
+async def test_settings_of_the_topic_come_into_force_while_it_is_served(world: World) -> None:
+    async with world.diskless() as topics:
+        await world.create("t", max_message_bytes="5000")
+        await topics.wait_served(["t"])
+        assert topics.by_key["t", 0].limits.batch.max_message_bytes == 5000
+        assert not topics.is_writing
+
+
+async def test_sizes_are_those_of_the_control_plane(world: World) -> None:
+    async with world.diskless() as topics:
+        await world.create("t", 2)
+        await topics.wait_served(["t"])
+        records = batch(b"x" * 100)
+        await append(topics, records)
+        sizes = await topics.sizes(None)
+        assert {key.partition: size for key, size in sizes.items()} == {0: len(records), 1: 0}
+        assert await topics.sizes([("t", 1), ("u", 0)]) == {("t", 1): 0}
+        assert await topics.sizes([("u", 0)]) == {}
+
+
+async def append(topics: DisklessTopics, records: memoryview) -> Appended:
+    """Write to t-0 and wait until it is committed."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def finished(error: Exception | None) -> None:
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    appended = topics.by_key["t", 0].append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+    assert not appended.is_done
+    await done
+    return appended
+
+
+async def test_what_was_written_is_read_from_memory(world: World) -> None:
+    async with world.diskless() as topics:
+        await world.create("t")
+        await topics.wait_served(["t"])
+        partition = topics.by_key["t", 0]
+        appended = await append(topics, batch(b"a", b"b"))
+        assert (appended.info.first_offset, appended.info.last_offset) == (0, 1)
+        result = partition.read(0, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
+        assert isinstance(result, PartitionRead), "what was just written is in memory"
+        assert result.high_watermark == 2

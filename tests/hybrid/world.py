@@ -1,0 +1,106 @@
+"""Diskless topics over a real control plane and a real directory, without the rest of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strandline.clock import SystemChance, SystemClock, SystemIds
+from strandline.config import Settings
+from strandline.config.topic import TopicConfig
+from strandline.controlplane.plane import SqlControlPlane
+from strandline.hybrid.diskless_topics import DisklessTopics
+from strandline.hybrid.opening import open_tier
+from strandline.hybrid.tier import DisklessTier
+from strandline.metadata import NewPartitions, NewTopic, TopicImage
+from tests.metadata.cluster import Cluster, open_cluster
+
+NODE = 1
+
+
+@dataclass
+class World:
+    """One broker's diskless topics."""
+
+    cluster: Cluster
+    plane: SqlControlPlane
+    directory: Path
+    properties: Mapping[str, str]
+    times_opened: int = 0
+    refuses_to_open: list[Exception] = field(default_factory=list)
+    """Raised by the next attempts to open the tier, one after the other."""
+    failures: list[str] = field(default_factory=list)
+
+    def topic_config(self, topic: str) -> TopicConfig:
+        return Settings().topic_config(self.cluster.image.topic_overrides(topic))
+
+    async def create(self, name: str, partitions: int = 1, *, is_diskless: bool = True, **configs: str) -> TopicImage:
+        overrides = {key.replace("_", "."): value for key, value in configs.items()}
+        if is_diskless:
+            overrides["diskless.enable"] = "true"
+        wish = NewTopic(name=name, num_partitions=partitions, replication_factor=1, configs=overrides)
+        (topic,) = await self.cluster.controller.create_topics([wish])
+        assert isinstance(topic, TopicImage), topic
+        return topic
+
+    async def grow(self, name: str, partitions: int) -> None:
+        (topic,) = await self.cluster.controller.create_partitions([NewPartitions(name=name, count=partitions)])
+        assert isinstance(topic, TopicImage), topic
+
+    async def delete(self, name: str) -> None:
+        (topic,) = await self.cluster.controller.delete_topics([name])
+        assert isinstance(topic, TopicImage), topic
+
+    @asynccontextmanager
+    async def diskless(self, *, node_id: int = NODE, is_enabled: bool = True) -> AsyncIterator[DisklessTopics]:
+        """The topics, as a broker has them from its start to its end."""
+        loader, clock = self.cluster.loader, SystemClock()
+        topics = DisklessTopics(
+            node_id,
+            loader,
+            self.plane,
+            lambda: self._open(topics),
+            topic_config=self.topic_config,
+            clock=clock,
+            is_enabled=is_enabled,
+        )
+        stop = loader.subscribe(topics.apply)
+        try:
+            async with topics.running(on_failure=self.failures.append):
+                await topics.wait_opened()
+                yield topics
+        finally:
+            stop()
+
+    @asynccontextmanager
+    async def _open(self, topics: DisklessTopics) -> AsyncIterator[DisklessTier]:
+        self.times_opened += 1
+        if self.refuses_to_open:
+            raise self.refuses_to_open.pop(0)
+        url = f"file://{self.directory}"
+        async with open_tier(
+            self.cluster.sql,
+            self.plane,
+            self.cluster.loader,
+            Settings.from_properties({"strandline.objects.url": url, **self.properties}),
+            topics=topics.topics,
+            topic_config=self.topic_config,
+            clock=SystemClock(),
+            ids=SystemIds(),
+            chance=SystemChance(0),
+        ) as tier:
+            yield tier
+
+
+@asynccontextmanager
+async def open_world(directory: Path, **properties: str) -> AsyncIterator[World]:
+    """A cluster of one broker, and nothing diskless yet."""
+    async with open_cluster() as cluster:
+        yield World(
+            cluster,
+            SqlControlPlane(cluster.sql),
+            directory / "objects",
+            {name.replace("_", "."): value for name, value in properties.items()},
+        )
