@@ -12,7 +12,7 @@ from strandline.controlplane import COMMIT_CHANNEL
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.controlplane.values import DisklessLog, TopicIdPartition
 from strandline.diskless.reader import DisklessReader
-from strandline.diskless.tails import FRESH_SECONDS, POLL_SECONDS, QUERY_GAP_SECONDS
+from strandline.diskless.tails import EXCLUSIVE_POLL_SECONDS, POLL_SECONDS, QUERY_GAP_SECONDS
 from strandline.diskless.values import DisklessRead
 from strandline.errors import UnknownTopicOrPartition
 from strandline.sql import SqlStore, StoreUnavailable
@@ -83,8 +83,24 @@ async def test_own_commits_wake_watchers_at_once(lake: Lake) -> None:
         await lake.write(Write(P0), reader=reader)
         assert poll.times == 1
         assert reader.status().watched == 1
-        await lake.clock.advance(60)
+        await lake.clock.advance(EXCLUSIVE_POLL_SECONDS - 1)
     assert reader.status().queries == 0, "nobody else can write to this database"
+
+
+async def test_an_own_commit_whose_answer_never_came_is_seen_at_last(lake: Lake) -> None:
+    """The writer gave up, and the commit happened all the same: no other commit need follow to make it known."""
+    reader, poll = lake.reader(), Poll()
+    async with reader.running():
+        assert data_of(await read_one(reader, P0, 0)) == b""
+        await lake.write(Write(P0))
+        reader.watch(P0, poll)
+        await told(lake, poll, step=EXCLUSIVE_POLL_SECONDS)
+        assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0)
+        await lake.write(Write(P1))
+        before = reader.status().queries
+        reader.unwatch(P0, poll)
+        await lake.clock.advance(3600)
+        assert reader.status().queries == before, "nothing is asked while nobody watches"
 
 
 async def test_deleted_records_and_topics_wake_watchers(lake: Lake) -> None:
@@ -196,7 +212,7 @@ async def test_what_nobody_watched_for_long_is_asked_for_again(lake: Lake, reade
     assert data_of(await read_one(reader, P0, 0)) == b""
     await lake.write(Write(P0))
     assert data_of(reader.read_now(request, min_one_message=True)) == b""
-    await lake.clock.advance(FRESH_SECONDS + 0.1)
+    await lake.clock.advance(2 * POLL_SECONDS + 0.1)
     assert reader.read_now(request, min_one_message=True) is None
     assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0)
 

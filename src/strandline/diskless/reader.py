@@ -22,7 +22,7 @@ from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.loading import BlockLoader, WantedRow
 from strandline.diskless.readahead import ReadAhead
 from strandline.diskless.reading import Reading
-from strandline.diskless.tails import FRESH_SECONDS, Announcements, Tail, Tails
+from strandline.diskless.tails import Announcements, Tail, Tails
 from strandline.diskless.values import CommittedBlock, DisklessRead, DisklessReadResult, MemorySlices, Watcher
 from strandline.errors import OffsetOutOfRange
 from strandline.model import NO_OFFSET, Offset
@@ -64,7 +64,7 @@ class DisklessReader:
         self._reading = Reading(plane, self._tails, self._loader, max_rows=limits.rows_at_once)
         self._ahead = ReadAhead(plane, self._loader, clock, max_bytes=self._cache.cold.limit // 2)
         self._known = self._tails.by_partition
-        self._is_shared = self._tails.is_shared
+        self._fresh_seconds = self._tails.fresh_seconds
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[DisklessReader]:
@@ -86,7 +86,7 @@ class DisklessReader:
             return None
         end = tail.high_watermark
         if offset >= end:
-            if offset > end or (self._is_shared and self._clock.monotonic() - tail.known_at > FRESH_SECONDS):
+            if offset > end or self._clock.monotonic() - tail.known_at > self._fresh_seconds:
                 return None
             return DisklessReadResult(None, None, end, tail.log_start_offset)
         start = tail.log_start_offset

@@ -1,8 +1,8 @@
 """What this broker knows of the ends of diskless logs, and who waits for them to move.
 
 Own commits are known at once. Commits of other brokers are announced by the database; then, and each second for
-notifications that got lost, one query asks for all partitions that somebody watches. Nothing is asked while nobody
-does, nor if no other process can write.
+notifications that got lost, one query asks for all partitions that somebody watches. If no other process can write,
+there is only a rare look, for commits of our own whose answer never came. Nothing is asked while nobody watches.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, Protocol
 
 from strandline.clock import Clock
@@ -25,10 +25,9 @@ from strandline.sql import SqlError
 _log = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 1.0
+EXCLUSIVE_POLL_SECONDS: Final = 10.0
 # Every commit of every broker is announced: under load one query serves several of them.
 QUERY_GAP_SECONDS: Final = 0.02
-# What is known of a partition that nobody watched for so long may have been overtaken by other brokers.
-FRESH_SECONDS: Final = 2 * POLL_SECONDS
 
 
 class Announcements(Protocol):
@@ -68,6 +67,9 @@ class Tails:
         self.by_partition: dict[TopicIdPartition, Tail] = {}
         self.is_shared = not announcements.is_exclusive
         """Whether other processes commit as well."""
+        self._poll_seconds = POLL_SECONDS if self.is_shared else EXCLUSIVE_POLL_SECONDS
+        self.fresh_seconds = 2 * self._poll_seconds
+        """What is known of a partition that nobody watched for so long may have been overtaken."""
         self.news = 0
         """Notifications received so far."""
         self.queries = 0
@@ -125,12 +127,11 @@ class Tails:
         if not tail.watchers:
             self._watched[partition] = tail
         tail.watchers.add(watcher)
-        if self.is_shared:
-            if tail.news_seen != self.news:
-                self._is_stale = True
-                self._wake.set()
-            elif self._is_idle:
-                self._wake.set()
+        if self.is_shared and tail.news_seen != self.news:
+            self._is_stale = True
+            self._wake.set()
+        elif self._is_idle:
+            self._wake.set()
 
     def unwatch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
         """See DisklessReads."""
@@ -145,23 +146,19 @@ class Tails:
         """Partitions that somebody watches."""
         return len(self._watched)
 
-    # Following other brokers
+    # Following
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Follow the commits of other brokers while the block lasts."""
-        if not self.is_shared:
+        """Follow the commits of others while the block lasts."""
+        async with AsyncExitStack() as stack:
+            if self.is_shared:
+                stack.callback(self._announcements.listen(COMMIT_CHANNEL, self._announced))
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            tasks.create_task(self._follow(), name="diskless-tails")
             yield
-            return
-        stop_listening = self._announcements.listen(COMMIT_CHANNEL, self._announced)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._follow(), name="diskless-tails")
-                yield
-                self._is_stopping = True
-                self._wake.set()
-        finally:
-            stop_listening()
+            self._is_stopping = True
+            self._wake.set()
 
     def _announced(self) -> None:
         self.news += 1
@@ -184,7 +181,7 @@ class Tails:
                 await self._ask()
 
     def _due_in(self) -> float:
-        pause = QUERY_GAP_SECONDS if self._is_stale else POLL_SECONDS
+        pause = QUERY_GAP_SECONDS if self._is_stale else self._poll_seconds
         return self._asked_at + pause - self._clock.monotonic()
 
     async def _ask(self) -> None:
@@ -199,7 +196,7 @@ class Tails:
         except SqlError as error:
             if not error.retriable:
                 raise
-            _log.warning("cannot see what other brokers have committed, trying again: %s", error)
+            _log.warning("cannot see what was committed, trying again: %s", error)
             return
         for partition in partitions:
             tail = self.by_partition.get(partition)
