@@ -337,7 +337,7 @@ class Broker:
     async def _open_if_needed(self) -> None:
         try:
             await self.diskless.wait_opened()
-        except (ObjectStoreError, SqlError) as error:
+        except (ObjectStoreError, SqlError, OSError) as error:
             raise BrokerFailed(f"diskless topics cannot be served: {error}") from error
 
     # Following the metadata

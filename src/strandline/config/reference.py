@@ -34,7 +34,8 @@ _INTRODUCTION: Final = """\
 
 This page is generated from the declarations in `src/strandline/config` (`make docs`); do not edit it.
 
-Settings have Kafka's names. Those that Kafka does not have begin with `strandline.`. They are given
+Settings have Kafka's names. Those that Kafka does not have begin with `strandline.`, or with `diskless.` and `inkless.`
+where they are about diskless topics. They are given
 
 - in a `.properties` file: `strandline broker --config FILE`,
 - one by one: `strandline broker --set name=value`, which wins over the file,
