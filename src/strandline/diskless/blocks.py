@@ -39,7 +39,17 @@ _VIEW_OVERHEAD: Final = 184 + 144
 class Block:
     """Whole batches with dense offsets `base_offset` to `last_offset`. The bytes never change."""
 
-    __slots__ = ("_last_offsets", "_starts", "base_offset", "cost", "last_offset", "region", "size", "views")
+    __slots__ = (
+        "_last_offsets",
+        "_starts",
+        "base_offset",
+        "cost",
+        "is_loaded",
+        "last_offset",
+        "region",
+        "size",
+        "views",
+    )
 
     def __init__(
         self,
@@ -63,6 +73,8 @@ class Block:
             self.cost += held_bytes(buffer)
         self.region: CacheRegion | None = None
         """Where the cache keeps it; None once it does not."""
+        self.is_loaded = False
+        """Whether it was read from an object."""
 
     @classmethod
     def of_commit(cls, committed: CommittedBlock) -> Block:
@@ -99,7 +111,9 @@ class Block:
             starts.append(position)
         if offset != row.last_offset + 1:
             raise _damaged(row, f"the batches end with offset {offset - 1}")
-        return cls(row.base_offset, last_offsets, starts, [memoryview(buffer)], (buffer,))
+        block = cls(row.base_offset, last_offsets, starts, [memoryview(buffer)], (buffer,))
+        block.is_loaded = True
+        return block
 
     @property
     def batch_count(self) -> int:

@@ -65,11 +65,10 @@ class PartitionBlocks:
 class CacheRegion:
     """Blocks with a limit on their memory, in the order of their last use."""
 
-    __slots__ = ("blocks", "evicted", "is_cold", "limit", "touch", "used")
+    __slots__ = ("blocks", "evicted", "limit", "touch", "used")
 
-    def __init__(self, limit: int, *, is_cold: bool) -> None:
+    def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.is_cold = is_cold
         self.used = 0
         self.evicted = 0
         self.blocks: OrderedDict[Block, PartitionBlocks] = OrderedDict()
@@ -96,8 +95,8 @@ class BlockCache:
 
     def __init__(self, max_bytes: int) -> None:
         cold = max_bytes // _COLD_SHARE
-        self.hot = CacheRegion(max_bytes - cold, is_cold=False)
-        self.cold = CacheRegion(cold, is_cold=True)
+        self.hot = CacheRegion(max_bytes - cold)
+        self.cold = CacheRegion(cold)
 
     def add(self, partition: PartitionBlocks, block: Block, region: CacheRegion) -> None:
         """Keep a block, if it fits into its region at all and is not there yet."""

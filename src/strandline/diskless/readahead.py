@@ -1,7 +1,7 @@
 """Reading ahead for consumers that catch up: what they will ask for next is in memory when they do.
 
-A consumer that reads cold blocks and goes on where it stopped is a stream. Once a stream has gone on, the rows in
-front of it are loaded, twice as much each time, up to a bound that all streams share. Streams whose turn it is are
+A consumer that is served from objects, and goes on where it stopped, is a stream. Once a stream has gone on, the rows
+in front of it are loaded, twice as much each time, up to a bound that all streams share. Streams whose turn it is are
 served together, so that partitions that lie side by side in an object cost one request.
 """
 
@@ -64,7 +64,7 @@ class ReadAhead:
         self.rows_loaded = 0
 
     def served(self, tail: Tail, start: Offset, end: Offset) -> None:
-        """A consumer was given cold records from `start` to `end` (not included)."""
+        """A consumer was given records of objects from `start` to `end` (not included)."""
         if not self._max_bytes:
             return
         now = self._clock.monotonic()

@@ -115,7 +115,7 @@ class DisklessReader:
         parts = block.views_of(first, end)
         length = block.size_of(first, end)
         reached = block.next_offset(end)
-        is_cold = _use(block)
+        is_loaded = _use(block)
         if end == block.batch_count:
             for following in range(index + 1, len(blocks)):
                 block = blocks[following]
@@ -128,13 +128,13 @@ class DisklessReader:
                         parts += block.views_of(0, end)
                         length += block.size_of(0, end)
                         reached = block.next_offset(end)
-                        is_cold = _use(block) or is_cold
+                        is_loaded = _use(block) or is_loaded
                     break
                 parts += block.views
                 length += size
                 reached = block.last_offset + 1
-                is_cold = _use(block) or is_cold
-        if is_cold:
+                is_loaded = _use(block) or is_loaded
+        if is_loaded:
             self._ahead.served(tail, offset, reached)
         return MemorySlices(parts, length)
 
@@ -142,7 +142,7 @@ class DisklessReader:
         """See DisklessReads. If it is cancelled, downloads that have begun go on into the cache."""
         reads = await self._reading.read(requests, max_bytes)
         for read in reads:
-            if read.run.is_cold and read.run.length:
+            if read.run.is_loaded and read.run.length:
                 self._ahead.served(read.tail, read.request.offset, read.run.next_offset)
         return [read.answer() for read in reads]
 
@@ -206,9 +206,8 @@ class DisklessReader:
 
 
 def _use(block: Block) -> bool:
-    """Note that a block was used. Whether it is a cold one."""
+    """Note that a block was used. Whether it was read from an object."""
     region = block.region
-    if region is None:
-        return False
-    region.touch(block)
-    return region.is_cold
+    if region is not None:
+        region.touch(block)
+    return block.is_loaded

@@ -15,7 +15,7 @@ from strandline.model import Offset
 class Run:
     """Blocks gathered from an offset on, without a gap, and the batches taken from them so far."""
 
-    __slots__ = ("_blocks", "available", "end", "is_cold", "length", "limit", "next_offset", "parts")
+    __slots__ = ("_blocks", "available", "end", "is_loaded", "length", "limit", "next_offset", "parts")
 
     def __init__(self, offset: Offset, limit: int) -> None:
         self.limit = limit
@@ -28,8 +28,8 @@ class Run:
         """The offset behind what was taken."""
         self.parts: list[memoryview] = []
         self.length = 0
-        self.is_cold = False
-        """Whether something of it lay in the cold region."""
+        self.is_loaded = False
+        """Whether something of it was read from objects."""
         self._blocks: deque[tuple[Block, int]] = deque()
 
     def gather(self, block: Block) -> None:
@@ -41,7 +41,7 @@ class Run:
         region = block.region
         if region is not None:
             region.touch(block)
-            self.is_cold = self.is_cold or region.is_cold
+        self.is_loaded = self.is_loaded or block.is_loaded
 
     def gather_from(self, blocks: PartitionBlocks) -> None:
         """Add what is in memory, up to the limit."""
