@@ -14,14 +14,19 @@ class Against(Enum):
 
     KAFKA = "Kafka"
     NOTHING = "absolute"
+    ANOTHER = "another figure of ours"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A bound on Strandline's median, as a multiple of Kafka's or in the unit of the figure."""
+    """A bound on Strandline's median, as a multiple of Kafka's or of another figure, or in the unit of the figure."""
 
     bound: float
     against: Against = Against.KAFKA
+    other: str = ""
+    """The name of the other figure."""
+    words: str = ""
+    """What the other figure is, for the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +166,43 @@ def _footprint() -> Iterable[Figure]:
     yield less("cpu.idle.2000p", "idle with 2,000 partitions", "% of a core", Target(3.0, Against.NOTHING))
 
 
+def _diskless() -> Iterable[Figure]:
+    speed, latency, cost = (
+        f"Diskless topics on a directory: {part}" for part in ("1 KB, 16 partitions", "latency", "cost")
+    )
+
+    def faster(name: str, title: str, target: Target | None = None) -> Figure:
+        return Figure(name=f"diskless.{name}", title=title, unit="MB/s", target=target, section=speed)
+
+    def beside(bound: float, other: str, words: str) -> Target:
+        return Target(bound, Against.ANOTHER, f"diskless.{other}", words)
+
+    def less(name: str, title: str, unit: str, section: str, target: Target | None = None) -> Figure:
+        return Figure(
+            name=f"diskless.{name}", title=title, unit=unit, more_is_better=False, target=target, section=section
+        )
+
+    yield faster("classic.produce", "produce, a classic topic")
+    yield faster("produce", "produce", beside(0.5, "classic.produce", "classic"))
+    yield faster("produce.idempotent", "produce, idempotent", beside(0.9, "produce", "without"))
+    yield faster("slow.produce", "produce, 50 ms added to each call of the store", Target(40.0, Against.NOTHING))
+    yield faster("classic.consume", "consume the newest 120 MB, a classic topic")
+    yield faster("consume.cached", "consume the newest 120 MB", beside(0.8, "classic.consume", "classic"))
+    yield faster("consume", "consume from the store, then the cache")
+    yield less("latency.one.p50", "acknowledged p50, one quiet producer", "ms", latency)
+    yield less("latency.one.p99", "acknowledged p99, one quiet producer", "ms", latency, Target(40.0, Against.NOTHING))
+    yield less("latency.many.p50", "acknowledged p50, eight producers", "ms", latency)
+    yield less("latency.many.p99", "acknowledged p99, eight producers", "ms", latency)
+    yield less("puts", "objects written", "PUT/GB", cost)
+    yield less("gets", "ranges read by the consumer from the store", "GET/GB", cost)
+    yield less("cpu.produce", "broker CPU, produce", "s/GB", cost)
+    yield less("memory", "memory with the cache full", "MB", cost)
+
+
 FIGURES: Final[Mapping[str, Figure]] = {
-    figure.name: figure for part in (_throughput, _latency, _connections, _footprint, _cpu) for figure in part()
+    figure.name: figure
+    for part in (_throughput, _latency, _connections, _footprint, _diskless, _cpu)
+    for figure in part()
 }
 
 
@@ -181,15 +221,20 @@ class Results:
         return median(values) if values else None
 
     def ratio(self, name: str) -> float | None:
-        """Strandline's median by Kafka's."""
-        ours, theirs = self.median(name, "strandline"), self.median(name, "kafka")
+        """Strandline's median by Kafka's, or by that of the figure it is compared with."""
+        target = FIGURES[name].target if name in FIGURES else None
+        ours = self.median(name, "strandline")
+        if target is not None and target.against is Against.ANOTHER:
+            theirs = self.median(target.other, "strandline")
+        else:
+            theirs = self.median(name, "kafka")
         return ours / theirs if ours is not None and theirs else None
 
     def is_met(self, figure: Figure) -> bool | None:
         """Whether the target is met; None without a target or without what it needs."""
         if figure.target is None:
             return None
-        is_ratio = figure.target.against is Against.KAFKA
+        is_ratio = figure.target.against is not Against.NOTHING
         value = self.ratio(figure.name) if is_ratio else self.median(figure.name, "strandline")
         if value is None:
             return None

@@ -116,6 +116,8 @@ def target_words(figure: Figure) -> str:
     if figure.target is None:
         return ""
     sign = "≥" if figure.more_is_better else "≤"
+    if figure.target.against is Against.ANOTHER:
+        return f"{sign} {figure.target.bound:g}x of {figure.target.words}"
     unit = "x" if figure.target.against is Against.KAFKA else f" {figure.unit}"
     return f"{sign} {figure.target.bound:g}{unit}"
 

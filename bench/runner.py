@@ -13,14 +13,25 @@ from typing import Final
 from rich.console import Console
 
 from bench import measures
+from bench.diskless import diskless
 from bench.figures import WORKLOADS, Results
 from bench.footprint import footprint
 from bench.generator import Generator, LoadFailed
 from bench.measures import Bench, Measured, Scale
 from bench.process import ProcessFailed
-from bench.systems import System
+from bench.systems import Strandline, System
 
-GROUPS: Final = ("loopback", "produce", "consume", "idempotent", "latency", "loaded", "requests", "footprint")
+GROUPS: Final = (
+    "loopback",
+    "produce",
+    "consume",
+    "idempotent",
+    "latency",
+    "loaded",
+    "requests",
+    "footprint",
+    "diskless",
+)
 
 _PAGE_CACHE_MEGABYTES: Final = 3000
 _LOOPBACK_MEGABYTES: Final = 4000
@@ -62,6 +73,8 @@ class Runner:
                 self._run_steps(order, steps)
             if "footprint" in self.groups:
                 self._run_footprints(order)
+            if "diskless" in self.groups:
+                self._run_diskless(order)
         finally:
             shutil.rmtree(self._round_dir, ignore_errors=True)
 
@@ -116,6 +129,14 @@ class Runner:
                 data_dir = self._round_dir / f"{system.name}-footprint"
                 self._add(system.name, "footprint", footprint(system, self.generator, self.scale, data_dir))
                 shutil.rmtree(data_dir, ignore_errors=True)
+
+    def _run_diskless(self, order: Sequence[System]) -> None:
+        for system in order:
+            if isinstance(system, Strandline):
+                with self._reporting(system.name, "diskless"):
+                    data_dir = self._round_dir / "diskless"
+                    self._add(system.name, "diskless", diskless(system, self.generator, self.scale, data_dir))
+                    shutil.rmtree(data_dir, ignore_errors=True)
 
     def _measure_loopback(self) -> None:
         size = int(_LOOPBACK_MEGABYTES * self.scale.share)

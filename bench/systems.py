@@ -5,7 +5,7 @@ from __future__ import annotations
 import compileall
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -49,15 +49,19 @@ class System(Protocol):
 class StrandlineBroker:
     """The broker of this repository, started as a user would."""
 
-    def __init__(self, program: Path, data_dir: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], data_dir: Path, settings: Mapping[str, str]) -> None:
         self.data_dir = data_dir
-        self._program, self._settings = program, settings
+        self._command, self._settings = command, settings
         self._port, self._http_port = free_port(), free_port()
         self._process: ServerProcess | None = None
 
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://127.0.0.1:{self._http_port}/metrics"
 
     @property
     def process(self) -> ServerProcess:
@@ -70,7 +74,7 @@ class StrandlineBroker:
         listen = ("--listen", self.bootstrap, "--http", f"127.0.0.1:{self._http_port}")
         settings = [part for name, value in self._settings.items() for part in ("--set", f"{name}={value}")]
         self._process = ServerProcess(
-            [str(self._program), "broker", "--data-dir", str(self.data_dir), *listen, *settings],
+            [*self._command, "broker", "--data-dir", str(self.data_dir), *listen, *settings],
             log_file=self.data_dir.with_name(self.data_dir.name + ".log"),
             name="strandline",
         )
@@ -102,8 +106,13 @@ class Strandline:
     def why_unavailable(self) -> str | None:
         return None if self._program.exists() else f"{self._program} is missing: run `make setup`"
 
-    def new_broker(self, data_dir: Path) -> Broker:
-        return StrandlineBroker(self._program, data_dir, HOUSEKEEPING)
+    def new_broker(self, data_dir: Path) -> StrandlineBroker:
+        return StrandlineBroker([str(self._program)], data_dir, HOUSEKEEPING)
+
+    def new_broker_on_slow_storage(self, data_dir: Path, milliseconds: int) -> StrandlineBroker:
+        """The same, with so much added to every call of the object store."""
+        command = [sys.executable, "-m", "bench.slow_objects", str(milliseconds)]
+        return StrandlineBroker(command, data_dir, HOUSEKEEPING)
 
 
 class ApacheKafka:

@@ -22,11 +22,13 @@ class Topics:
         # The broker is stopped under this client on purpose: it need not complain about it on the terminal.
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
-    def create(self, partitions_by_topic: Mapping[str, int]) -> None:
+    def create(self, partitions_by_topic: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
         """Create topics with one replica; returns when the leader of each partition serves it."""
         from confluent_kafka.cimpl import NewTopic
 
-        wanted = [NewTopic(name, partitions, 1) for name, partitions in partitions_by_topic.items()]
+        wanted = [
+            NewTopic(name, partitions, 1, config=dict(config or {})) for name, partitions in partitions_by_topic.items()
+        ]
         for future in self._admin.create_topics(wanted, request_timeout=_PATIENCE_SECONDS).values():
             future.result()
         deadline = time.perf_counter() + _PATIENCE_SECONDS
