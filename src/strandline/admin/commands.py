@@ -8,6 +8,7 @@ from importlib.metadata import version as installed_version
 import typer
 
 from strandline.admin.client import CommandFailed
+from strandline.admin.cluster import cluster
 from strandline.admin.configs import configs_app
 from strandline.admin.fsck import fsck
 from strandline.admin.groups import groups_app
@@ -32,6 +33,7 @@ app.add_typer(groups_app, name="groups")
 app.add_typer(log_app, name="log")
 app.add_typer(metadata_app, name="metadata")
 app.add_typer(wal_app, name="wal")
+app.command()(cluster)
 app.command()(fsck)
 
 
