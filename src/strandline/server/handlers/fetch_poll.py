@@ -82,7 +82,7 @@ class FetchPoll:
         self._is_reading = False
         self._has_missed_news = False
         self._slow_results: dict[Place, DisklessReadResult] = {}
-        """What had to be asked for, until it is sent or turns out to be too little."""
+        """What had to be asked for, until it is sent or there is more of it."""
         self._times_expired = 0
         self.deadline: Deadline | None = None
         """When the client's patience ends, once it waits."""
@@ -122,6 +122,7 @@ class FetchPoll:
             return
         if self._request.min_bytes > 1 and not self._is_worth_reading():
             return
+        self._slow_results.clear()  # there may be more now
         self.answer_if_enough(is_last=False)
 
     def _is_worth_reading(self) -> bool:
@@ -181,8 +182,7 @@ class FetchPoll:
         return True
 
     def _wait_on(self) -> None:
-        """What there is is too little: it is read again when there is more."""
-        self._slow_results.clear()
+        """What there is is too little. It is kept: when the client's time is over, it gets it."""
         if self._has_missed_news:
             self._has_missed_news = False
             self.notify()
