@@ -344,7 +344,7 @@ class ControlPlaneOnPostgresAgainstModel(ControlPlaneAgainstModel):
         return start_postgres().new_database()
 
 
-ControlPlaneAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+ControlPlaneAgainstModel.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
 TestControlPlaneAgainstModel = ControlPlaneAgainstModel.TestCase
-ControlPlaneOnPostgresAgainstModel.TestCase.settings = settings(max_examples=5, stateful_step_count=15, deadline=None)
+ControlPlaneOnPostgresAgainstModel.TestCase.settings = settings(max_examples=4, stateful_step_count=15, deadline=None)
 TestControlPlaneOnPostgresAgainstModel = ControlPlaneOnPostgresAgainstModel.TestCase

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from strandline.controlplane.answers import decode_answers, encode_answers
+from strandline.controlplane.answers import decode_answers
+from strandline.controlplane.changes import Changes, changes_of
 from strandline.controlplane.database import COMMIT_CHANNEL, Database, numbered
 from strandline.controlplane.ordering import CommitOrder, LogTail
 from strandline.controlplane.producers import producer_entry
@@ -87,50 +87,31 @@ class SqlBatchCommits(Database):
         answers: Mapping[str, Sequence[CommittedBatch]],
         now_ms: TimestampMs,
     ) -> None:
-        used = {row.object_key for row in order.rows}
-        added = await tx.fetch(
-            self._sql["add_files"],
-            now_ms,
-            *self._dialect.bulk(
-                [
-                    (
-                        file.object_key,
-                        file.broker_id,
-                        file.size,
-                        file.object_key in used,
-                        encode_answers(answers[file.object_key]),
-                    )
-                    for file in files
-                ],
-                5,
-            ),
-        )
-        file_ids: dict[str, int] = dict(added)
-        rows = [
-            (
-                row.log.log_id,
-                row.last_offset,
-                row.base_offset,
-                file_ids[row.object_key],
-                row.byte_offset,
-                row.byte_size,
-                int(row.timestamp_type),
-                row.max_timestamp,
-                row.running_max_timestamp,
-                row.leader_epoch,
-            )
-            for row in order.rows
-        ]
-        logs = [
-            (log.log_id, log.high_watermark, log.added_bytes, log.max_timestamp) for log in order.changed_logs.values()
-        ]
-        producers = [
-            (log_id, producer_id, entry.epoch, entry.last_timestamp, json.dumps(entry.batches))
-            for (log_id, producer_id), entry in order.changed_producers.items()
-        ]
-        await self._execute(tx, "add_batches", rows, 10, now_ms)
-        await self._execute(tx, "advance_logs", logs, 4)
-        await self._execute(tx, "keep_producers", producers, 5, now_ms)
+        changes = changes_of(order, files, answers)
+        if self._dialect.name == "postgresql":
+            await self._write_at_once(tx, changes, now_ms)
+        else:
+            await self._write_in_turn(tx, changes, now_ms)
         crash_point("controlplane.commit.before_commit")
-        if rows:
+        if changes.rows:
             tx.notify(COMMIT_CHANNEL)
+
+    async def _write_at_once(self, tx: Transaction, changes: Changes, now_ms: TimestampMs) -> None:
+        """One trip: PostgreSQL has statements that change several tables."""
+        bulk = self._dialect.bulk
+        await tx.execute(
+            self._sql["write_commit"],
+            now_ms,
+            *bulk(changes.files, 5),
+            *bulk(changes.rows, 10),
+            *bulk(changes.logs, 4),
+            *bulk(changes.producers, 5),
+        )
+
+    async def _write_in_turn(self, tx: Transaction, changes: Changes, now_ms: TimestampMs) -> None:
+        added = await tx.fetch(self._sql["add_files"], now_ms, *self._dialect.bulk(changes.files, 5))
+        file_ids: dict[object, int] = dict(added)
+        rows = [(file_ids[row[0]], *row[1:]) for row in changes.rows]
+        await self._execute(tx, "add_batches", rows, 10, now_ms)
+        await self._execute(tx, "advance_logs", changes.logs, 4)
+        await self._execute(tx, "keep_producers", changes.producers, 5, now_ms)

@@ -94,8 +94,8 @@ class LogTrimming(Protocol):
     ) -> Sequence[Trimmed]:
         """Drop the oldest rows that are too old or too many, at most `max_rows` of each log.
 
-        Looks for them without a lock; then the start of the log moves in one short transaction, and its rows go in
-        others. Of what is not too old, at least `retention_bytes` stay. The answers are in the order of the rules.
+        Looks for them without a lock; then they go in short transactions, and the start of the log with them. Of what
+        is not too old, at least `retention_bytes` stay. The answers are in the order of the rules.
         """
 
     async def expire_producers(self, *, before_ms: TimestampMs, limit: int) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from struct import Struct, pack
+from typing import Any, Final
 
 from strandline.controlplane.database import Database
 from strandline.controlplane.values import ProducerBatches, TopicIdPartition
@@ -12,12 +13,19 @@ from strandline.model import ProducerId, TimestampMs
 from strandline.records import BatchSpan, ProducerEntry
 from strandline.sql import Row, Transaction
 
+_SPAN: Final = Struct(">4q")
+
+
+def pack_spans(spans: Sequence[BatchSpan]) -> str:
+    """The newest batches of a producer as text: four numbers of 64 bits each. A commit does this for each partition."""
+    return pack(f">{4 * len(spans)}q", *chain.from_iterable(spans)).hex()
+
 
 def producer_entry(producer_id: ProducerId, columns: Sequence[Any]) -> ProducerEntry:
     """From the columns epoch, last timestamp, batches."""
     epoch, last_timestamp, batches = columns
     entry = ProducerEntry(producer_id, epoch)
-    entry.batches = [BatchSpan(*span) for span in json.loads(batches)]
+    entry.batches = list(map(BatchSpan._make, _SPAN.iter_unpack(bytes.fromhex(batches))))
     entry.last_timestamp = last_timestamp
     return entry
 

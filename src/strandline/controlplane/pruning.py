@@ -25,9 +25,9 @@ class SqlPruning(Database):
     """What deleting topics, retention and DeleteRecords have in common."""
 
     async def _prune(self, log_id: int, before: Offset = INT64_MAX) -> Pruned:
-        """Remove the rows of a log that end below `before`. Its start has been moved, or it is closed.
+        """Remove the rows of a log that end below `before`; its start moves along, page by page.
 
-        A crash between two pages leaves rows below the start of the log, which retention removes.
+        If its start has been moved before, a crash between two pages leaves rows below it, which retention removes.
         """
         rows = size = 0
         while True:
@@ -47,5 +47,5 @@ class SqlPruning(Database):
         files = self._dialect.bulk([(file_id,) for file_id in json.loads(file_ids)], 1)
         await tx.fetch(self._sql["lock_files"], *files)
         await tx.execute(self._sql["mark_unused_files"], self._clock.now_ms(), *files)
-        await tx.execute(self._sql["shrink_log"], log_id, size)
+        await tx.execute(self._sql["trim_log"], log_id, last_offset, size)
         return Pruned(rows, size)

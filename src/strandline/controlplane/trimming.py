@@ -23,8 +23,9 @@ _UNKNOWN: Final = Trimmed(Refusal.UNKNOWN_LOG)
 class SqlLogTrimming(SqlPruning):
     """See LogTrimming, but for producers.
 
-    The start of a log moves in a transaction of its own, which locks nothing else and is over at once. Rows below it
-    follow in pages that lock the log only at their very end: commits wait for neither.
+    DeleteRecords moves the starts of logs in a transaction of its own, which locks nothing else and is over at once.
+    Rows go in pages that lock the log only at their very end, and retention moves its start there: commits wait for
+    neither.
     """
 
     async def delete_records(self, before: Mapping[TopicIdPartition, Offset]) -> Mapping[TopicIdPartition, Trimmed]:
@@ -79,7 +80,6 @@ class SqlLogTrimming(SqlPruning):
             start = await self._boundary(log_id, step, expire_before, retention_bytes)
             pruned = Pruned(0, 0)
             if start is not None:
-                await self._move_start(log_id, start)
                 pruned = await self._prune(log_id, start)
             trimmed = Trimmed(
                 None,
@@ -90,12 +90,6 @@ class SqlLogTrimming(SqlPruning):
             if pruned.rows < step:
                 break
         return trimmed
-
-    async def _move_start(self, log_id: int, start: Offset) -> None:
-        async def work(tx: Transaction) -> int:
-            return await self._execute(tx, "move_log_starts", [(log_id, start)], 2)
-
-        await self._store.transact(work)
 
     async def _boundary(
         self, log_id: int, rows: int, expire_before: TimestampMs, retention_bytes: int

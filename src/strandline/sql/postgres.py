@@ -168,19 +168,18 @@ async def _leave_as_it_is(_connection: Any) -> None:
 async def _transaction(connection: Any) -> AsyncIterator[_PostgresTransaction]:
     """Begin, and commit or roll back. Whoever is cancelled does not wait for the server: the connection goes."""
     transaction = _PostgresTransaction(connection)
-    with translated():
-        block = connection.transaction()
     try:
         with translated():
-            await block.start()
+            await connection.execute("BEGIN")
         yield transaction
         with translated():
-            for channel in transaction.channels:
-                await connection.execute("SELECT pg_notify($1, '')", channel)
-            await block.commit()
+            await connection.execute("".join(f'NOTIFY "{channel}"; ' for channel in transaction.channels) + "COMMIT")
     except Exception:
-        with suppress(*DRIVER_ERRORS):  # a connection that is lost has rolled back, and may be the pool's again
-            await block.rollback()
+        try:
+            await connection.execute("ROLLBACK")
+        except DRIVER_ERRORS:  # a connection that is lost has rolled back; one in doubt is not used again
+            with suppress(*DRIVER_ERRORS):
+                connection.terminate()
         raise
     except BaseException:
         with suppress(*DRIVER_ERRORS):

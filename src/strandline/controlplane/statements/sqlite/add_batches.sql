@@ -1,6 +1,6 @@
 -- $1: now.
 INSERT INTO inkless_batch (
-    log_id, last_offset, base_offset, file_id, byte_offset, byte_size, timestamp_type, log_append_timestamp,
+    file_id, log_id, last_offset, base_offset, byte_offset, byte_size, timestamp_type, log_append_timestamp,
     max_timestamp, running_max_timestamp, leader_epoch
 )
 SELECT

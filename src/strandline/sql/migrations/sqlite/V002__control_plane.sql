@@ -63,7 +63,8 @@ CREATE TABLE inkless_batch (
 
 CREATE INDEX inkless_batch_file ON inkless_batch (file_id);
 
--- What a partition remembers of a producer: `batches` holds its newest ones, as JSON.
+-- What a partition remembers of a producer. `batches` holds the newest ones: last sequence, last offset, offset delta and
+-- timestamp of each, 64 bits in hexadecimal.
 CREATE TABLE inkless_producer_state (
     log_id INTEGER NOT NULL,
     producer_id INTEGER NOT NULL,

@@ -1,0 +1,240 @@
+"""What the control plane costs, by the number of rows it holds.
+
+    .venv/bin/python -m bench.controlplane [--rows 1000,100000,5000000] [--databases sqlite,postgresql] [--json FILE]
+
+Commits by partitions per file, finding by partitions per request, and commits with and without retention beside them,
+on both databases with everything flushed to disk. Compare two commits of this repository on the same machine, one after
+the other. A regression: commit or find with the most rows cost more than twice what they cost with the fewest, or
+retention moves the p99 of commits by more than 1.5 times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from bench import machine
+from bench.controlplane_load import (
+    DATABASES,
+    FIRST_TIMESTAMP,
+    LOGS,
+    PARTITIONS,
+    ROW_BYTES,
+    TOPIC_ID,
+    database,
+    loaded_plane,
+)
+from strandline.clock import SystemChance, SystemClock
+from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.values import BatchToCommit, FileToCommit, FindBatches, TopicIdPartition
+from strandline.diskless.retention import RetentionEnforcer, TopicRetention
+from strandline.records import TimestampType
+
+_ROWS: Final = (1_000, 100_000, 5_000_000)
+_PARTITIONS_PER_FILE: Final = (1, 16, 64, 256)
+_PARTITIONS_PER_FIND: Final = (1, 16)
+_FETCH_BYTES: Final = 1 << 20
+_MAX_ROWS: Final = 200
+_WARM_UP: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One operation on one database."""
+
+    database: str
+    rows: int
+    operation: str
+    p50_ms: float
+    p99_ms: float
+    count: int
+
+
+class _Load:
+    """Commits and reads as a busy broker sends them."""
+
+    def __init__(self, plane: SqlControlPlane, rows: int) -> None:
+        self._plane = plane
+        self._random = random.Random(1)
+        self._keys = itertools.count()
+        self._sequences = dict.fromkeys(PARTITIONS, 0)
+        self._end = rows // LOGS * 10
+
+    async def commit(self, partitions: int) -> None:
+        """A file with one batch of one idempotent producer for each of some partitions."""
+        chosen = self._random.sample(PARTITIONS, partitions)
+        batches = tuple(self._batch(partition, position) for position, partition in enumerate(chosen))
+        file = FileToCommit(
+            object_key=f"wal/2026010100/1-{next(self._keys)}", size=ROW_BYTES * partitions, broker_id=1, batches=batches
+        )
+        (answers,) = await self._plane.commit_files([file], now_ms=FIRST_TIMESTAMP)
+        if any(answer.refusal for answer in answers):
+            raise RuntimeError(f"The control plane refused a batch: {answers}")
+
+    def _batch(self, partition: TopicIdPartition, position: int) -> BatchToCommit:
+        sequence = self._sequences[partition]
+        self._sequences[partition] = sequence + 10
+        return BatchToCommit(
+            partition,
+            position * ROW_BYTES,
+            ROW_BYTES,
+            10,
+            FIRST_TIMESTAMP,
+            TimestampType.CREATE_TIME,
+            0,
+            7,
+            0,
+            sequence,
+        )
+
+    async def find(self, partitions: int) -> None:
+        """Reads from anywhere in some partitions."""
+        requests = [
+            FindBatches(partition, self._random.randrange(max(1, self._end)), _FETCH_BYTES)
+            for partition in self._random.sample(PARTITIONS, partitions)
+        ]
+        found = await self._plane.find_batches(requests, max_rows=_MAX_ROWS)
+        if not all(answer.rows for answer in found):
+            raise RuntimeError(f"The control plane found nothing at {requests}.")
+
+
+async def _timed(call: Callable[[], Awaitable[None]], count: int) -> tuple[float, float]:
+    """p50 and p99 in milliseconds."""
+    for _ in range(_WARM_UP):
+        await call()
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        await call()
+        times.append((time.perf_counter() - start) * 1000)
+    return _percentiles(times)
+
+
+def _percentiles(times: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(times)
+    return round(ordered[len(ordered) // 2], 3), round(ordered[int(len(ordered) * 0.99)], 3)
+
+
+async def _measure(kind: str, rows: int, directory: Path, count: int, *, with_retention: bool) -> list[Measured]:
+    results = []
+
+    def add(operation: str, times: tuple[float, float]) -> None:
+        results.append(
+            Measured(database=kind, rows=rows, operation=operation, p50_ms=times[0], p99_ms=times[1], count=count)
+        )
+
+    with database(kind, directory) as url:
+        async with loaded_plane(url, rows) as plane:
+            load = _Load(plane, rows)
+            for partitions in _PARTITIONS_PER_FIND:
+                add(f"find, {partitions} partitions", await _timed(lambda n=partitions: load.find(n), count))  # type: ignore[misc]
+            for partitions in _PARTITIONS_PER_FILE:
+                add(f"commit, {partitions} partitions", await _timed(lambda n=partitions: load.commit(n), count))  # type: ignore[misc]
+            if with_retention:
+                for operation, times in (await _beside_retention(plane, load, rows, count)).items():
+                    add(operation, times)
+    return results
+
+
+async def _beside_retention(
+    plane: SqlControlPlane, load: _Load, rows: int, count: int
+) -> dict[str, tuple[float, float]]:
+    """Commits of 64 partitions, first alone, then while retention removes rows, then alone again."""
+    clock = SystemClock()
+    now_past = FIRST_TIMESTAMP + rows // 2  # half of the loaded rows are too old
+    topic = TopicRetention(TOPIC_ID, range(LOGS), ("delete",), clock.now_ms() - now_past, -1)
+    enforcer = RetentionEnforcer(
+        lambda: [topic],
+        plane,
+        clock=clock,
+        chance=SystemChance(),
+        interval_ms=1,
+        max_rows=2_000,
+        producer_expiration_ms=1 << 40,
+    )
+    before = await _timed(lambda: load.commit(64), count)
+    retention = asyncio.ensure_future(enforcer.run_once())
+    beside = await _timed(lambda: load.commit(64), count)
+    is_running = not retention.done()
+    retention.cancel()
+    await asyncio.gather(retention, return_exceptions=True)
+    after = await _timed(lambda: load.commit(64), count)
+    deleted = enforcer.status().rows_deleted
+    note = "" if is_running else ", which ended early"
+    return {
+        "commit, 64 partitions, before retention": before,
+        f"commit, 64 partitions, beside retention ({deleted} rows went{note})": beside,
+        "commit, 64 partitions, after retention": after,
+    }
+
+
+def _table(results: Sequence[Measured]) -> Table:
+    table = Table(title="Control plane, milliseconds")
+    for column in ("database", "rows", "operation", "p50", "p99"):
+        table.add_column(column, justify="left" if column in ("database", "operation") else "right")
+    for line in results:
+        table.add_row(line.database, f"{line.rows:,}", line.operation, f"{line.p50_ms:.2f}", f"{line.p99_ms:.2f}")
+    return table
+
+
+def _verdicts(results: Sequence[Measured]) -> list[str]:
+    """The cost of many rows as a multiple of the cost of few."""
+    lines = []
+    least, most = min(line.rows for line in results), max(line.rows for line in results)
+    few = {(line.database, line.operation): line for line in results if line.rows == least}
+    for line in results:
+        base = few.get((line.database, line.operation))
+        if line.rows == most and base and base is not line:
+            lines.append(
+                f"{line.database}: {line.operation}: {line.p50_ms / base.p50_ms:.2f}x (p50), "
+                f"{line.p99_ms / base.p99_ms:.2f}x (p99) at {most:,} rows of what it is at {least:,}"
+            )
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; returns 0."""
+    parser = argparse.ArgumentParser(prog="python -m bench.controlplane", description=__doc__)
+    parser.add_argument("--rows", default=",".join(map(str, _ROWS)), help="numbers of rows, with commas")
+    parser.add_argument("--databases", default=",".join(DATABASES), help="sqlite, postgresql")
+    parser.add_argument("--count", type=int, default=400, help="how often each operation is done")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="where the databases lie")
+    options = parser.parse_args(arguments)
+    rows = sorted(int(text) for text in options.rows.split(","))
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    about, results = machine.describe(), []
+    for kind in options.databases.split(","):
+        for number in rows:
+            directory = Path(tempfile.mkdtemp(prefix="strandline-controlplane-", dir=options.work_dir))
+            try:
+                with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                    measured = _measure(kind, number, directory, options.count, with_retention=number == rows[-1])
+                    results += runner.run(measured)
+            finally:
+                shutil.rmtree(directory, ignore_errors=True)
+            console.print(_table([line for line in results if (line.database, line.rows) == (kind, number)]))
+    for line in _verdicts(results):
+        console.print(line, highlight=False)
+    if options.json:
+        options.json.write_text(json.dumps({"machine": about, "figures": [asdict(line) for line in results]}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

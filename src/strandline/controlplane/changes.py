@@ -1,0 +1,56 @@
+"""What a commit changes, as rows for the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from strandline.controlplane.answers import encode_answers
+from strandline.controlplane.ordering import CommitOrder
+from strandline.controlplane.producers import pack_spans
+from strandline.controlplane.values import CommittedBatch, FileToCommit
+
+
+class Changes(NamedTuple):
+    """In the order of the columns of the statements. Rows refer to their file by its key, in front."""
+
+    files: list[tuple[object, ...]]
+    rows: list[tuple[object, ...]]
+    logs: list[tuple[object, ...]]
+    producers: list[tuple[object, ...]]
+
+
+def changes_of(
+    order: CommitOrder, files: Sequence[FileToCommit], answers: Mapping[str, Sequence[CommittedBatch]]
+) -> Changes:
+    """What is to be written down after the files got their order."""
+    used = {row.object_key for row in order.rows}
+    return Changes(
+        files=[
+            (key, file.broker_id, file.size, key in used, encode_answers(answers[key]))
+            for file in files
+            for key in (file.object_key,)
+        ],
+        rows=[
+            (
+                row.object_key,
+                row.log.log_id,
+                row.last_offset,
+                row.base_offset,
+                row.byte_offset,
+                row.byte_size,
+                int(row.timestamp_type),
+                row.max_timestamp,
+                row.running_max_timestamp,
+                row.leader_epoch,
+            )
+            for row in order.rows
+        ],
+        logs=[
+            (log.log_id, log.high_watermark, log.added_bytes, log.max_timestamp) for log in order.changed_logs.values()
+        ],
+        producers=[
+            (log_id, producer_id, entry.epoch, entry.last_timestamp, pack_spans(entry.batches))
+            for (log_id, producer_id), entry in order.changed_producers.items()
+        ],
+    )

@@ -1,8 +1,0 @@
--- $1: now.
-INSERT INTO inkless_producer_state (log_id, producer_id, producer_epoch, last_timestamp, committed_at_ms, batches)
-SELECT log_id, producer_id, producer_epoch, last_timestamp, $1::bigint, batches
-FROM unnest($2::int[], $3::bigint[], $4::int[], $5::bigint[], $6::text[])
-    AS p(log_id, producer_id, producer_epoch, last_timestamp, batches)
-ON CONFLICT (log_id, producer_id) DO UPDATE
-SET producer_epoch = excluded.producer_epoch, last_timestamp = excluded.last_timestamp,
-    committed_at_ms = excluded.committed_at_ms, batches = excluded.batches

@@ -1,0 +1,7 @@
+-- Rows of log $1 up to offset $2 are gone, and $3 bytes with them: it begins after them. An empty log begins anew with its
+-- timestamps.
+UPDATE inkless_log
+SET byte_size = byte_size - $3,
+    log_start_offset = CASE WHEN log_start_offset > $2 THEN log_start_offset ELSE $2 + 1 END,
+    max_timestamp = CASE WHEN high_watermark = $2 + 1 THEN -1 ELSE max_timestamp END
+WHERE log_id = $1
