@@ -1,0 +1,91 @@
+"""Memory of requests for diskless topics: counted while batches wait for their commit, then given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from strandline.broker import Broker
+from strandline.controlplane.plane import SqlControlPlane
+from strandline.wire.api import ApiKey
+from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tests.server.test_connection import until
+from tests.server.test_produce_memory import CREATE, LARGE, PRODUCE, Client, production, settings
+
+
+class World:
+    """A broker with one diskless topic, whose commits wait while `may_commit` is clear."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.may_commit = asyncio.Event()
+        self._clients: list[Client] = []
+
+    @property
+    def held(self) -> int:
+        return self.broker.network._held_bytes
+
+    async def connect(self) -> Client:
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.broker.listeners[0].port))
+        self._clients.append(client)
+        return client
+
+    async def close(self) -> None:
+        self.may_commit.set()
+        for client in self._clients:
+            await client.close()
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    commit_files = SqlControlPlane.commit_files
+    async with Broker(settings(tmp_path)) as broker:
+        opened = World(broker)
+
+        async def gated(plane: SqlControlPlane, *args: object, **how: object) -> object:
+            await opened.may_commit.wait()
+            return await commit_files(plane, *args, **how)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(SqlControlPlane, "commit_files", gated)
+        client = await opened.connect()
+        config = CreatableTopicConfig(name="diskless.enable", value="true")
+        topic = CreatableTopic(name="topic", num_partitions=1, replication_factor=1, configs=[config])
+        response = await client.call(ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=[topic]))
+        assert [row.error_code for row in response.topics] == [0]
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
+
+@pytest.mark.parametrize("size", [100, LARGE], ids=["inside a shared buffer", "in a frame of its own"])
+async def test_copies_are_counted_until_they_are_committed(world: World, size: int) -> None:
+    client = await world.connect()
+    for _ in range(3):
+        client.send(ApiKey.PRODUCE, PRODUCE, production(b"x" * size))
+    await until(lambda: 3 * size < world.held)
+    assert world.held < 3 * (size + 200), "the copies and nothing besides: frames went back to the pool"
+    world.may_commit.set()
+    assert await client.all_produced(3) == [(0, 0), (0, 1), (0, 2)]
+    assert world.held == 0
+
+
+async def test_nothing_stays_counted_when_the_client_leaves(world: World) -> None:
+    client = await world.connect()
+    client.send(ApiKey.PRODUCE, PRODUCE, production(b"x" * LARGE))
+    await until(lambda: world.held > LARGE)
+    client.drop()
+    world.may_commit.set()
+    await until(lambda: world.held == 0)
+
+
+async def test_a_refused_batch_is_not_counted(world: World) -> None:
+    client = await world.connect()
+    world.may_commit.set()
+    client.send(ApiKey.PRODUCE, PRODUCE, production(b"x" * 2_000_000))
+    assert (await client.produced())[0] == 10  # MESSAGE_TOO_LARGE
+    assert world.held == 0
