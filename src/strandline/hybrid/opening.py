@@ -28,6 +28,7 @@ from strandline.diskless.retention import RetentionEnforcer, TopicRetention
 from strandline.diskless.rotation import WriterLimits
 from strandline.diskless.storage import object_options, orphan_grace_ms
 from strandline.diskless.writer import WalWriter
+from strandline.hybrid.gathered_reads import GatheredReads
 from strandline.hybrid.tier import DisklessTier
 from strandline.metadata import MetadataLoader
 from strandline.metadata.image import TopicImage
@@ -83,7 +84,7 @@ async def open_tier(
             writer=writer,
             reader=reader,
             memory=RecycledMemory(),
-            lookups=OffsetLookups(plane, reader),
+            lookups=OffsetLookups(GatheredReads(plane), reader),
             retention=RetentionEnforcer(
                 lambda: _retention_of(topics(), topic_config),
                 _ToldTrimming(plane, reader),
