@@ -89,7 +89,7 @@ async def test_while_an_object_is_on_its_way_batches_gather(world: World) -> Non
     assert len(await world.store.keys()) == 2
 
 
-async def test_a_quarter_of_the_buffer_is_uploaded_beside_others_up_to_the_allowed_number(world: World) -> None:
+async def test_what_is_worth_an_object_is_uploaded_beside_others_up_to_the_allowed_number(world: World) -> None:
     world.store.is_held = True
     numbers = []
     for _ in range(6):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,12 +50,22 @@ def test_no_more_than_the_allowed_uploads_run_unless_a_buffer_is_full(waiting: G
     assert RULES.is_due(waiting, Pipe(4, uploaded, 1)) == is_full
 
 
-def test_beside_a_running_upload_a_quarter_of_the_buffer_or_the_interval_makes_an_object() -> None:
-    busy = Pipe(1, 0, 0)
-    assert not RULES.is_due(Gathered(1999, 24, 0.24), busy)
-    assert RULES.is_due(Gathered(2000, 24, 0.0), busy)
-    assert RULES.is_due(Gathered(1, 25, 0.0), busy)
-    assert RULES.is_due(Gathered(1, 1, 0.25), busy)
+@pytest.mark.parametrize(("uploading", "enough"), [(1, 500), (2, 1000), (3, 2000)])
+def test_the_more_uploads_run_the_more_has_to_gather_for_another(uploading: int, enough: int) -> None:
+    pipe = Pipe(uploading, 0, 0)
+    assert not RULES.is_due(Gathered(enough - 1, 1, 0.0), pipe)
+    assert RULES.is_due(Gathered(enough, 1, 0.0), pipe)
+    assert RULES.is_due(Gathered(1, enough // 80 + 1, 0.0), pipe)
+
+
+def test_beside_a_running_upload_the_interval_makes_an_object() -> None:
+    assert not RULES.is_due(Gathered(1, 1, 0.24), Pipe(3, 0, 0))
+    assert RULES.is_due(Gathered(1, 1, 0.25), Pipe(3, 0, 0))
+
+
+def test_what_waits_for_a_commit_is_no_reason_to_upload_next_to_nothing() -> None:
+    assert not RULES.is_due(Gathered(499, 1, 0.0), Pipe(0, 1, 1))
+    assert RULES.is_due(Gathered(500, 1, 0.0), Pipe(0, 1, 1))
 
 
 def test_small_objects_do_not_pile_up_before_a_slow_commit() -> None:
