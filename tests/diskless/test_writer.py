@@ -216,6 +216,46 @@ async def test_an_upload_is_given_up_after_its_attempts(world: World) -> None:
     assert await world.offset(world.send(batch())) == 0
 
 
+async def test_an_upload_whose_answer_was_lost_is_there_once_under_the_second_key(world: World) -> None:
+    world.faults.lose_answer("put")
+    one = batch()
+    before = bytes(one.buffer)
+    assert await world.offset(world.send(one)) == 0
+    await until(lambda: len(world.store.deleted) == 1)
+    await world.writer.close(within=10)
+    assert await world.stored(P0) == [(0, before)]
+    assert len(await world.store.keys()) == 1
+
+
+async def test_an_upload_whose_last_answer_was_lost_is_not_visible_and_its_objects_go(world: World) -> None:
+    world.faults.lose_answer("put", times=3)
+    assert isinstance(await world.error(world.send(batch())), KafkaStorageError)
+    await world.writer.close(within=10)
+    assert await world.high_watermark(P0) == 0
+    assert await world.store.keys() == set()
+
+
+async def test_an_object_that_cannot_be_deleted_harms_nobody_and_is_left_to_the_search_for_orphans(
+    world: World,
+) -> None:
+    world.faults.lose_answer("put")
+    world.faults.fail("delete")
+    assert await world.offset(world.send(batch())) == 0
+    await world.writer.close(within=10)
+    (committed,) = world.held_plane.calls[0]
+    assert await world.store.keys() > {committed}
+
+
+async def test_uploads_that_take_long_run_side_by_side(world: World) -> None:
+    gate = world.faults.block("put")
+    numbers = []
+    for running in range(1, 5):
+        numbers.append(world.send(batch(value=b"x" * 2500)))
+        await until(lambda expected=running: world.writer.status().uploads_running == expected)  # type: ignore[misc]
+    gate.release()
+    assert [await world.offset(number) for number in numbers] == [0, 1, 2, 3]
+
+
 async def test_an_unexpected_error_of_an_upload_fails_its_batches_and_the_writer_goes_on(world: World) -> None:
     world.store.failures.append(RuntimeError("a defect"))
     assert isinstance(await world.error(world.send(batch())), KafkaStorageError)

@@ -49,6 +49,7 @@ steps = st.lists(
         st.tuples(st.sampled_from([f"upload {name}" for name in UPLOAD_FAILURES]), st.integers(0, 7)),
         st.tuples(st.sampled_from([f"commit {name}" for name in COMMIT_FAILURES]), st.just(0)),
         st.tuples(st.just("lose answer"), st.just(0)),
+        st.tuples(st.just("lose upload"), st.just(0)),
         st.tuples(st.just("hold commits"), st.just(0)),
         st.tuples(st.just("let commits go"), st.just(0)),
         st.tuples(st.just("wait"), st.integers(1, 3)),
@@ -151,6 +152,8 @@ async def step(world: World, clock: VirtualClock, clients: list[Client], loose: 
         world.store.release(number % len(world.store.held), UPLOAD_FAILURES.get(detail))
     elif kind == "commit":
         world.held_plane.failures.append(COMMIT_FAILURES[detail])
+    elif name == "lose upload":
+        world.faults.lose_answer("put")
     elif kind == "lose":
         world.held_plane.lost_answers.append(StoreUnavailable("lost"))
     elif kind == "hold":

@@ -22,6 +22,7 @@ from strandline.objects.opening import open_objects
 from strandline.objects.store import Buffer, ObjectInfo
 from strandline.records import Record, TimestampType, build_batch, iter_headers, read_header
 from strandline.sql import open_store
+from strandline.testing.objects import FaultyStore
 from tests.diskless.wal import NOON_MS, TOPIC_A, TOPIC_B
 
 P0 = TopicIdPartition(TOPIC_A, 0)
@@ -167,6 +168,8 @@ class World:
 
     writer: WalWriter
     store: HeldStore
+    faults: FaultyStore
+    """Below `store`."""
     held_plane: HeldPlane
     plane: SqlControlPlane
     readers: Listening
@@ -235,7 +238,8 @@ async def open_world(
     ):
         plane = SqlControlPlane(sql)
         await plane.create_logs([NewLog(P0, "a"), NewLog(P1, "a")])
-        store, held_plane, readers = HeldStore(objects), HeldPlane(plane), Listening()
+        faults = FaultyStore(objects, clock or SystemClock())
+        store, held_plane, readers = HeldStore(faults), HeldPlane(plane), Listening()
         writer = WalWriter(
             store,
             held_plane,
@@ -247,7 +251,7 @@ async def open_world(
             ids=SystemIds(),
             chance=SystemChance(),
         )
-        yield World(writer, store, held_plane, plane, readers)
+        yield World(writer, store, faults, held_plane, plane, readers)
         store.release_all()
         held_plane.gate.set()
         await writer.close(within=10)
