@@ -1,0 +1,61 @@
+"""`make demo` does what it says; each of its steps checks itself and ends it with a status."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What one run of the demo shows."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("demo")), "COLUMNS": "100"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "demo.py")],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_ends_well_and_leaves_nothing_behind(shown: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert "Everything worked." in shown
+    assert not list(tmp_path_factory.getbasetemp().glob("demo*/strandline-demo-*"))
+
+
+def test_a_classic_topic_survives_a_kill(shown: str) -> None:
+    assert re.search(r"went on where it had committed: 1,560 more records, none lost, none twice, in order", shown)
+
+
+def test_a_diskless_topic_is_written_and_read_back_from_objects(shown: str) -> None:
+    assert "settings: diskless.enable=true" in shown
+    assert re.search(r"30,000 records with \d+ reads of objects, none lost, none twice, in order", shown)
+
+
+def test_wal_objects_are_listed_with_what_is_in_them(shown: str) -> None:
+    (dumped,) = re.findall(r"\$ strandline wal dump (wal/\d{10}/1-\S{22}) --batches", shown)
+    assert re.search(rf"{dumped} +[\d.]+ KB +\d +\d+ +[\d,]+", shown) or "more" in shown
+    assert re.search(r"tide-forecasts-\d +[\d,]+ to [\d,]+ +\d+ +[\d,]+ +lz4 +right", shown)
+
+
+def test_the_control_plane_knows_offsets_bytes_and_rows(shown: str) -> None:
+    ends = re.findall(r"tide-forecasts-\d +0 +([\d,]+) +[\d,]+ +\d+ *$", shown, re.M)
+    assert sum(int(end.replace(",", "")) for end in ends) == 30_000
+    batches, rows = re.findall(r"(\d+) batches, (\d+) rows", shown)[0]
+    assert 3 <= int(rows) <= int(batches)
+
+
+def test_nothing_is_left_of_a_deleted_diskless_topic(shown: str) -> None:
+    assert shown.index("Delete it, and nothing is left") < shown.index("There are no WAL objects.")
