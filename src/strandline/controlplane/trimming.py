@@ -80,7 +80,7 @@ class SqlLogTrimming(SqlPruning):
             start = await self._boundary(log_id, step, expire_before, retention_bytes)
             pruned = Pruned(0, 0)
             if start is not None:
-                pruned = await self._prune(log_id, start)
+                pruned = await self._prune(log_id, start, is_urgent=False)
             trimmed = Trimmed(
                 None,
                 max(trimmed.log_start_offset, start or 0),

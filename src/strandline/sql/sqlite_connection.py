@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_CACHE_KIB = 8192  # the inner pages of tables with millions of rows, and the ends of a thousand logs
+
 sqlite3.register_adapter(UUID, uuid_to_text)
 
 
@@ -31,6 +33,7 @@ class Connection:
         self.connection.execute("PRAGMA journal_mode = WAL")
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.execute("PRAGMA foreign_keys = ON")
+        self.connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
 
     def migrate(self) -> None:
         """Bring the schema up to date, all steps in one transaction."""
