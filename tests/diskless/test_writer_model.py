@@ -163,12 +163,12 @@ async def step(world: World, clock: VirtualClock, clients: list[Client], loose: 
     elif kind == "wait":
         await clock.advance(0.1 * number)
     await clock.settle()
+    await until(lambda: not world.held_plane.is_busy, "the database")
+    await clock.settle()
 
 
 async def finish(world: World, clock: VirtualClock, clients: list[Client]) -> None:
-    """All troubles are over: every client gets its batches through."""
-    world.held_plane.failures.clear()
-    world.held_plane.lost_answers.clear()
+    """There are no new troubles: every client gets its batches through."""
     world.held_plane.gate.set()
 
     def goes_on() -> bool:

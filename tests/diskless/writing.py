@@ -132,6 +132,8 @@ class HeldPlane:
         """Instead of a call."""
         self.lost_answers: deque[Exception] = deque()
         """Instead of the answer to a call that has happened."""
+        self.is_busy = False
+        """The database is at work."""
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -142,7 +144,11 @@ class HeldPlane:
         await self.gate.wait()
         if self.failures:
             raise self.failures.popleft()
-        answers = await self._plane.commit_files(files, now_ms=now_ms)
+        self.is_busy = True
+        try:
+            answers = await self._plane.commit_files(files, now_ms=now_ms)
+        finally:
+            self.is_busy = False
         if self.lost_answers:
             raise self.lost_answers.popleft()
         return answers
