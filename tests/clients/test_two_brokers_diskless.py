@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
+from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.clients.drivers import DRIVERS, Driver, Sent, driver_name
 from tests.clients.two_brokers import BrokerCluster, consume_as_group, produce, running_cluster
@@ -93,3 +95,28 @@ def test_a_dead_brokers_partitions_are_served_by_the_other(
     cluster.wait_alive(1, 2)
     received = consume_as_group(cluster.bootstrap, name, name, lambda got: len(got) >= 80)
     assert sorted(received) == sorted(values * 2)
+
+
+def test_a_session_that_never_waits_sees_what_the_other_broker_was_given(
+    cluster: BrokerCluster, unique_name: Callable[[], str]
+) -> None:
+    """Nobody watches the partition for it, so what the broker knows of its end grows old."""
+    name = unique_name()
+    cluster.create(name, via=1, config=DISKLESS)
+    wait_until(lambda: is_served(cluster, name, 1) and is_served(cluster, name, 2), what="both brokers to serve it")
+    whole = FetchTopic(topic=name, partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
+    with Client.connect("127.0.0.1", cluster.brokers[2].port) as client:
+
+        def fetch(session_id: int, epoch: int, topics: list[FetchTopic]) -> FetchResponse:
+            request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 26, topics=topics)
+            request.session_id, request.session_epoch = session_id, epoch
+            answer: FetchResponse = client.request(ApiKey.FETCH, request, version=12)
+            assert answer.error_code == ErrorCode.NONE
+            return answer
+
+        session_id = fetch(0, 0, [whole]).session_id
+        epochs = count(1)
+        assert not fetch(session_id, next(epochs), []).responses
+        with Client.connect("127.0.0.1", cluster.brokers[1].port) as other:
+            produce_straight(other, name, T0)
+        wait_until(lambda: bool(fetch(session_id, next(epochs), []).responses), what="the other broker's record")

@@ -197,7 +197,9 @@ class FetchPoll:
         slow: list[tuple[Place, DisklessRead]] = []
         size = 0
         must_answer = False
-        may_skip = not self._context.is_full and self._isolation is not FetchIsolation.LOG_END
+        # Who does not wait watches nothing either: what is known of a diskless partition's end would grow old for ever.
+        may_wait = self._request.max_wait_ms > 0
+        may_skip = may_wait and not self._context.is_full and self._isolation is not FetchIsolation.LOG_END
         for place in self._context.places:
             if may_skip and place.is_idle:
                 continue
