@@ -197,3 +197,17 @@ async def test_what_was_written_is_read_from_memory(world: World) -> None:
         result = partition.read(0, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
         assert isinstance(result, PartitionRead), "what was just written is in memory"
         assert result.high_watermark == 2
+
+
+async def test_brokers_that_were_not_told_of_a_common_store_do_not_each_use_their_own(world: World) -> None:
+    world.is_told_of_store = False
+    await world.create("t")
+    async with world.diskless() as topics:
+        assert topics.tier is not None, "a broker that is alone needs no other place"
+    await world.cluster.start_broker(2)
+    with pytest.raises(ObjectStoreMisconfigured, match=r"other brokers \(2\).*strandline\.objects\.url"):
+        async with world.diskless():
+            pass
+    world.is_told_of_store = True
+    async with world.diskless() as topics:
+        assert topics.tier is not None

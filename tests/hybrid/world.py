@@ -28,6 +28,8 @@ class World:
     plane: SqlControlPlane
     directory: Path
     properties: Mapping[str, str]
+    is_told_of_store: bool = True
+    """Whether the broker's settings say where the objects are."""
     times_opened: int = 0
     refuses_to_open: list[Exception] = field(default_factory=list)
     """Raised by the next attempts to open the tier, one after the other."""
@@ -79,12 +81,13 @@ class World:
         self.times_opened += 1
         if self.refuses_to_open:
             raise self.refuses_to_open.pop(0)
-        url = f"file://{self.directory}"
+        place = "strandline.objects.url" if self.is_told_of_store else "strandline.data.dir"
+        where = f"file://{self.directory}" if self.is_told_of_store else str(self.directory.parent)
         async with open_tier(
             self.cluster.sql,
             self.plane,
             self.cluster.loader,
-            Settings.from_properties({"strandline.objects.url": url, **self.properties}),
+            Settings.from_properties({place: where, **self.properties}),
             topics=topics.topics,
             topic_config=self.topic_config,
             clock=SystemClock(),

@@ -7,7 +7,7 @@ writer finishes what it has taken before anything that it needs goes away.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -33,10 +33,11 @@ from strandline.hybrid.tier import DisklessTier
 from strandline.metadata import MetadataLoader
 from strandline.metadata.image import TopicImage
 from strandline.model import TimestampMs
-from strandline.objects import claim_prefix, open_objects
+from strandline.objects import ObjectStoreMisconfigured, claim_prefix, open_objects
 from strandline.sql import SqlStore
 
 FLUSH_SECONDS: Final = 5.0
+_PLACES: Final = frozenset({"strandline.objects.url", "inkless.storage.s3.bucket.name"})
 
 
 @asynccontextmanager
@@ -52,8 +53,12 @@ async def open_tier(
     ids: Ids,
     chance: Chance,
 ) -> AsyncIterator[DisklessTier]:
-    """The tier, until the block ends. Raises ObjectStoreErrors, also if the store belongs to another cluster."""
+    """The tier, until the block ends.
+
+    Raises ObjectStoreErrors, also if the store belongs to another cluster, or would be this broker's alone.
+    """
     diskless, node_id, cluster_id = settings.diskless, settings.cluster.node_id, loader.image.cluster_id
+    _check_shared(settings, loader.image.brokers)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         address, options = diskless.objects_address, object_options(diskless)
@@ -118,6 +123,17 @@ async def open_tier(
         )
         await enter(_upkeep(tier, finds_orphans=diskless.strandline_objects_orphan_scan_interval_ms > 0))
         yield tier
+
+
+def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
+    """Brokers that nobody told where the objects are would each keep their own, which the others cannot read."""
+    others = sorted(set(brokers) - {settings.cluster.node_id})
+    if others and not settings.static.keys() & _PLACES:
+        raise ObjectStoreMisconfigured(
+            f"The cluster has other brokers ({', '.join(map(str, others))}), and all of them have to use one object "
+            f"store, but without strandline.objects.url this one would use {settings.diskless.objects_address} alone. "
+            "Give every broker the same strandline.objects.url."
+        )
 
 
 @asynccontextmanager
