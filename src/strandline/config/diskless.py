@@ -168,8 +168,7 @@ class DisklessSettings:
         "inkless.consume.cache.max.bytes",
         LONG,
         256 * 1024 * 1024,
-        "Memory for what was written or read lately, so that readers at the end need no object store; 0 keeps "
-        "nothing.",
+        "Memory for what was written or read lately, so that readers at the end need no object store; 0 keeps nothing.",
         least=0,
     )
 
