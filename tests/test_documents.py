@@ -1,15 +1,27 @@
-"""Documents do not point at what is not there."""
+"""Documents do not point at what is not there, and do not speak of what the program does not know."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+import typer.main
+from typer.core import TyperGroup
+
+from strandline.admin.commands import app
+from strandline.admin.start import start_broker
 
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+_SHELL = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
+_COMMAND = re.compile(r"^(?:\.venv/bin/)?strandline (.+)$", re.M)
+_METRIC = re.compile(r"`((?:strandline|kafka)_[a-z_]+)[`{]")
+_SETTING = re.compile(
+    r"`((?:inkless|strandline\.(?:objects|metadata|http|data)|log\.diskless)\.[a-z0-9.]+[a-z0-9])(?:`|=)"
+)
 _MAKE = re.compile(r"\bmake ([a-z]+)\b(?=`|\n|  )")
 
 
@@ -38,3 +50,33 @@ def test_the_decisions_are_numbered_without_gaps_and_have_their_sections() -> No
         text = page.read_text(encoding="utf-8")
         assert text.startswith(f"# {page.name[:4]}: ")
         assert re.findall(r"^## (.+)$", text, re.M) == ["Context", "Decision", "Alternatives", "Consequences"]
+
+
+@pytest.mark.parametrize("document", _documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_are_understood(document: Path) -> None:
+    for block in _SHELL.findall(document.read_text(encoding="utf-8")):
+        for command in _COMMAND.findall(block.replace("\\\n", " ")):
+            name, *words = shlex.split(command, comments=True)
+            if name == "broker":
+                assert start_broker(words, lambda _: None) == 0, command
+            else:
+                _parse([name, *words])
+
+
+def _parse(words: list[str]) -> None:
+    """As far as the program would, before it does anything. Raises the error it would show."""
+    command = typer.main.get_command(app)
+    while isinstance(command, TyperGroup):
+        found = command.get_command(typer.Context(command), words[0])
+        assert found is not None, f"there is no command {words[0]}"
+        command, words = found, words[1:]
+    command.make_context("strandline", words)
+
+
+@pytest.mark.parametrize("document", _documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_settings_and_metrics_exist(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    settings = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    metrics = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert [name for name in _SETTING.findall(text) if f"`{name}`" not in settings] == []
+    assert [name for name in _METRIC.findall(text) if f"`{name}`" not in metrics] == []
