@@ -211,3 +211,12 @@ async def test_brokers_that_were_not_told_of_a_common_store_do_not_each_use_thei
     world.is_told_of_store = True
     async with world.diskless() as topics:
         assert topics.tier is not None
+
+
+async def test_a_broker_stops_while_the_store_does_not_answer(world: World) -> None:
+    world.is_store_hanging = True
+    async with asyncio.timeout(20):
+        async with world.diskless() as topics:
+            await world.create("t")
+            await topics.wait_served(["t"], within=0.01)
+            assert (world.times_opened, topics.tier) == (1, None)

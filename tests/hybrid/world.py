@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ class World:
     times_opened: int = 0
     refuses_to_open: list[Exception] = field(default_factory=list)
     """Raised by the next attempts to open the tier, one after the other."""
+    is_store_hanging: bool = False
+    """Whether opening the tier never ends."""
     failures: list[str] = field(default_factory=list)
 
     def topic_config(self, topic: str) -> TopicConfig:
@@ -81,6 +84,8 @@ class World:
         self.times_opened += 1
         if self.refuses_to_open:
             raise self.refuses_to_open.pop(0)
+        if self.is_store_hanging:
+            await asyncio.Event().wait()
         place = "strandline.objects.url" if self.is_told_of_store else "strandline.data.dir"
         where = f"file://{self.directory}" if self.is_told_of_store else str(self.directory.parent)
         async with open_tier(

@@ -215,6 +215,8 @@ class DisklessTopics:
         finally:
             self._is_stopping = True
             self._wake.set()
+            if self._tier is None:
+                task.cancel()  # it may be opening a store that does not answer
             await asyncio.gather(task, return_exceptions=True)
 
     async def wait_opened(self) -> None:
