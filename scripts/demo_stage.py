@@ -11,6 +11,8 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
+
+from strandline.admin import commands
 
 PROGRAM = Path(sys.executable).with_name("strandline")
 
@@ -94,22 +98,21 @@ def run(broker: Broker, *arguments: str, expect: int = 0, is_client: bool = True
     """Run a strandline command as a person would, and show it with its output."""
     where = ("--bootstrap", broker.bootstrap) if is_client else ()
     show_command(*arguments)
-    for line in _output((*arguments, *where), expect).rstrip().splitlines():
+    done = subprocess.run([str(PROGRAM), *arguments, *where], capture_output=True, text=True, timeout=30, check=False)
+    for line in (done.stdout + done.stderr).rstrip().splitlines():
         if line.strip():
             console.print(Padding(Text(line.rstrip()), (0, 0, 0, 4), expand=False))
+    if done.returncode != expect:
+        raise DemoFailed(f"strandline {' '.join(arguments)} ended with status {done.returncode}, not {expect}")
 
 
 def ask(*arguments: str) -> Any:
-    """What a strandline command answers with --json. Shows nothing."""
-    return json.loads(_output((*arguments, "--json"), 0))
-
-
-def _output(arguments: Sequence[str], expect: int) -> str:
-    done = subprocess.run([str(PROGRAM), *arguments], capture_output=True, text=True, timeout=30, check=False)
-    if done.returncode != expect:
-        shown = " ".join(arguments)
-        raise DemoFailed(f"strandline {shown} ended with status {done.returncode}, not {expect}: {done.stderr}")
-    return done.stdout + done.stderr
+    """What a strandline command answers with --json, here and without a process of its own. Shows nothing."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        status = commands.run([*arguments, "--json"])
+    if status != 0:
+        raise DemoFailed(f"strandline {' '.join(arguments)} ended with status {status}: {err.getvalue()}")
+    return json.loads(out.getvalue())
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
