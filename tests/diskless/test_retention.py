@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import SystemChance
+from strandline.controlplane import pruning
 from strandline.controlplane.values import RetentionRule, TopicIdPartition
 from strandline.diskless.retention import RetentionEnforcer, TopicRetention, retention_rules
 from strandline.diskless.values import DisklessAppend
@@ -54,6 +55,7 @@ def test_rules_are_made_for_partitions_from_which_something_may_go() -> None:
     assert list(retention_rules(topics)) == [
         RetentionRule(A0, 1000, -1),
         RetentionRule(A1, 1000, -1),
+        RetentionRule(TopicIdPartition(TOPIC_B, 2), -1, -1),
         RetentionRule(TopicIdPartition(TOPIC_B, 3), -1, 5),
     ]
 
@@ -64,7 +66,7 @@ async def test_records_go_when_they_are_too_old(world: World) -> None:
     world.clock.move(100)
     await world.write(A0, B0)
     summary = await enforcer(world, [topic(A0, ms=50_000), topic(B0)]).run_once()
-    assert (summary.partitions, summary.rows_deleted) == (1, 1)
+    assert (summary.partitions, summary.rows_deleted) == (2, 1)
     assert (await start_of(world, A0), await start_of(world, B0)) == (3, 0)
 
 
@@ -105,6 +107,25 @@ async def test_a_topic_that_was_deleted_meanwhile_does_not_disturb_the_others(wo
     await world.write(A0)
     world.clock.move(100)
     assert (await enforcer(world, [topic(B0, ms=1), topic(A0, ms=1)]).run_once()).rows_deleted == 1
+
+
+async def test_what_an_interrupted_delete_records_left_goes_also_from_topics_without_limits(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.create_logs(A0)
+    written = {await world.write(A0) for _ in range(3)}
+
+    def die(where: str) -> None:
+        raise RuntimeError(where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pruning, "PAGE", 1)
+        patch.setattr(pruning, "crash_point", die)
+        with pytest.raises(RuntimeError, match=r"prune\.after_page"):
+            await world.drop(A0)
+    assert len(await world.marked()) == 1, "the rows of two objects are still there"
+    assert (await enforcer(world, [topic(A0)]).run_once()).rows_deleted == 2
+    assert await world.marked() == written
 
 
 async def test_producers_that_have_gone_are_forgotten(world: World) -> None:

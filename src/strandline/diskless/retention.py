@@ -42,7 +42,7 @@ class RetentionSummary:
     """What one round did."""
 
     partitions: int = 0
-    """That have a limit."""
+    """That were looked at."""
     rows_deleted: int = 0
     bytes_deleted: int = 0
     producers_expired: int = 0
@@ -59,9 +59,12 @@ class RetentionStatus:
 
 
 def retention_rules(topics: Iterable[TopicRetention]) -> Iterator[RetentionRule]:
-    """A rule for each partition from which something may go."""
+    """A rule for each partition from which something may go.
+
+    Also without a limit: a DeleteRecords that was interrupted leaves rows below the log start, which go with the rest.
+    """
     for topic in topics:
-        if "delete" not in topic.cleanup_policy or (topic.retention_ms < 0 and topic.retention_bytes < 0):
+        if "delete" not in topic.cleanup_policy:
             continue
         for partition in topic.partitions:
             yield RetentionRule(TopicIdPartition(topic.topic_id, partition), topic.retention_ms, topic.retention_bytes)
