@@ -1,7 +1,8 @@
 """`python -m interop [suite ...]`: run the suites, compare with their lists, say what changed.
 
-Ends with 1 if a test that is expected to pass did not. `--update` adds what newly passes to the lists; `--against
-kafka` runs the same suites against Apache Kafka, which shows what a suite can be expected to pass at all.
+Every suite runs with classic topics, then all of them run again with diskless ones; `--topics` chooses one kind. Ends
+with 1 if a test that is expected to pass did not. `--update` adds what newly passes to the lists; `--against kafka`
+runs the same suites against Apache Kafka, which shows what a suite can be expected to pass at all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from interop import franz_go, kafka_tools, kcat, librdkafka, log_format
-from interop.broker import Target, apache_kafka, strandline
+from interop.broker import Target, Topics, apache_kafka, strandline
 from interop.results import Outcome, Report, add_allowed, read_allowed
 
 
@@ -29,39 +30,60 @@ class Suite(Protocol):
 
 
 SUITES: tuple[Suite, ...] = (log_format, kafka_tools, kcat, franz_go, librdkafka)
+CLASSIC_ONLY = {log_format.NAME: "It is about segment files, and diskless topics have none."}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     chosen = [suite for suite in SUITES if not options.suites or suite.NAME in options.suites]
     failed = False
-    for suite in chosen:
-        missing = suite.why_unavailable()
-        if missing is not None:
-            print(f"{suite.NAME}: left out. {missing}", flush=True)
-            continue
-        print(f"{suite.NAME}: running ...", flush=True)
-        report = _run(suite, options.against, options.only)
-        print("\n".join(report.lines()), flush=True)
-        if options.update and options.against == "strandline":
-            add_allowed(report)
-        failed = failed or bool(report.regressions)
+    for topics in _kinds(options.topics, options.against):
+        for suite in chosen:
+            name = topics.run_name(suite.NAME)
+            missing = _why_left_out(suite, topics)
+            if missing is not None:
+                print(f"{name}: left out. {missing}", flush=True)
+                continue
+            print(f"{name}: running ...", flush=True)
+            report = _run(suite, topics, options.against, options.only)
+            print("\n".join(report.lines()), flush=True)
+            if options.update and options.against == "strandline":
+                add_allowed(report)
+            failed = failed or bool(report.regressions)
     return 1 if failed and options.against == "strandline" else 0
 
 
-def _run(suite: Suite, against: str, only: str | None) -> Report:
+def _kinds(wanted: str | None, against: str) -> tuple[Topics, ...]:
+    """The kinds of topics to run with, in order. Apache Kafka has only one."""
+    if against == "kafka":
+        return (Topics.CLASSIC,)
+    return (Topics(wanted),) if wanted else tuple(Topics)
+
+
+def _why_left_out(suite: Suite, topics: Topics) -> str | None:
+    if topics is Topics.DISKLESS and suite.NAME in CLASSIC_ONLY:
+        return CLASSIC_ONLY[suite.NAME]
+    return suite.why_unavailable()
+
+
+def _run(suite: Suite, topics: Topics, against: str, only: str | None) -> Report:
     broker = strandline if against == "strandline" else apache_kafka
-    with broker(suite.NAME) as target:
+    name = topics.run_name(suite.NAME)
+    with broker(name, topics.settings) as target:
         outcomes = suite.run(target, only)
-    allowed = read_allowed(suite.NAME)
+        if topics is Topics.DISKLESS and only is None and not any(target.objects.rglob("*")):
+            raise RuntimeError(f"{name} made no WAL object in {target.objects}: its topics were not diskless")
+    allowed = read_allowed(name)
     if only is not None:  # the others were not asked for
         allowed &= outcomes.keys()
-    return Report(suite=suite.NAME, outcomes=outcomes, allowed=allowed)
+    return Report(suite=name, outcomes=outcomes, allowed=allowed)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m interop", description="Other projects' suites against a broker")
     parser.add_argument("suites", nargs="*", metavar="suite", help=", ".join(suite.NAME for suite in SUITES))
+    kinds = [topics.value for topics in Topics]
+    parser.add_argument("--topics", choices=kinds, help="what the topics are (default: first one, then the other)")
     parser.add_argument("--only", help="run only tests that match this (a suite's own way of matching)")
     parser.add_argument("--update", action="store_true", help="add newly passing tests to the lists")
     parser.add_argument("--against", choices=("strandline", "kafka"), default="strandline")

@@ -6,7 +6,8 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from bench import kafka
@@ -20,14 +21,41 @@ CACHE = Path(__file__).resolve().parent.parent / ".cache" / "interop"
 SETTINGS = {"num.partitions": "4", "offsets.topic.num.partitions": "4"}
 
 
+class Topics(Enum):
+    """What the topics of a run are: a suite creates its own, and asks for nothing special."""
+
+    CLASSIC = "classic"
+    DISKLESS = "diskless"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What makes a broker create such topics. Diskless objects are in a directory beside the logs."""
+        return {"log.diskless.enable": "true"} if self is Topics.DISKLESS else {}
+
+    def run_name(self, suite: str) -> str:
+        """What the lists, logs and directories of a run are named after."""
+        return suite if self is Topics.CLASSIC else f"{suite}-{self.value}"
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A broker that runs now: "strandline" or "kafka"."""
 
     name: str
+    run_name: str
     bootstrap: str
     log_dir: Path
-    log_file: Path
+    settings: Mapping[str, str] = field(default_factory=dict)  # for suites that start another one like it
+
+    @property
+    def suite_log(self) -> Path:
+        """Where a suite writes down what its tests said."""
+        return CACHE / f"{self.run_name}.log"
+
+    @property
+    def objects(self) -> Path:
+        """Where the WAL objects of diskless topics are."""
+        return self.log_dir.with_name("objects") / "wal"
 
 
 @contextmanager
@@ -42,7 +70,7 @@ def strandline(name: str, settings: Mapping[str, str] | None = None) -> Iterator
     log_file = data_dir.with_name(data_dir.name + ".log")
     with ServerProcess(command, log_file=log_file, name="strandline") as process:
         process.wait_until(lambda: is_answering("127.0.0.1", port), timeout=30.0, what="to answer a client")
-        yield Target("strandline", f"127.0.0.1:{port}", data_dir / "logs", log_file)
+        yield Target("strandline", name, f"127.0.0.1:{port}", data_dir / "logs", settings or {})
 
 
 @contextmanager
@@ -51,7 +79,7 @@ def apache_kafka(name: str, settings: Mapping[str, str] | None = None) -> Iterat
     data_dir = _fresh(f"{name}-kafka")
     broker = kafka.KafkaBroker(kafka.install(), data_dir, settings={**SETTINGS, **(settings or {})})
     with broker:
-        yield Target("kafka", broker.bootstrap, data_dir, data_dir.with_name(data_dir.name + ".log"))
+        yield Target("kafka", name, broker.bootstrap, data_dir, settings or {})
 
 
 def _fresh(name: str) -> Path:

@@ -54,9 +54,8 @@ def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
     command = ["go", "test", "-json", "-count=1", "-parallel=4", f"-timeout={TIMEOUT_MINUTES}m"]
     command += [f"-run={only}"] if only else [f"-skip={SKIPPED}"]
     environment = {**os.environ, **ENVIRONMENT, "KGO_SEEDS": target.bootstrap}
-    log_file = CACHE / "franz-go.log"
     done = subprocess.run([*command, "."], cwd=prepare(), env=environment, capture_output=True, text=True)
-    log_file.write_text(done.stdout + done.stderr)
+    target.suite_log.write_text(done.stdout + done.stderr)
     return read_outcomes(done.stdout.splitlines())
 
 

@@ -70,7 +70,7 @@ def configs(tools: Tools) -> None:
     broker = ("--entity-type", "brokers", "--entity-name", "1")
     defaults = ("--entity-type", "brokers", "--entity-default")
     tools.ask("TopicCommand", "--create", "--topic", "configured")
-    tools.ask(config, *topic, "--alter", "--add-config", "retention.ms=77000,cleanup.policy=[compact,delete]")
+    tools.ask(config, *topic, "--alter", "--add-config", "retention.ms=77000,max.message.bytes=500000")
     tools.ask(config, *topic, "--describe", expect=r"retention\.ms=77000 .*DYNAMIC_TOPIC_CONFIG:retention\.ms=77000")
     tools.ask(config, *topic, "--alter", "--delete-config", "retention.ms")
     tools.ask(config, *topic, "--describe", "--all", expect=r"retention\.ms=604800000")
@@ -79,6 +79,15 @@ def configs(tools: Tools) -> None:
     tools.ask(config, *defaults, "--alter", "--add-config", "message.max.bytes=2000000")
     tools.ask(config, *defaults, "--describe", expect=r"message\.max\.bytes=2000000 ")
     tools.ask(config, *broker, "--describe", "--all", expect=r"node\.id=1 ")
+
+
+def policies(tools: Tools) -> None:
+    """A topic becomes a compacted one."""
+    config = "kafka.admin.ConfigCommand"
+    topic = ("--entity-type", "topics", "--entity-name", "compacted")
+    tools.ask("TopicCommand", "--create", "--topic", "compacted")
+    tools.ask(config, *topic, "--alter", "--add-config", "cleanup.policy=[compact,delete]")
+    tools.ask(config, *topic, "--describe", expect=r"cleanup\.policy=compact,delete ")
 
 
 def console(tools: Tools) -> None:
@@ -138,6 +147,14 @@ def cluster(tools: Tools) -> None:
     tools.ask("LeaderElectionCommand", *election)
 
 
+def sizes(tools: Tools) -> None:
+    """The log directories show how large a partition is."""
+    tools.ask("TopicCommand", "--create", "--topic", "weighed", "--partitions", "1")
+    tools.ask("ConsoleProducer", "--topic", "weighed", stdin=f"{'x' * 5000}\n")
+    weighed = ("--describe", "--topic-list", "weighed")
+    tools.ask("LogDirsCommand", *weighed, expect=r'"partition":"weighed-0","size":5\d\d\d,')
+
+
 def performance(tools: Tools) -> None:
     tools.ask("TopicCommand", "--create", "--topic", "speed", "--partitions", "3")
     how = ("--num-records", "100000", "--record-size", "200", "--throughput", "-1", "--topic", "speed")
@@ -157,10 +174,12 @@ def verifiable(tools: Tools) -> None:
 CHECKS: tuple[Callable[[Tools], None], ...] = (
     topics,
     configs,
+    policies,
     console,
     groups,
     offsets,
     cluster,
+    sizes,
     performance,
     verifiable,
 )
@@ -168,8 +187,7 @@ CHECKS: tuple[Callable[[Tools], None], ...] = (
 
 def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
     """Run every check, or the one named `only`."""
-    log_file = CACHE / "kafka-tools.log"
-    log_file.parent.mkdir(parents=True, exist_ok=True)
+    log_file = target.suite_log
     log_file.write_text("")
     tools = Tools(kafka.install(), target.bootstrap, log_file)
     outcomes: dict[str, Outcome] = {}

@@ -110,8 +110,7 @@ CHECKS: tuple[Callable[[Kcat], None], ...] = (metadata, codecs, offsets, idempot
 
 def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
     """Run every check, or the one named `only`."""
-    log_file = CACHE / "kcat.log"
-    CACHE.mkdir(parents=True, exist_ok=True)
+    log_file = target.suite_log
     log_file.write_text("")
     kcat = Kcat(target.bootstrap)
     chosen = [check for check in CHECKS if only is None or check.__name__ == only]

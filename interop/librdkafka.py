@@ -23,7 +23,6 @@ SECONDS_PER_TEST_IN_FULL = 400
 # -L: no tests that need no broker; -p1: one at a time. -Q: less data, fewer rounds, and fewer subtests.
 OPTIONS = ("-L", "-p1")
 BROKER_VERSION = "4.0.0"
-LOGS = CACHE / "librdkafka-logs"
 SCENARIO = "noautocreate"
 SCENARIO_TESTS = ("0045-subscribe_update", "0107-topic_recreate", "0111-delay_create_topics")
 
@@ -81,34 +80,36 @@ def _kafka_home() -> Path:
 def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
     """Run every test of the suite in a process of its own, or those whose numbers begin with `only`."""
     tests = prepare()
-    shutil.rmtree(LOGS, ignore_errors=True)
-    LOGS.mkdir(parents=True)
+    logs = CACHE / f"{target.run_name}-logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
     chosen = sorted(
         path.stem for path in tests.glob("0[0-9][0-9][0-9]-*.c*") if only is None or path.stem.startswith(only)
     )
     outcomes: dict[str, Outcome] = {}
     for name in chosen:
-        outcomes |= _run_one(tests, name, _environment(target), LOGS / f"{name}.log")
+        outcomes |= _run_one(tests, name, _environment(target, logs), logs / f"{name}.log")
     if target.name == "strandline":
-        outcomes |= _run_scenario(tests, [name for name in chosen if name in SCENARIO_TESTS])
+        outcomes |= _run_scenario(tests, [name for name in chosen if name in SCENARIO_TESTS], target, logs)
     return outcomes
 
 
-def _run_scenario(tests: Path, names: list[str]) -> dict[str, Outcome]:
+def _run_scenario(tests: Path, names: list[str], usual: Target, logs: Path) -> dict[str, Outcome]:
     """The tests that want a broker with other settings: one that creates no topics by itself."""
     outcomes: dict[str, Outcome] = {}
     if names:
-        with strandline(f"{NAME}-{SCENARIO}", {"auto.create.topics.enable": "false"}) as target:
-            environment = {**_environment(target), "TEST_SCENARIO": SCENARIO}
+        settings = {**usual.settings, "auto.create.topics.enable": "false"}
+        with strandline(f"{usual.run_name}-{SCENARIO}", settings) as target:
+            environment = {**_environment(target, logs), "TEST_SCENARIO": SCENARIO}
             for name in names:
-                found = _run_one(tests, name, environment, LOGS / f"{name}-{SCENARIO}.log")
+                found = _run_one(tests, name, environment, logs / f"{name}-{SCENARIO}.log")
                 outcomes |= {test: outcome for test, outcome in found.items() if outcome is not Outcome.SKIPPED}
     return outcomes
 
 
-def _environment(target: Target) -> dict[str, str]:
+def _environment(target: Target, logs: Path) -> dict[str, str]:
     """Where the runner finds the broker, and Kafka's tools where there are any."""
-    conf = LOGS / "test.conf"
+    conf = logs / "test.conf"
     conf.write_text(f"bootstrap.servers={target.bootstrap}\n")
     environment = {"BROKERS": target.bootstrap, "RDKAFKA_TEST_CONF": str(conf)}
     if kafka.why_unavailable() is None:

@@ -22,7 +22,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a run of one suite says about us."""
+    """What a run of one suite says about us. `suite` is the name of its list: two kinds of topics are two lists."""
 
     suite: str
     outcomes: Mapping[str, Outcome]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from interop import franz_go, librdkafka, results
+from interop.broker import Topics
 from interop.results import Outcome, Report
 
 GO_OUTPUT = """\
@@ -69,3 +70,9 @@ def test_the_list_only_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("suite", ["franz-go", "kafka-tools", "kcat", "librdkafka", "log-format"])
 def test_every_suite_has_a_list(suite: str) -> None:
     assert results.read_allowed(suite)
+
+
+@pytest.mark.parametrize("suite", ["franz-go", "kafka-tools", "kcat", "librdkafka"])
+def test_every_suite_has_a_list_for_diskless_topics_with_no_test_that_classic_ones_fail(suite: str) -> None:
+    assert results.read_allowed(Topics.DISKLESS.run_name(suite))
+    assert results.read_allowed(Topics.DISKLESS.run_name(suite)) <= results.read_allowed(suite)
