@@ -12,6 +12,7 @@ import pytest_asyncio
 from strandline.clock import SystemClock
 from strandline.controlplane.values import NewLog, TopicIdPartition
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
+from strandline.hybrid import diskless_topics
 from strandline.hybrid.diskless_partition import PartitionRead
 from strandline.hybrid.diskless_topics import DisklessTopics
 from strandline.log import AppendOrigin, FetchIsolation
@@ -220,3 +221,22 @@ async def test_a_broker_stops_while_the_store_does_not_answer(world: World) -> N
             await world.create("t")
             await topics.wait_served(["t"], within=0.01)
             assert (world.times_opened, topics.tier) == (1, None)
+
+
+async def test_logs_that_a_slow_broker_makes_for_a_deleted_topic_are_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diskless_topics, "_LOOK_AGAIN_S", 0.05)
+    async with world.diskless() as topics:
+        topic = await world.create("t")
+        await topics.wait_served(["t"])
+        await world.delete("t")
+        await wait_gone(world)
+        await world.plane.create_logs([NewLog(partition, "t") for partition in ids(topic)])
+        await wait_gone(world)
+
+
+async def wait_gone(world: World) -> None:
+    async with asyncio.timeout(20):
+        while await world.plane.topic_ids():
+            await SystemClock().sleep(0.01)

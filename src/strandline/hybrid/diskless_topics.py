@@ -39,6 +39,8 @@ _LOGS_PER_CALL: Final = 1000
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 30.0
 _SERVED_WITHIN_S: Final = 5.0
+# A broker that is behind may make the logs of a topic after they were removed: the controller looks again.
+_LOOK_AGAIN_S: Final = 600.0
 
 OpenTier = Callable[[], AbstractAsyncContextManager[DisklessTier]]
 
@@ -240,10 +242,14 @@ class DisklessTopics:
     async def _follow_metadata(self, stack: AsyncExitStack) -> None:
         pause = _FIRST_PAUSE_S
         while True:
-            await self._wake.wait()
+            is_woken = await self._clock.wait_set(self._wake, within=_LOOK_AGAIN_S)
             self._wake.clear()
             if self._is_stopping:
                 return
+            if not is_woken:
+                self._must_look_for_leftovers = self._is_enabled and self._loader.image.controller_id == self._node_id
+                if not self._must_look_for_leftovers:
+                    continue
             try:
                 await self._catch_up(stack)
             except (SqlError, ObjectStoreError, OSError) as error:
