@@ -208,6 +208,19 @@ async def test_a_missing_object_is_named_and_what_comes_before_it_is_read(lake: 
     assert data_of(results[2]) == lake.model[P0][4].data
 
 
+async def test_an_object_that_cannot_be_read_is_spoken_of_once_in_the_log(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost = await lake.write(Write(), Write())
+    await lake.objects.delete([lost])
+    reader = lake.reader()
+    for _ in range(5):
+        await reader.read([DisklessRead(P0, 0, MIB)], max_bytes=MIB)
+    (line,) = [record.getMessage() for record in caplog.records if lost in record.getMessage()]
+    assert "is not in the object store" in line
+    assert "strandline fsck" in line
+
+
 async def test_damaged_bytes_are_an_error_that_names_object_and_range(lake: Lake) -> None:
     key = await lake.write(Write(P0), Write(P1), Write(P2))
     damaged = bytearray(await lake.objects.get(key))

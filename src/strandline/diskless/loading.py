@@ -30,6 +30,9 @@ _LARGE: Final = 256 * 1024
 _WAITING_PER_RUNNING: Final = 100
 # Each of them may lie in an object of its own.
 _ROWS_AT_ONCE: Final = 256
+# An object that cannot be read is spoken of once in so many seconds; so many are remembered.
+_COMPLAINT_SECONDS: Final = 60.0
+_COMPLAINTS: Final = 1000
 
 
 class WantedRow(NamedTuple):
@@ -77,6 +80,7 @@ class BlockLoader:
         self._tail_gate = _Gate(limits.parallel_reads)
         lagging = limits.parallel_lagging_reads
         self._lagging_gate = _Gate(lagging) if lagging else self._tail_gate
+        self._complained: dict[str, float] = {}
         self._flights: dict[tuple[str, int], asyncio.Future[Block]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.requests = 0
@@ -174,7 +178,18 @@ class BlockLoader:
             elif isinstance(outcome, asyncio.CancelledError):
                 flight.block.cancel()
             else:
+                self._complain(row, outcome)
                 flight.block.set_exception(outcome)
+
+    def _complain(self, row: BatchRow, trouble: BaseException) -> None:
+        """One line for the operator: consumers only see an error code, and ask again and again."""
+        now = self._clock.monotonic()
+        if now - self._complained.get(row.object_key, -_COMPLAINT_SECONDS) < _COMPLAINT_SECONDS:
+            return
+        if len(self._complained) >= _COMPLAINTS:
+            self._complained.clear()
+        self._complained[row.object_key] = now
+        _log.warning("diskless records cannot be read: %s", trouble)
 
 
 def _time_of(row: BatchRow) -> int:
