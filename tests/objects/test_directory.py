@@ -109,6 +109,18 @@ async def test_a_directory_that_was_made_again_is_flushed_again(
     assert sorted(synced[1:]) == [str(root), str(root / "a")]
 
 
+async def test_a_directory_that_another_broker_removed_is_flushed_again(
+    store: DirectoryStore, root: Path, synced: list[str]
+) -> None:
+    await store.put("a/b/key", [b"data"])
+    async with open_objects(f"file://{root}") as another:
+        await another.delete(["a/b/key"])
+    assert not (root / "a").exists()
+    synced.clear()
+    await store.put("a/b/key", [b"data"])
+    assert sorted(synced[1:]) == [str(root), str(root / "a"), str(root / "a/b")]
+
+
 async def test_opening_flushes_the_directories_it_makes(tmp_path: Path, synced: list[str]) -> None:
     async with open_objects(f"file://{tmp_path}/a/b/c"):
         assert set(synced) == {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a/b")}

@@ -144,7 +144,8 @@ class DirectoryStore:
             with self._tree:
                 if abandoned.is_set():
                     return [], self._removals
-                _make_directory(os.path.dirname(path))
+                # What is made now was never made before, or was removed: by us, or by another broker.
+                self._durable.difference_update(_make_directory(os.path.dirname(path)))
                 publish(upload, path)
                 return self._not_durable(os.path.dirname(path)), self._removals
         finally:
@@ -189,11 +190,17 @@ class DirectoryStore:
         return os.path.join(self._root, key)
 
 
-def _make_directory(path: str) -> None:
+def _make_directory(path: str) -> Sequence[str]:
+    """Make a directory and those above it that are missing. Returns those that were made."""
     try:
-        os.makedirs(path, exist_ok=True)
-    except FileExistsError as error:  # an object, and not the one that is written
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from error
+        os.mkdir(path)
+    except FileNotFoundError:
+        return [*_make_directory(os.path.dirname(path)), *_make_directory(path)]
+    except FileExistsError as error:
+        if not os.path.isdir(path):  # an object, and not the one that is written
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from error
+        return []
+    return [path]
 
 
 def _link(upload: str, path: str) -> None:
