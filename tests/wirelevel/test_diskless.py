@@ -12,6 +12,7 @@ from strandline.records import iter_headers, read_records
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from strandline.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -26,6 +27,7 @@ from strandline.wire.messages.produce import (
 from tests.broker import BrokerProcess, running_broker
 from tests.wirelevel.raw import (
     FETCH_VERSION,
+    LIST_OFFSETS_VERSION,
     PRODUCE_VERSION,
     RawConnection,
     batch,
@@ -84,13 +86,18 @@ def fetch(
     min_bytes: int = 1,
     max_bytes: int = LIMIT,
     epoch: int = -1,
+    last_epoch: int = -1,
     isolation: int = 0,
 ) -> dict[tuple[str, int], PartitionData]:
     """One sessionless request for (topic, partition, offset) each."""
     topics: dict[str, list[FetchPartition]] = {}
     for topic, partition, offset in wanted:
         entry = FetchPartition(
-            partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes, current_leader_epoch=epoch
+            partition=partition,
+            fetch_offset=offset,
+            partition_max_bytes=max_bytes,
+            current_leader_epoch=epoch,
+            last_fetched_epoch=last_epoch,
         )
         topics.setdefault(topic, []).append(entry)
     request = FetchRequest(
@@ -222,6 +229,18 @@ def test_leader_epochs_are_checked(raw: RawConnection, topics: tuple[str, str]) 
         assert fetch(raw, (topic, 0, 0), wait_ms=0, epoch=0)[topic, 0].error_code == ErrorCode.NONE
         newer = fetch(raw, (topic, 0, 0), wait_ms=0, epoch=5)[topic, 0]
         assert newer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert fetch(raw, (topic, 0, 0), wait_ms=0, last_epoch=0)[topic, 0].error_code == ErrorCode.NONE
+        unknown = fetch(raw, (topic, 0, 0), wait_ms=0, last_epoch=5)[topic, 0]
+        assert (unknown.error_code, unknown.diverging_epoch.epoch) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+
+
+def test_the_ends_of_an_empty_log_have_the_epoch_of_its_leader(raw: RawConnection, topics: tuple[str, str]) -> None:
+    for topic in topics:
+        for special in (-1, -2):
+            asked = [ListOffsetsPartition(partition_index=0, timestamp=special)]
+            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
+            [row] = raw.call(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, request).topics[0].partitions
+            assert (row.error_code, row.offset, row.leader_epoch) == (0, 0, 0)
 
 
 def test_the_end_of_an_epoch_is_the_end_of_the_log(raw: RawConnection, topics: tuple[str, str]) -> None:

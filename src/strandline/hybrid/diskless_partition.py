@@ -106,7 +106,7 @@ class KnownOffsets:
 
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         """No epoch of a diskless log ever lost a record: none ends before what a reader has."""
-        return min(epoch, self._partition.leader_epoch), INT64_MAX
+        return (epoch, INT64_MAX) if epoch <= self._partition.leader_epoch else (NO_EPOCH, NO_OFFSET)
 
 
 class DisklessPartition:
@@ -240,7 +240,8 @@ class DisklessPartition:
         if timestamp == EARLIEST_PENDING_UPLOAD:
             return NOTHING  # what is committed is uploaded
         found = FoundOffset(*await self._look_up(timestamp))
-        return found._replace(leader_epoch=self.leader_epoch) if timestamp == LATEST else found
+        is_end = found.leader_epoch == NO_EPOCH and timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL)
+        return found._replace(leader_epoch=self.leader_epoch) if is_end else found
 
     async def _look_up(self, timestamp: TimestampMs) -> tuple[TimestampMs, Offset, LeaderEpoch]:
         lookups = self._tier.lookups
