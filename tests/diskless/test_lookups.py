@@ -37,6 +37,12 @@ def by_model(lake: Lake, timestamp: int, start: int = 0) -> FoundOffset:
     return NOTHING
 
 
+def largest(lake: Lake, start: int) -> int:
+    """The largest timestamp from an offset on, by reading them all."""
+    records = [record for batch in lake.model[P0] for record in read_records(batch.data)]
+    return max((record.timestamp for record in records if record.offset >= start), default=0)
+
+
 async def test_the_ends_of_a_log(lake: Lake) -> None:
     lookups = lookups_of(lake)
     assert await lookups.earliest(P0) == FoundOffset(-1, 0, -1)
@@ -111,6 +117,13 @@ async def test_a_row_whose_late_records_are_deleted_leads_to_the_next(lake: Lake
     await lake.write(Write(P0, records=4, timestamp=NOON_MS + 300))
     await lake.plane.delete_records({P0: 2})
     assert await lookups_of(lake).by_timestamp(P0, NOON_MS + 200) == FoundOffset(NOON_MS + 300, 5, 3)
+    assert await lookups_of(lake).of_max_timestamp(P0) == FoundOffset(NOON_MS + 300, 5, 3)
+
+
+async def test_the_largest_timestamp_is_found_if_a_larger_one_of_its_batch_is_deleted(lake: Lake) -> None:
+    await lake.write(Write(P0, records=4, timestamp=NOON_MS + 500, step_ms=-10))
+    await lake.plane.delete_records({P0: 2})
+    assert await lookups_of(lake).of_max_timestamp(P0) == FoundOffset(NOON_MS + 480, 2, 3)
 
 
 async def test_the_largest_timestamp_is_that_of_the_first_record_that_has_it(lake: Lake) -> None:
@@ -157,5 +170,6 @@ def test_any_log_answers_every_time_as_the_model_does(files: list[list[tuple[int
             lookups = lookups_of(lake)
             for delta in range(-12, 65, 4):
                 assert await lookups.by_timestamp(P0, NOON_MS + delta) == by_model(lake, NOON_MS + delta, offset)
+            assert await lookups.of_max_timestamp(P0) == by_model(lake, largest(lake, offset), offset)
 
     asyncio.run(run())

@@ -57,8 +57,8 @@ class BatchReads(Protocol):
     async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
         """The first row that holds a record of this time or later. None if there is none, or no such log."""
 
-    async def row_of_max_timestamp(self, partition: TopicIdPartition) -> BatchRow | None:
-        """The first row that holds the largest timestamp there is."""
+    async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:
+        """The first row, of those that reach `from_offset`, that holds the largest timestamp there is."""
 
     async def offset_boundary(self, partition: TopicIdPartition, offset: Offset) -> OffsetBoundary:
         """Which tier holds an offset."""

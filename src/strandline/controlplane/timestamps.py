@@ -9,7 +9,7 @@ from __future__ import annotations
 from strandline.controlplane.database import Database
 from strandline.controlplane.reads import batch_row
 from strandline.controlplane.values import BatchRow, TopicIdPartition
-from strandline.model import TimestampMs
+from strandline.model import Offset, TimestampMs
 from strandline.sql import Row, Transaction
 
 
@@ -24,17 +24,19 @@ class SqlTimeSearch(Database):
         row = await self._store.read(work)
         return batch_row(row) if row else None
 
-    async def row_of_max_timestamp(self, partition: TopicIdPartition) -> BatchRow | None:
+    async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:
         async def work(tx: Transaction) -> Row | None:
             log = await tx.fetch_one(self._sql["log_of_partition"], *partition)
             if log is None:
                 return None
-            log_id, log_start, _, largest_ever = log
+            log_id, log_start, high_watermark, largest_ever = log
+            start = max(log_start, from_offset)
+            log = (log_id, start, high_watermark, largest_ever)
             row = await self._first_row(tx, log, largest_ever)
             if row is not None:
                 return row
             # The record that had it was deleted: the largest of those that are left has to be looked for.
-            found = await tx.fetch_one(self._sql["largest_timestamp"], log_id, log_start)
+            found = await tx.fetch_one(self._sql["largest_timestamp"], log_id, start)
             largest = found[0] if found else None
             return None if largest is None else await self._first_row(tx, log, largest)
 

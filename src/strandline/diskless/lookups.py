@@ -88,15 +88,21 @@ class OffsetLookups:
     async def of_max_timestamp(self, partition: TopicIdPartition) -> FoundOffset:
         """The first record with the largest timestamp."""
         log = await self._log(partition)
-        try:
-            row = await self._plane.row_of_max_timestamp(partition)
-        except SqlError as error:
-            raise _unavailable(error) from error
-        if row is None:
-            return NOTHING
-        block = await self._blocks.load(partition, row)
-        newest = max(header.max_timestamp for _, header in _headers(block, log.log_start_offset))
-        return await _first_at(block, newest, log.log_start_offset) or NOTHING
+        best, offset = NOTHING, log.log_start_offset
+        while True:
+            try:
+                row = await self._plane.row_of_max_timestamp(partition, from_offset=offset)
+            except SqlError as error:
+                raise _unavailable(error) from error
+            if row is None:
+                return best
+            found = await _newest(await self._blocks.load(partition, row), log.log_start_offset)
+            if found is not None and found.timestamp > best.timestamp:
+                best = found
+            if best.timestamp >= row.max_timestamp or row.base_offset >= offset:
+                return best
+            # What made this row the first choice lies below the log start: a later one may have more.
+            offset = row.last_offset + 1
 
     async def _rows_from(self, partition: TopicIdPartition, first: BatchRow) -> AsyncIterator[BatchRow]:
         """A row and those behind it, which are almost never needed."""
@@ -148,6 +154,27 @@ async def _first_at(block: Block, timestamp: TimestampMs, start_offset: Offset) 
         if found is not None:
             return found
     return None
+
+
+async def _newest(block: Block, start_offset: Offset) -> FoundOffset | None:
+    """The first of the newest records of the block, from `start_offset` on."""
+    newest: FoundOffset | None = None
+    for number, header in sorted(_headers(block, start_offset), key=lambda pair: -pair[1].max_timestamp):
+        if newest is not None and header.max_timestamp <= newest.timestamp:
+            break
+        if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            found = FoundOffset(header.max_timestamp, max(header.base_offset, start_offset), header.leader_epoch)
+        else:  # nearly always once: only if its newest records lie below the start may another batch have newer ones
+            found = await asyncio.to_thread(_newest_in, block.batch(number), header, start_offset)
+        if newest is None or found.timestamp > newest.timestamp:
+            newest = found
+    return newest
+
+
+def _newest_in(batch: memoryview, header: BatchHeader, start_offset: Offset) -> FoundOffset:
+    records = [record for record in iter_records(batch) if record.offset >= start_offset]
+    newest = max(records, key=lambda record: record.timestamp)
+    return FoundOffset(newest.timestamp, newest.offset, header.leader_epoch)
 
 
 def _first_in(
