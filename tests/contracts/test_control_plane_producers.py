@@ -7,7 +7,8 @@ import pytest
 from strandline.controlplane import SqlControlPlane
 from strandline.controlplane.values import ProducerBatches, Refusal
 from strandline.model import INT32_MAX
-from tests.controlplane.making import MISSING, NOW, A, B, bases, batch, commit, high_watermark
+from strandline.records import TimestampType
+from tests.controlplane.making import MISSING, NOW, A, B, bases, batch, commit, high_watermark, wal
 
 GAP, FENCED = Refusal.OUT_OF_ORDER_SEQUENCE, Refusal.INVALID_PRODUCER_EPOCH
 
@@ -16,9 +17,17 @@ async def test_a_duplicate_is_answered_with_the_offset_of_the_first_time(plane: 
     await commit(plane, "zero", batch(A, 10))
     await commit(plane, "one", batch(A, 3, producer=(7, 0, 0)), batch(A, 2, producer=(7, 0, 3)))
     again, other = await commit(plane, "two", batch(A, 3, producer=(7, 0, 0)), batch(A, 2, producer=(7, 0, 3)))
-    assert (again.refusal, again.base_offset, again.is_duplicate, again.log_append_time_ms) == (None, 10, True, -1)
+    assert (again.refusal, again.base_offset, again.is_duplicate) == (None, 10, True)
     assert (other.base_offset, other.is_duplicate) == (13, True)
     assert await high_watermark(plane, A) == 15
+
+
+async def test_a_duplicate_is_answered_with_the_time_of_the_first_time_as_by_kafka(plane: SqlControlPlane) -> None:
+    created = batch(A, timestamp=1_234, producer=(7, 0, 0))
+    appended = batch(B, timestamp=1_234, timestamp_type=TimestampType.LOG_APPEND_TIME, producer=(7, 0, 0))
+    assert [row.log_append_time_ms for row in await commit(plane, "one", created, appended)] == [-1, NOW]
+    (answers,) = await plane.commit_files([wal("two", created, appended)], now_ms=NOW + 1)
+    assert [(row.is_duplicate, row.log_append_time_ms) for row in answers] == [(True, 1_234), (True, NOW)]
 
 
 async def test_a_duplicate_in_the_same_file_is_known(plane: SqlControlPlane) -> None:

@@ -81,7 +81,7 @@ class CommitOrder:
             duplicate = producer.duplicate_of(batch)
             if duplicate is not None:
                 return CommittedBatch(
-                    None, duplicate.first_offset, log_start_offset=log.log_start_offset, is_duplicate=True
+                    None, duplicate.first_offset, duplicate.timestamp, log.log_start_offset, is_duplicate=True
                 )
             try:
                 producer.check_epoch(batch.producer_epoch)
@@ -91,9 +91,9 @@ class CommitOrder:
             except OutOfOrderSequence as error:
                 return CommittedBatch(Refusal.OUT_OF_ORDER_SEQUENCE, message=str(error))
         answer = self._accept(log, object_key, batch)
-        producer.add_batch(batch, log.high_watermark - 1)
         if answer.log_append_time_ms >= 0:
-            producer.last_timestamp = answer.log_append_time_ms
+            batch = batch._replace(max_timestamp=answer.log_append_time_ms)
+        producer.add_batch(batch, log.high_watermark - 1)
         self._producers[key] = self.changed_producers[key] = producer
         return answer
 

@@ -106,7 +106,7 @@ class CommittedBatch(NamedTuple):
     refusal: Refusal | None
     base_offset: Offset = -1
     log_append_time_ms: TimestampMs = -1
-    """-1 under CreateTime, and for duplicates."""
+    """-1 under CreateTime; for a duplicate the largest timestamp of the first time, as in Kafka."""
     log_start_offset: Offset = -1
     is_duplicate: bool = False
     message: str = ""
