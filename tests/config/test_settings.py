@@ -294,6 +294,7 @@ def test_a_topic_is_diskless_by_its_own_setting_alone() -> None:
         ({"inkless.storage.s3.bucket.name": "bucket"}, "s3://bucket"),
         ({"inkless.storage.s3.bucket.name": "one", "strandline.objects.url": "s3://two"}, "s3://two"),
         ({"strandline.objects.url": "memory://"}, "memory://"),
+        ({"strandline.objects.url": "memory://", "inkless.object.key.prefix": "a"}, "memory://"),
     ],
 )
 def test_objects_have_an_address(properties: dict[str, str], address: str) -> None:

@@ -212,6 +212,10 @@ async def test_brokers_that_were_not_told_of_a_common_store_do_not_each_use_thei
     world.is_told_of_store = True
     async with world.diskless() as topics:
         assert topics.tier is not None
+    world.properties = {"strandline.objects.url": "memory://"}
+    with pytest.raises(ObjectStoreMisconfigured, match=r"memory:// would be this one's alone"):
+        async with world.diskless():
+            pass
 
 
 async def test_a_broker_stops_while_the_store_does_not_answer(world: World) -> None:

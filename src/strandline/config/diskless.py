@@ -219,8 +219,8 @@ class DisklessSettings:
         address = self.strandline_objects_url
         if address.startswith("file://"):
             address = f"file://{os.path.abspath(address.removeprefix('file://'))}"
-        if not self.inkless_object_key_prefix:
-            return address
+        if not self.inkless_object_key_prefix or address.startswith("memory://"):
+            return address  # every memory:// is a store of its own
         return f"{address.rstrip('/')}/{self.inkless_object_key_prefix}"
 
     def check(self) -> None:

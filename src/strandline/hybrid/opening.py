@@ -128,11 +128,11 @@ async def open_tier(
 def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
     """Brokers that nobody told where the objects are would each keep their own, which the others cannot read."""
     others = sorted(set(brokers) - {settings.cluster.node_id})
-    if others and not settings.static.keys() & _PLACES:
+    address = settings.diskless.objects_address
+    if others and (address.startswith("memory://") or not settings.static.keys() & _PLACES):
         raise ObjectStoreMisconfigured(
             f"The cluster has other brokers ({', '.join(map(str, others))}), and all of them have to use one object "
-            f"store, but without strandline.objects.url this one would use {settings.diskless.objects_address} alone. "
-            "Give every broker the same strandline.objects.url."
+            f"store, but {address} would be this one's alone. Give every broker the same strandline.objects.url."
         )
 
 
