@@ -137,7 +137,8 @@ def test_an_administrator_with_kafka_python(cluster: BrokerCluster, other: int, 
     admin = kafka.KafkaAdminClient(bootstrap_servers=cluster.brokers[other].bootstrap)
     try:
         admin.create_topics({name: {"num_partitions": 2, "replication_factor": 1}})
-        assert name in admin.list_topics()
+        # The client asks whichever broker it likes, and the one that did not make the topic hears of it a moment later.
+        wait_until(lambda: name in admin.list_topics(), what="the topic in the client's list")
         admin.delete_topics([name])
     finally:
         admin.close()
