@@ -89,3 +89,17 @@ async def test_a_refused_batch_is_not_counted(world: World) -> None:
     client.send(ApiKey.PRODUCE, PRODUCE, production(b"x" * 2_000_000))
     assert (await client.produced())[0] == 10  # MESSAGE_TOO_LARGE
     assert world.held == 0
+
+
+async def test_requests_wait_in_their_connections_before_batches_are_refused(world: World) -> None:
+    """A slow store is not an error: what the broker has taken in is written, and more is read when there is room."""
+    clients, each, size = 13, 12, 950_000
+    opened = [await world.connect() for _ in range(clients)]
+    for client in opened:
+        for _ in range(each):
+            client.send(ApiKey.PRODUCE, PRODUCE, production(b"x" * size))
+    writer = world.broker.diskless.opened_tier.writer
+    await until(lambda: world.held > clients * each * size or writer.status().totals.batches_over_limit > 0)
+    world.may_commit.set()
+    for client in opened:
+        assert [code for code, _ in await client.all_produced(each)] == [0] * each

@@ -10,6 +10,7 @@ from strandline.errors import InvalidConfig
 from strandline.model import INT32_MAX
 
 _ONE_LOOP = "one event loop does the work"
+_MAX_HELD_BYTES = 256 * 1024 * 1024
 _DEFAULT_PROTOCOLS = (
     "SASL_SSL:SASL_SSL",
     "PLAINTEXT:PLAINTEXT",
@@ -147,7 +148,7 @@ class NetworkSettings:
         "queued.max.request.bytes",
         LONG,
         -1,
-        "Bytes of requests in work before the broker stops reading from connections. -1 is no limit.",
+        "Bytes of requests in work before the broker stops reading from connections. -1 is 256 MiB.",
     )
     request_timeout_ms: int = setting(
         "request.timeout.ms",
@@ -214,6 +215,11 @@ class NetworkSettings:
         dynamic=PER_BROKER,
         no_effect="client test suites change it to see that dynamic settings work",
     )
+
+    @property
+    def max_held_bytes(self) -> int:
+        """Of requests without an answer. Beyond it nothing more is read."""
+        return self.queued_max_request_bytes if self.queued_max_request_bytes > 0 else _MAX_HELD_BYTES
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

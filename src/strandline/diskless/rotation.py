@@ -41,8 +41,8 @@ class WriterLimits:
     """Seconds after which an upload is not tried again, and after an upload those for which a commit is."""
 
     @classmethod
-    def from_settings(cls, settings: DisklessSettings) -> WriterLimits:
-        """What the settings of the broker say."""
+    def from_settings(cls, settings: DisklessSettings, *, let_in_bytes: int) -> WriterLimits:
+        """What the settings of the broker say. With `let_in_bytes` of unanswered requests it reads no more of them."""
         max_bytes = settings.inkless_produce_buffer_max_bytes
         uploads = settings.inkless_produce_upload_thread_pool_size
         return cls(
@@ -51,8 +51,8 @@ class WriterLimits:
             parallel_uploads=uploads,
             upload_attempts=settings.inkless_produce_max_upload_attempts,
             upload_backoff=settings.inkless_produce_upload_backoff_ms / 1000,
-            # As much again as can be on its way, and room for a few of the largest requests with tiny objects.
-            max_pending_bytes=max(2 * uploads * max_bytes, 64 * MEBIBYTE),
+            # Far more than is let in: producers of a slow store wait in their connections, and are not refused.
+            max_pending_bytes=2 * let_in_bytes,
         )
 
 

@@ -67,11 +67,13 @@ async def open_tier(
         reader = await enter(
             DisklessReader(plane, sql, objects, clock=clock, limits=_reader_limits(diskless)).running()
         )
+        network = settings.network
+        let_in_bytes = network.max_held_bytes + network.socket_request_max_bytes  # the last one exceeds the limit
         writer = WalWriter(
             objects,
             plane,
             reader,
-            WriterLimits.from_settings(diskless),
+            WriterLimits.from_settings(diskless, let_in_bytes=let_in_bytes),
             broker_id=node_id,
             cluster_id=cluster_id,
             clock=clock,

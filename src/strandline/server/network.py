@@ -22,7 +22,6 @@ logger = logging.getLogger(__name__)
 
 _SHARED_BUFFER_BYTES: Final = 256 * 1024
 _PEEK_BYTES: Final = 4 * 1024
-_MAX_HELD_BYTES: Final = 256 * 1024 * 1024
 _ACCEPTS_PER_TURN: Final = 64
 _ACCEPT_PAUSE_SECONDS: Final = 0.5
 _MAX_SWEEP_SECONDS: Final = 10.0
@@ -68,8 +67,7 @@ class NetworkServer:
         self.connections: set[Connection] = set()
         self.connections_accepted = 0
         self._settings = settings
-        limit = settings.queued_max_request_bytes
-        self._max_held_bytes = limit if limit > 0 else _MAX_HELD_BYTES
+        self._max_held_bytes = settings.max_held_bytes
         self._held_bytes = 0
         self._is_draining = False
         self._per_host: Counter[str] = Counter()
