@@ -119,6 +119,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> dict[Place, str]:
     """Every record of the topic, by its place."""
     found: dict[Place, str] = {}
     settings = {"bootstrap.servers": bootstrap, "group.id": "verifier", "enable.auto.commit": False}
+    settings["auto.offset.reset"] = "error"  # rather than go on at the end
     with closing(Consumer({**settings, "check.crcs": True, "enable.partition.eof": True, "log_level": 2})) as consumer:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
         at_end: set[int | None] = set()
