@@ -47,14 +47,6 @@ class OffsetBoundary(enum.Enum):
     OUT_OF_RANGE = enum.auto()
 
 
-class TieringState(enum.StrEnum):
-    """How far the conversion of a batch into a tiered segment is."""
-
-    DISKLESS = "DISKLESS"
-    SPLIT = "SPLIT"
-    TIERED = "TIERED"
-
-
 # Committing
 
 
