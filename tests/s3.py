@@ -20,6 +20,18 @@ from tests.waiting import wait_until
 
 _numbers = itertools.count(1)
 _ATTEMPTS = 4
+# Workers of a parallel test run end without a word: the server ends by itself when its input does.
+_SERVER = """
+import os, sys, threading
+
+def end_with_parent():
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+threading.Thread(target=end_with_parent, daemon=True).start()
+from moto.server import main
+main(sys.argv[1:])
+"""
 
 
 class S3:
@@ -61,12 +73,12 @@ class S3:
     def stop(self) -> None:
         """End the server."""
         self._server.kill()
-        self._server.wait()
+        self._server.communicate()
 
     def _start(self) -> subprocess.Popen[bytes]:
         port = self.endpoint.rpartition(":")[2]
-        command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", port]
-        server = subprocess.Popen(command, stdout=self._log, stderr=self._log)
+        command = [sys.executable, "-W", "ignore", "-c", _SERVER, "-H", "127.0.0.1", "-p", port]
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=self._log)
         atexit.register(self.stop)
         return server
 
