@@ -244,10 +244,10 @@ def test_a_validated_batch_can_be_stamped() -> None:
 
 def test_zstd_needs_a_recent_produce_request() -> None:
     header = read_header(build_batch(RECORDS, codec=Codec.ZSTD))
-    check_codec_of_version(header, 7)
-    check_codec_of_version(read_header(build_batch(RECORDS, codec=Codec.LZ4)), 3)
+    check_codec_of_version(header.attributes, 7)
+    check_codec_of_version(read_header(build_batch(RECORDS, codec=Codec.LZ4)).attributes, 3)
     with pytest.raises(UnsupportedCompressionType):
-        check_codec_of_version(header, 6)
+        check_codec_of_version(header.attributes, 6)
 
 
 def test_limits_of_a_topic() -> None:

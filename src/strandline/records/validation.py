@@ -46,6 +46,7 @@ HOUR_MS: Final = 3_600_000
 
 # Attributes that need no second look: any codec but those without a name, transactional or not.
 _PLAIN_ATTRIBUTES: Final = frozenset({codec | bit for codec in Codec for bit in (0, 0x10)})
+_FIRST_WITH_ZSTD: Final = 7
 _SHOWN_ERRORS: Final = 3
 _CODECS: Final = {
     "producer": None,
@@ -280,7 +281,9 @@ def _too_large(size: int, limits: BatchLimits) -> MessageTooLarge:
     )
 
 
-def check_codec_of_version(header: BatchHeader, produce_version: int) -> None:
+def check_codec_of_version(attributes: int, produce_version: int) -> None:
     """Refuse zstd in a Produce request too old to know it. Raises UnsupportedCompressionType."""
-    if produce_version < 7 and header.attributes & CODEC_MASK == Codec.ZSTD:
-        raise UnsupportedCompressionType("zstd needs Produce version 7 or later.")
+    if produce_version < _FIRST_WITH_ZSTD and attributes & CODEC_MASK == Codec.ZSTD:
+        raise UnsupportedCompressionType(
+            f"zstd needs Produce version {_FIRST_WITH_ZSTD}, the request is of {produce_version}"
+        )

@@ -20,6 +20,7 @@ from strandline.errors import UnsupportedVersion
 from strandline.wire.api import BROKER_SOFTWARE, KNOWN_APIS, ApiKey, VersionRange
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.api_versions import ApiVersionsRequest
+from strandline.wire.negotiation import common_versions, newest_version
 from strandline.wire.primitives import INT32
 from strandline.wire.registry import Message, decode_response, encode_request
 
@@ -32,7 +33,7 @@ class BrokerConnection:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client_id: str) -> None:
         self._reader, self._writer, self._client_id = reader, writer, client_id
-        self._versions: Mapping[int, VersionRange] = {}
+        self._versions: Mapping[ApiKey, VersionRange] = {}
         self._last_id = 0
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._failure: ConnectionError | None = None
@@ -59,11 +60,7 @@ class BrokerConnection:
         if answer.error_code:
             name = ErrorCode(answer.error_code).name
             raise UnsupportedVersion(f"the broker answers our ApiVersions request with {name}")
-        self._versions = {
-            row.api_key: _common(ApiKey(row.api_key), row.min_version, row.max_version)
-            for row in answer.api_keys
-            if row.api_key in KNOWN_APIS
-        }
+        self._versions = common_versions(answer)
 
     @property
     def is_open(self) -> bool:
@@ -72,10 +69,7 @@ class BrokerConnection:
 
     async def request(self, api_key: ApiKey, message: Message) -> Message:
         """Send a request and wait for its answer. Raises ConnectionError, MalformedRequest or UnsupportedVersion."""
-        versions = self._versions.get(api_key)
-        if versions is None or versions.min > versions.max:
-            raise UnsupportedVersion(f"the broker does not offer {api_key.name} in a version we know")
-        return await self._exchange(api_key, versions.max, message)
+        return await self._exchange(api_key, newest_version(self._versions, api_key), message)
 
     async def _exchange(self, api_key: ApiKey, version: int, message: Message) -> Message:
         if self._failure is not None:
@@ -126,8 +120,3 @@ class BrokerConnection:
         """End it; whoever still waits gets a ConnectionError."""
         self._receiving.cancel()
         self._fail(ConnectionError("the connection was closed"))
-
-
-def _common(api_key: ApiKey, low: int, high: int) -> VersionRange:
-    known = KNOWN_APIS[api_key]
-    return VersionRange(max(low, known.min), min(high, known.max), known.first_flexible)

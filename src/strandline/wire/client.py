@@ -15,10 +15,10 @@ from struct import Struct
 from types import TracebackType
 from typing import Final, Self
 
-from strandline.errors import UnsupportedVersion
 from strandline.wire.api import KNOWN_APIS, ApiKey, VersionRange
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from strandline.wire.negotiation import common_versions, newest_version
 from strandline.wire.registry import Message, decode_response, encode_request
 
 _LENGTH: Final = Struct(">i")
@@ -59,11 +59,7 @@ class Client:
         answer = self._api_versions(KNOWN_APIS[ApiKey.API_VERSIONS].max)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
             answer = self._api_versions(0)
-        self.versions = {
-            ApiKey(row.api_key): _common(ApiKey(row.api_key), row.min_version, row.max_version)
-            for row in answer.api_keys
-            if row.api_key in KNOWN_APIS
-        }
+        self.versions = common_versions(answer)
         return answer
 
     def _api_versions(self, version: int) -> ApiVersionsResponse:
@@ -88,10 +84,7 @@ class Client:
 
     def version_of(self, api_key: ApiKey) -> int:
         """The newest version that both sides know. Raises UnsupportedVersion."""
-        versions = self.versions.get(api_key)
-        if versions is None or versions.min > versions.max:
-            raise UnsupportedVersion(f"the broker does not offer {api_key.name} in a version we know")
-        return versions.max
+        return newest_version(self.versions, api_key)
 
     def _send(self, api_key: ApiKey, version: int, message: Message) -> bytes:
         self._correlation_id += 1
@@ -130,8 +123,3 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _common(api_key: ApiKey, low: int, high: int) -> VersionRange:
-    known = KNOWN_APIS[api_key]
-    return VersionRange(max(low, known.min), min(high, known.max), known.first_flexible)

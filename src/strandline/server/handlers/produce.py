@@ -19,11 +19,11 @@ from strandline.errors import (
     InvalidTxnState,
     RequestTimedOut,
     StrandlineError,
-    UnsupportedCompressionType,
 )
 from strandline.hybrid.router import AnyPartition, PartitionRouter
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS
+from strandline.records import check_codec_of_version
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.wire.errors import error_code_of
@@ -39,11 +39,8 @@ logger = logging.getLogger(__name__)
 
 ACKS_ALL: Final = -1
 ADMIN_CLIENT_ID: Final = "__admin_client"
-FIRST_WITH_ZSTD: Final = 7
 _ATTRIBUTES_BYTE: Final = 22
 _HEADER_BYTES: Final = 61
-_CODEC_MASK: Final = 0x07
-_ZSTD: Final = 4
 _TRANSACTIONAL: Final = 0x10
 
 
@@ -116,8 +113,7 @@ def _check_records(entry: ProduceEntry, version: int, transactional_id: str | No
     if records is None or len(records) < _HEADER_BYTES:
         raise InvalidRecord(f"the request holds no record batch for partition {entry.partition} of {entry.topic!r}")
     attributes = records[_ATTRIBUTES_BYTE]
-    if version < FIRST_WITH_ZSTD and attributes & _CODEC_MASK == _ZSTD:
-        raise UnsupportedCompressionType(f"zstd needs Produce version {FIRST_WITH_ZSTD}, the request is of {version}")
+    check_codec_of_version(attributes, version)
     if transactional_id is not None or attributes & _TRANSACTIONAL:
         raise InvalidTxnState("this broker does not serve transactions yet; produce without transactional.id")
     return records
