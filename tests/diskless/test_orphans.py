@@ -51,7 +51,8 @@ async def test_an_upload_without_a_commit_is_deleted_after_its_grace(world: Worl
     kept = await world.write(A0)
     lost = (await world.upload([append(A0)])).object_key
     finding = finder(world)
-    assert await finding.run_once() == OrphanSummary(objects_listed=2, orphans_taken=0, is_full=True)
+    # The hour of both is younger than the grace, so the listing ends at the first.
+    assert await finding.run_once() == OrphanSummary(objects_listed=1, orphans_taken=0, is_full=True)
     await clean(world)
     assert await world.keys() == {kept, lost}
 
@@ -87,7 +88,7 @@ async def test_a_commit_and_the_finder_at_once_never_both_get_the_object(world: 
 
 async def test_what_is_not_named_as_a_wal_object_is_never_touched(world: World) -> None:
     for key in ("strandline-cluster.json", "wal/README", "wal/2001010100/notes.txt"):
-        await world.store.put(key, [b"mine"])
+        await world.put(key, [b"mine"])
     world.clock.move(GRACE_S + 1)
     assert (await finder(world).run_once()).orphans_taken == 0
     await clean(world)
@@ -115,7 +116,7 @@ async def test_an_upload_that_went_on_into_the_next_hour_is_found_without_a_full
     key = keys.make(start_ms - 1, 1, world.ids.uuid())  # made at the very end of an hour, written in the next
     finding = finder(world)
     await finding.run_once()
-    await world.store.put(key, [b"whatever"])
+    await world.put(key, [b"whatever"])
     world.clock.move(GRACE_S + 1)
     summary = await finding.run_once()
     assert (summary.is_full, summary.orphans_taken) == (False, 1)
@@ -125,7 +126,7 @@ async def test_one_round_each_day_lists_everything(world: World) -> None:
     finding = finder(world)
     await finding.run_once()
     key = keys.make(0, 1, world.ids.uuid())  # by a broker whose clock stood at 1970
-    await world.store.put(key, [b"whatever"])
+    await world.put(key, [b"whatever"])
     world.clock.move(GRACE_S + 1)
     assert (await finding.run_once()).orphans_taken == 0
     world.clock.move(25 * HOUR_S)

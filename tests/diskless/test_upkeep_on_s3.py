@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from strandline.clock import SystemChance, SystemClock
 from strandline.controlplane import SqlControlPlane
 from strandline.diskless.cleaner import FileCleaner
@@ -19,12 +17,12 @@ from tests.s3 import start_s3
 GRACE_MS = 60_000
 
 
-async def test_objects_are_checked_and_cleaned_on_s3(tmp_path: Path) -> None:
+async def test_objects_are_checked_and_cleaned_on_s3() -> None:
     s3 = start_s3()
     clock, chance = VirtualClock(SystemClock().now_ms()), SystemChance(1)
     url = f"s3://{s3.new_bucket()}/some/prefix"
     async with open_store("sqlite:///:memory:") as sql, open_objects(url, s3.object_options) as store:
-        world = World(SqlControlPlane(sql, clock=clock), store, tmp_path, clock)
+        world = World(SqlControlPlane(sql, clock=clock), store, None, clock)
         await world.create_logs(A0, B0)
         expired = [await world.write(A0) for _ in range(5)]
         kept = await world.write(A0, B0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from strandline.diskless import keys
 from strandline.diskless.format import pack
 from strandline.diskless.values import DisklessAppend
 from strandline.objects import ObjectStore, open_objects
+from strandline.objects.store import Buffer
 from strandline.sql import open_store
 from strandline.testing.clock import VirtualClock
 from tests.diskless.wal import TOPIC_A, TOPIC_B, append
@@ -27,28 +29,42 @@ from tests.diskless.wal import TOPIC_A, TOPIC_B, append
 A0 = TopicIdPartition(TOPIC_A, 0)
 A1 = TopicIdPartition(TOPIC_A, 1)
 B0 = TopicIdPartition(TOPIC_B, 0)
+MIDDAY_MS = 1_700_049_600_000
+"""When time begins: 2023-11-15 12:00:00, the first moment of an hour."""
 
 
 @dataclass
 class World:
-    """Time moves by hand, but begins now: directories take the times of files from the machine."""
+    """Time moves by hand, also for the objects in a directory: they are given the times of its clock."""
 
     plane: SqlControlPlane
     store: ObjectStore
-    root: Path
-    """Where the objects are."""
+    root: Path | None
+    """The directory of the objects; None if they are elsewhere, and have the times of the machine."""
     clock: VirtualClock
     ids: SystemIds = field(default_factory=SystemIds)
 
     async def create_logs(self, *partitions: TopicIdPartition) -> None:
         await self.plane.create_logs([NewLog(partition, f"topic-{partition.topic_id}") for partition in partitions])
 
+    async def put(self, key: str, parts: Sequence[Buffer]) -> None:
+        """An object, written now."""
+        await self.store.put(key, parts)
+        if self.root is not None:
+            now = self.clock.now_ms() / 1000
+            os.utime(self.path(key), (now, now))
+
+    def path(self, key: str) -> Path:
+        """Where an object of the directory is."""
+        assert self.root is not None
+        return self.root / key
+
     async def upload(self, batches: Sequence[DisklessAppend]) -> FileToCommit:
         """An object, and what the writer would commit of it."""
         now_ms = self.clock.now_ms()
         packed = pack(batches, broker_id=1, cluster_id="a-cluster", created_ms=now_ms)
         key = keys.make(now_ms, 1, self.ids.uuid())
-        await self.store.put(key, packed.parts)
+        await self.put(key, packed.parts)
         return FileToCommit(
             object_key=key,
             size=packed.size,
@@ -107,7 +123,7 @@ def _to_commit(batch: DisklessAppend, position: int) -> BatchToCommit:
 
 
 @asynccontextmanager
-async def open_world(database_url: str, root: Path) -> AsyncIterator[World]:
-    clock = VirtualClock(SystemClock().now_ms())
+async def open_world(database_url: str, root: Path, *, now_ms: int = MIDDAY_MS) -> AsyncIterator[World]:
+    clock = VirtualClock(now_ms)
     async with open_store(database_url) as sql, open_objects(f"file://{root}") as store:
         yield World(SqlControlPlane(sql, clock=clock), store, root, clock)
