@@ -10,7 +10,24 @@ from strandline.config.diskless import DisklessSettings
 from strandline.diskless.rotation import Gathered, Pipe, RotationRules, WriterLimits
 
 LIMITS = WriterLimits(max_bytes=8000, max_batches=100, commit_interval=0.25, parallel_uploads=4)
-RULES = RotationRules(LIMITS)
+SLOW = 0.4
+"""Seconds of an upload: a quarter of them is a while that can be told from the interval."""
+
+
+class _Rules(RotationRules):
+    """With uploads that take as long as ever."""
+
+    def __init__(self) -> None:
+        super().__init__(LIMITS)
+
+    def is_due(self, gathered: Gathered, pipe: Pipe, *, upload_seconds: float = SLOW) -> bool:
+        return super().is_due(gathered, pipe, upload_seconds=upload_seconds)
+
+    def seconds_left(self, gathered: Gathered, *, upload_seconds: float = SLOW) -> float:
+        return super().seconds_left(gathered, upload_seconds=upload_seconds)
+
+
+RULES = _Rules()
 EMPTY = Pipe(0, 0, 0)
 
 gathered = st.builds(
@@ -50,12 +67,25 @@ def test_no_more_than_the_allowed_uploads_run_unless_a_buffer_is_full(waiting: G
     assert RULES.is_due(waiting, Pipe(4, uploaded, 1)) == is_full
 
 
-@pytest.mark.parametrize(("uploading", "enough"), [(1, 500), (2, 1000), (3, 2000)])
-def test_the_more_uploads_run_the_more_has_to_gather_for_another(uploading: int, enough: int) -> None:
+@pytest.mark.parametrize("uploading", [1, 2, 3])
+def test_a_quarter_of_an_object_is_uploaded_beside_others_at_once(uploading: int) -> None:
     pipe = Pipe(uploading, 0, 0)
-    assert not RULES.is_due(Gathered(enough - 1, 1, 0.0), pipe)
-    assert RULES.is_due(Gathered(enough, 1, 0.0), pipe)
-    assert RULES.is_due(Gathered(1, enough // 80 + 1, 0.0), pipe)
+    assert not RULES.is_due(Gathered(1999, 24, 0.0), pipe)
+    assert RULES.is_due(Gathered(2000, 1, 0.0), pipe)
+    assert RULES.is_due(Gathered(1, 25, 0.0), pipe)
+
+
+def test_a_sixteenth_waits_for_a_part_of_what_an_upload_takes() -> None:
+    pipe = Pipe(2, 0, 0)
+    for enough in (Gathered(500, 1, 0.1), Gathered(1, 7, 0.1)):
+        assert RULES.is_due(enough, pipe)
+        assert not RULES.is_due(enough._replace(seconds=0.09), pipe)
+        assert RULES.is_due(enough._replace(seconds=0.09), pipe, upload_seconds=0.2)
+    assert not RULES.is_due(Gathered(499, 6, 0.1), pipe)
+
+
+def test_slow_uploads_do_not_make_batches_wait_longer_than_the_interval() -> None:
+    assert RULES.is_due(Gathered(500, 1, 0.25), Pipe(1, 0, 0), upload_seconds=60.0)
 
 
 def test_beside_a_running_upload_the_interval_makes_an_object() -> None:
@@ -64,8 +94,8 @@ def test_beside_a_running_upload_the_interval_makes_an_object() -> None:
 
 
 def test_what_waits_for_a_commit_is_no_reason_to_upload_next_to_nothing() -> None:
-    assert not RULES.is_due(Gathered(499, 1, 0.0), Pipe(0, 1, 1))
-    assert RULES.is_due(Gathered(500, 1, 0.0), Pipe(0, 1, 1))
+    assert not RULES.is_due(Gathered(499, 1, 0.1), Pipe(0, 1, 1))
+    assert RULES.is_due(Gathered(500, 1, 0.1), Pipe(0, 1, 1))
 
 
 def test_small_objects_do_not_pile_up_before_a_slow_commit() -> None:

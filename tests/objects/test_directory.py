@@ -46,9 +46,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "objects"
 
 
+THREADS = 8
+
+
 @pytest_asyncio.fixture
 async def store(root: Path) -> AsyncIterator[DirectoryStore]:
-    store = DirectoryStore(str(root), clock=SystemClock(), ids=SystemIds(), threads=4)
+    store = DirectoryStore(str(root), clock=SystemClock(), ids=SystemIds(), threads=THREADS)
     await store.open()
     yield store
     await store.close()
@@ -151,8 +154,8 @@ async def test_writes_at_the_same_time_share_flushes_of_the_directory(
         fsync(fd)
 
     monkeypatch.setattr(os, "fsync", slow)
-    writing = [asyncio.create_task(store.put(f"key-{number}", [b"data"])) for number in range(20)]
-    await asyncio.to_thread(wait_until, lambda: len(list(root.glob("key-*"))) == 20)
+    writing = [asyncio.create_task(store.put(f"key-{number}", [b"data"])) for number in range(THREADS)]
+    await asyncio.to_thread(wait_until, lambda: store._sync.waiting(str(root)) == THREADS - 1)
     gate.set()
     await asyncio.gather(*writing)
     assert flushes == 2  # one that ran already, one for all who came meanwhile

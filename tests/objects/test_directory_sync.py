@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
 
 from strandline.objects.directory_sync import DirectorySync
+from tests.waiting import wait_until
 
 
 class Flushes:
     """Flushes that a test finishes one by one."""
 
     def __init__(self) -> None:
-        self.running: list[tuple[str, asyncio.Future[None]]] = []
+        self.running: list[tuple[str, Future[None]]] = []
         self.begun = 0
 
-    async def flush(self, directory: str) -> None:
-        self.begun += 1
-        entry = (directory, asyncio.get_running_loop().create_future())
+    def flush(self, directory: str) -> None:
+        entry: tuple[str, Future[None]] = (directory, Future())
         self.running.append(entry)
+        self.begun += 1
         try:
-            await entry[1]
+            entry[1].result()
         finally:
             self.running.remove(entry)
 
@@ -33,56 +36,80 @@ class Flushes:
             future.set_exception(error)
 
 
-async def turns() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)  # noqa: TID251 (turns of the loop, no time)
+class World:
+    """A DirectorySync whose callers are threads."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self.flushes = Flushes()
+        self.sync = DirectorySync(self.flushes.flush)
+        self._threads = threads
+
+    def first(self, directory: str) -> Future[None]:
+        """A caller whose flush runs when this returns."""
+        begun = self.flushes.begun
+        waiting = self._threads.submit(self.sync.wait_durable, directory)
+        wait_until(lambda: self.flushes.begun > begun)
+        return waiting
+
+    def late(self, directory: str, count: int) -> list[Future[None]]:
+        """Callers who come while a flush runs, and have all come when this returns."""
+        ready = threading.Barrier(count + 1)
+
+        def come() -> None:
+            ready.wait()
+            self.sync.wait_durable(directory)
+
+        waiting = [self._threads.submit(come) for _ in range(count)]
+        ready.wait()
+        wait_until(lambda: self.sync.waiting(directory) == count)
+        return waiting
 
 
-async def test_who_comes_during_a_flush_waits_for_the_next_one() -> None:
-    flushes = Flushes()
-    sync = DirectorySync(flushes.flush)
-    first = asyncio.create_task(sync.wait_durable("d"))
-    await turns()
-    late = [asyncio.create_task(sync.wait_durable("d")) for _ in range(5)]
-    await turns()
-    assert flushes.begun == 1
-    flushes.finish()
-    await turns()
-    assert first.done()
-    assert not any(task.done() for task in late)
-    assert flushes.begun == 2
-    later = asyncio.create_task(sync.wait_durable("d"))
-    await turns()
-    flushes.finish()
-    await turns()
-    assert all(task.done() for task in late)
-    assert not later.done()
-    flushes.finish()
-    await later
-    assert flushes.begun == 3
+@pytest.fixture
+def world() -> Iterator[World]:
+    with ThreadPoolExecutor(20) as threads:
+        yield World(threads)
 
 
-async def test_directories_do_not_wait_for_each_other() -> None:
-    flushes = Flushes()
-    sync = DirectorySync(flushes.flush)
-    waiting = [asyncio.create_task(sync.wait_durable(name)) for name in ("a", "b")]
-    await turns()
-    assert sorted(name for name, _ in flushes.running) == ["a", "b"]
-    for _, future in flushes.running:
+def test_who_comes_during_a_flush_waits_for_the_next_one(world: World) -> None:
+    first = world.first("d")
+    late = world.late("d", 5)
+    assert world.flushes.begun == 1
+    world.flushes.finish()
+    first.result(10)
+    wait_until(lambda: world.flushes.begun == 2)
+    assert not any(caller.done() for caller in late)
+    later = world.late("d", 1)
+    world.flushes.finish()
+    wait(late, 10)
+    assert all(caller.done() for caller in late)
+    assert not later[0].done()
+    wait_until(lambda: world.flushes.begun == 3)
+    world.flushes.finish()
+    later[0].result(10)
+
+
+def test_directories_do_not_wait_for_each_other(world: World) -> None:
+    waiting = [world.first(name) for name in ("a", "b")]
+    assert sorted(name for name, _ in world.flushes.running) == ["a", "b"]
+    for _, future in [*world.flushes.running]:
         future.set_result(None)
-    await asyncio.gather(*waiting)
+    for caller in waiting:
+        caller.result(10)
 
 
-async def test_an_error_reaches_everyone_who_waits_for_that_flush_and_nobody_else() -> None:
-    flushes = Flushes()
-    sync = DirectorySync(flushes.flush)
-    first = asyncio.create_task(sync.wait_durable("d"))
-    await turns()
-    late = [asyncio.create_task(sync.wait_durable("d")) for _ in range(2)]
-    await turns()
-    flushes.finish(OSError("broken"))
-    await turns()
-    with pytest.raises(OSError, match="broken"):
-        await first
-    flushes.finish()
-    await asyncio.gather(*late)
+def test_an_error_reaches_everyone_who_waits_for_that_flush_and_nobody_else(world: World) -> None:
+    first = world.first("d")
+    second = world.late("d", 2)
+    world.flushes.finish()
+    first.result(10)
+    wait_until(lambda: world.flushes.begun == 2)
+    third = world.late("d", 2)
+    world.flushes.finish(OSError("broken"))
+    for caller in second:
+        with pytest.raises(OSError, match="broken"):
+            caller.result(10)
+    wait_until(lambda: world.flushes.begun == 3)
+    world.flushes.finish()
+    for caller in third:
+        caller.result(10)

@@ -13,10 +13,15 @@ from strandline.config.diskless import DisklessSettings
 
 MEBIBYTE: Final = 1024 * 1024
 
-# Which part of a full object is worth an upload beside one other, two others, and more. With a quarter for all of them
-# a producer with five requests of 256 KB in flight got half as far on a store that takes 50 ms, with as many objects:
-# the first went alone, and the other four waited for it.
-_PARTS: Final = (16, 8, 4)
+# Which part of a full object is worth an upload beside others at once, and which after a while. Objects cost processor
+# time, most of it per object: one for each request of a producer with five of 1 MB in flight cost twice as much as one
+# for two of them, and the producer got less far.
+_AT_ONCE: Final = 4
+_SOON: Final = 16
+# How long that while is: which part of the time that uploads take, but some seconds at least. On a store that takes
+# 50 ms, what is not worth an upload at once must not wait for the one before.
+_OF_AN_UPLOAD: Final = 4
+_LEAST_WAIT: Final = 0.008
 # Timers are no finer: what is left of an interval when one ends is not worth another.
 _GRAIN: Final = 0.001
 
@@ -90,8 +95,11 @@ class RotationRules:
             return False
         return byte_count + batch_bytes > self._max_bytes or batch_count >= self._max_batches
 
-    def is_due(self, gathered: Gathered, pipe: Pipe) -> bool:
-        """Whether to rotate now. Asked again after every batch, upload and commit, and when `seconds_left` are over."""
+    def is_due(self, gathered: Gathered, pipe: Pipe, *, upload_seconds: float) -> bool:
+        """Whether to rotate now. Asked again after every batch, upload and commit, and when `seconds_left` are over.
+
+        `upload_seconds` is what an upload takes these days.
+        """
         if gathered.batch_count == 0:
             return False
         if self._is_full(gathered, part=1):
@@ -101,12 +109,16 @@ class RotationRules:
         # An object that is being committed holds nobody up: the next one can be uploaded meanwhile.
         if pipe.uploading == 0 and pipe.uploaded == 0:
             return True
-        part = _PARTS[min(max(pipe.uploading, 1), len(_PARTS)) - 1]
-        return self._is_full(gathered, part=part) or self.seconds_left(gathered) == 0
+        return self.seconds_left(gathered, upload_seconds=upload_seconds) == 0
 
-    def seconds_left(self, gathered: Gathered) -> float:
-        """Until what has gathered is due, unless something happens before."""
-        left = self._interval - gathered.seconds
+    def seconds_left(self, gathered: Gathered, *, upload_seconds: float) -> float:
+        """Until what has gathered is due beside other objects, unless something happens before."""
+        if self._is_full(gathered, part=_AT_ONCE):
+            return 0.0
+        patience = self._interval
+        if self._is_full(gathered, part=_SOON):
+            patience = min(patience, max(upload_seconds / _OF_AN_UPLOAD, _LEAST_WAIT))
+        left = patience - gathered.seconds
         return left if left > _GRAIN else 0.0
 
     def _is_full(self, gathered: Gathered, *, part: int) -> bool:

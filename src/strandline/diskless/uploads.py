@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
+from typing import Final
 
 from strandline.clock import Clock, Ids
 from strandline.crash import crash_point
@@ -20,6 +21,9 @@ from strandline.errors import KafkaStorageError
 from strandline.objects.store import Buffer, ObjectStore, ObjectStoreError
 
 logger = logging.getLogger(__name__)
+
+# Over how many uploads what they take is averaged, about.
+_MEMORY: Final = 8
 
 
 class Uploads:
@@ -36,12 +40,15 @@ class Uploads:
         self._cluster_id = cluster_id
         self._slots = asyncio.Semaphore(limits.parallel_uploads)
         self.running = 0
+        self.usual_seconds = 0.0
+        """What an upload takes these days, its wait for a slot included."""
 
     async def upload(self, file: GatheredFile, abandoned: list[str]) -> None:
         """Upload `file` and note in it under which key. Raises KafkaStorageError.
 
         `abandoned` gets the keys of attempts that failed: there may be an object, which will never be committed.
         """
+        begun = self._clock.monotonic()
         async with self._slots:
             self.running += 1
             try:
@@ -56,6 +63,7 @@ class Uploads:
                 crash_point("diskless.writer.after_upload")
                 file.size, file.placed = packed.size, packed.placed
                 file.uploaded_at = self._clock.monotonic()
+                self.usual_seconds += (file.uploaded_at - begun - self.usual_seconds) / _MEMORY
             finally:
                 self.running -= 1
 

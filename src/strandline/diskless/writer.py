@@ -79,6 +79,7 @@ class WalWriter:
         self._is_closed = False
         self._looks_soon = False
         self._timer: asyncio.Task[None] | None = None
+        self._timer_due = 0.0
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_idle = asyncio.Event()
@@ -123,23 +124,27 @@ class WalWriter:
     def _look(self) -> None:
         """Rotate if it is time to. Called whenever that may have changed."""
         self._looks_soon = False
-        gathered = self._gathering.gathered(self._clock.monotonic())
-        if self._rules.is_due(gathered, self._order.pipe):
+        now = self._clock.monotonic()
+        gathered, usual = self._gathering.gathered(now), self._uploads.usual_seconds
+        if self._rules.is_due(gathered, self._order.pipe, upload_seconds=usual):
             self._rotate()
-        elif gathered.batch_count and self._timer is None and self._rules.seconds_left(gathered) > 0:
-            self._timer = self._loop.create_task(self._look_later(), name="wal-commit-interval")
+        elif gathered.batch_count and (left := self._rules.seconds_left(gathered, upload_seconds=usual)) > 0:
+            self._look_at(now + left)
+        # Else the pipe is full, and whatever leaves it looks again.
 
-    async def _look_later(self) -> None:
-        """Look again when the batches that gather have waited for the commit interval."""
-        try:
-            while self._gathering.batches:
-                left = self._rules.seconds_left(self._gathering.gathered(self._clock.monotonic()))
-                if left <= 0:
-                    return  # the pipe is full, and whatever leaves it looks again
-                await self._clock.sleep(left)
-                self._look()
-        finally:
-            self._timer = None
+    def _look_at(self, due: float) -> None:
+        """See to it that somebody looks again then."""
+        if self._timer is not None:
+            if self._timer_due <= due:
+                return  # and then looks how much longer it is
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = self._loop.create_task(self._wait_and_look(due), name="wal-rotation")
+
+    async def _wait_and_look(self, due: float) -> None:
+        await self._clock.sleep(due - self._clock.monotonic())
+        self._timer = None
+        self._look()
 
     def _rotate(self) -> None:
         file, self._gathering = self._gathering, GatheredFile()

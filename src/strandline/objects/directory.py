@@ -31,7 +31,8 @@ class DirectoryStore:
     """A directory with a file for each object; several processes may use it at the same time.
 
     A write is two flushes: one of the file, which writes of several objects at once wait for side by side, and one of
-    the directory, which they share. Writes and reads have their own threads, so that a read never waits for a flush.
+    the directory, which they share. Both in one thread: on a busy broker a change of threads takes as long as a flush.
+    Writes and reads have their own threads, so that a read never waits for a flush.
     """
 
     def __init__(self, path: str, *, clock: Clock, ids: Ids, threads: int) -> None:
@@ -39,8 +40,7 @@ class DirectoryStore:
         self._clock, self._ids = clock, ids
         self._writers = ThreadPoolExecutor(threads, thread_name_prefix="objects-write")
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="objects-read")
-        self._flushers = ThreadPoolExecutor(threads, thread_name_prefix="objects-flush")
-        self._sync = DirectorySync(self._flush)
+        self._sync = DirectorySync(files.sync_directory)
         # Under the lock a directory is made and gets its object, or is found empty and removed.
         self._tree = threading.Lock()
         self._removals = 0
@@ -63,7 +63,7 @@ class DirectoryStore:
 
     async def close(self) -> None:
         """End the threads. Writes that nobody waits for any more end as if they had been cancelled."""
-        for threads in (self._writers, self._readers, self._flushers):
+        for threads in (self._writers, self._readers):
             await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:
@@ -89,10 +89,7 @@ class DirectoryStore:
     async def delete(self, keys: Sequence[str]) -> None:
         paths = [self._path(key) for key in keys]
         try:
-            touched = await self._in(self._writers, lambda: [path for path in paths if _remove(path)])
-            directories = {os.path.dirname(path) for path in touched}
-            await asyncio.gather(*map(self._sync.wait_durable, directories))
-            await self._in(self._writers, lambda: self._prune(directories))
+            await self._in(self._writers, lambda: self._delete_blocking(paths))
         except OSError as error:
             raise general_error(error, f"delete {len(keys)} objects, among them {keys[0]},", self.url) from error
 
@@ -114,13 +111,7 @@ class DirectoryStore:
         upload = os.path.join(self._root, files.UPLOADS, self._ids.uuid().hex)
         abandoned = threading.Event()
         try:
-            new, removals = await self._in(
-                self._writers, lambda: self._write_blocking(path, upload, parts, publish, abandoned)
-            )
-            crash_point("objects.put.after_publish")
-            await asyncio.gather(*map(self._sync.wait_durable, {os.path.dirname(name) for name in (path, *new)}))
-            if new:
-                await self._in(self._writers, lambda: self._remember_durable(new, removals))
+            await self._in(self._writers, lambda: self._write_blocking(path, upload, parts, publish, abandoned))
         except asyncio.CancelledError:
             abandoned.set()  # from now on the parts may change: the object must not appear
             raise
@@ -136,21 +127,35 @@ class DirectoryStore:
         parts: Sequence[Buffer],
         publish: Callable[[str, str], None],
         abandoned: threading.Event,
-    ) -> tuple[Sequence[str], int]:
-        """Write an object and give it its name. Returns the directories whose names are not durable yet."""
+    ) -> None:
+        """Write an object, give it its name and make both durable."""
+        is_renamed = False
         try:
             files.write_flushed(upload, parts)
             crash_point("objects.put.after_write")
             with self._tree:
                 if abandoned.is_set():
-                    return [], self._removals
+                    return
                 # What is made now was never made before, or was removed: by us, or by another broker.
                 self._durable.difference_update(_make_directory(os.path.dirname(path)))
                 publish(upload, path)
-                return self._not_durable(os.path.dirname(path)), self._removals
+                is_renamed = publish is os.rename
+                new, removals = self._not_durable(os.path.dirname(path)), self._removals
         finally:
-            with suppress(FileNotFoundError):  # renamed
-                os.unlink(upload)
+            if not is_renamed:
+                with suppress(FileNotFoundError):  # it was never made
+                    os.unlink(upload)
+        crash_point("objects.put.after_publish")
+        for directory in {os.path.dirname(name) for name in (path, *new)}:
+            self._sync.wait_durable(directory)
+        if new:
+            self._remember_durable(new, removals)
+
+    def _delete_blocking(self, paths: Sequence[str]) -> None:
+        directories = {os.path.dirname(path) for path in paths if _remove(path)}
+        for directory in directories:
+            self._sync.wait_durable(directory)
+        self._prune(directories)
 
     def _not_durable(self, directory: str) -> Sequence[str]:
         found = []
@@ -177,9 +182,6 @@ class DirectoryStore:
                     self._removals += 1
                     self._durable.discard(directory)
                 directory = os.path.dirname(directory)
-
-    async def _flush(self, directory: str) -> None:
-        await self._in(self._flushers, lambda: files.sync_directory(directory))
 
     async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads, work)

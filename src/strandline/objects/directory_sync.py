@@ -1,9 +1,11 @@
-"""One fsync of a directory for everyone who waits for one."""
+"""One fsync of a directory for everyone who waits for one. Everything here blocks its thread."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 
 
 class DirectorySync:
@@ -12,32 +14,43 @@ class DirectorySync:
     A flush covers only what happened before it began: who comes later never rides on one that is already running.
     """
 
-    def __init__(self, flush: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, flush: Callable[[str], None]) -> None:
         self._flush = flush
-        self._running: dict[str, asyncio.Task[None]] = {}
-        self._next: dict[str, asyncio.Task[None]] = {}
+        self._lock = threading.Lock()
+        self._running: dict[str, Future[None]] = {}
+        self._next: dict[str, Future[None]] = {}
+        self._sharing: Counter[str] = Counter()
 
-    async def wait_durable(self, directory: str) -> None:
+    def waiting(self, directory: str) -> int:
+        """How many wait for a flush of a directory that has not begun."""
+        return self._sharing[directory]
+
+    def wait_durable(self, directory: str) -> None:
         """Return when the names that `directory` has now are on the disk."""
-        turn = self._next.get(directory)
-        if turn is None:
-            turn = asyncio.create_task(self._turn(directory, self._running.get(directory)))
-            turn.add_done_callback(_look)
-            self._next[directory] = turn
-        await asyncio.shield(turn)  # one who leaves must not take the flush from the others
+        with self._lock:
+            turn = self._next.get(directory)
+            is_first = turn is None
+            if turn is None:
+                turn = self._next[directory] = Future()
+            self._sharing[directory] += 1
+            running = self._running.get(directory)
+        if is_first:
+            if running is not None:
+                wait([running])
+            self._take_turn(directory, turn)
+        turn.result()
 
-    async def _turn(self, directory: str, previous: asyncio.Task[None] | None) -> None:
-        if previous is not None:
-            await asyncio.wait([previous])
-        turn = self._running[directory] = self._next.pop(directory)
+    def _take_turn(self, directory: str, turn: Future[None]) -> None:
+        with self._lock:
+            self._running[directory] = self._next.pop(directory)
+            del self._sharing[directory]
         try:
-            await self._flush(directory)
+            self._flush(directory)
+        except BaseException as error:  # noqa: BLE001 - raised to all who wait, this caller among them
+            turn.set_exception(error)
+        else:
+            turn.set_result(None)
         finally:
-            if self._running.get(directory) is turn:
-                del self._running[directory]
-
-
-def _look(turn: asyncio.Task[None]) -> None:
-    """An error belongs to those who wait; if all of them have left, it is not one of nobody."""
-    if not turn.cancelled():
-        turn.exception()
+            with self._lock:
+                if self._running.get(directory) is turn:
+                    del self._running[directory]
