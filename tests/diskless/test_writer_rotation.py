@@ -10,6 +10,8 @@ from strandline.config.diskless import DisklessSettings
 from strandline.diskless.rotation import Gathered, Pipe, RotationRules, WriterLimits
 
 LIMITS = WriterLimits(max_bytes=8000, max_batches=100, commit_interval=0.25, parallel_uploads=4)
+ONE = Pipe(1, 0, 0)
+"""One upload, and nothing else."""
 SLOW = 0.4
 """Seconds of an upload: a quarter of them is a while that can be told from the interval."""
 
@@ -23,12 +25,11 @@ class _Rules(RotationRules):
     def is_due(self, gathered: Gathered, pipe: Pipe, *, upload_seconds: float = SLOW) -> bool:
         return super().is_due(gathered, pipe, upload_seconds=upload_seconds)
 
-    def seconds_left(self, gathered: Gathered, *, upload_seconds: float = SLOW) -> float:
-        return super().seconds_left(gathered, upload_seconds=upload_seconds)
+    def seconds_left(self, gathered: Gathered, pipe: Pipe = ONE, *, upload_seconds: float = SLOW) -> float:
+        return super().seconds_left(gathered, pipe, upload_seconds=upload_seconds)
 
 
 RULES = _Rules()
-EMPTY = Pipe(0, 0, 0)
 
 gathered = st.builds(
     Gathered,
@@ -67,21 +68,26 @@ def test_no_more_than_the_allowed_uploads_run_unless_a_buffer_is_full(waiting: G
     assert RULES.is_due(waiting, Pipe(4, uploaded, 1)) == is_full
 
 
-@pytest.mark.parametrize("uploading", [1, 2, 3])
-def test_a_quarter_of_an_object_is_uploaded_beside_others_at_once(uploading: int) -> None:
+@pytest.mark.parametrize(("uploading", "enough"), [(1, 2000), (2, 8000), (3, 8000)])
+def test_much_of_an_object_is_uploaded_beside_others_at_once(uploading: int, enough: int) -> None:
     pipe = Pipe(uploading, 0, 0)
-    assert not RULES.is_due(Gathered(1999, 24, 0.0), pipe)
-    assert RULES.is_due(Gathered(2000, 1, 0.0), pipe)
-    assert RULES.is_due(Gathered(1, 25, 0.0), pipe)
+    assert not RULES.is_due(Gathered(enough - 1, enough // 80 - 1, 0.0), pipe)
+    assert RULES.is_due(Gathered(enough, 1, 0.0), pipe)
+    assert RULES.is_due(Gathered(1, enough // 80, 0.0), pipe)
 
 
 def test_a_sixteenth_waits_for_a_part_of_what_an_upload_takes() -> None:
-    pipe = Pipe(2, 0, 0)
+    pipe = Pipe(1, 0, 0)
     for enough in (Gathered(500, 1, 0.1), Gathered(1, 7, 0.1)):
         assert RULES.is_due(enough, pipe)
         assert not RULES.is_due(enough._replace(seconds=0.09), pipe)
         assert RULES.is_due(enough._replace(seconds=0.09), pipe, upload_seconds=0.2)
     assert not RULES.is_due(Gathered(499, 6, 0.1), pipe)
+
+
+def test_beside_several_uploads_it_waits_for_twice_as_long() -> None:
+    assert not RULES.is_due(Gathered(500, 1, 0.19), Pipe(2, 0, 0))
+    assert RULES.is_due(Gathered(500, 1, 0.2), Pipe(2, 0, 0))
 
 
 def test_slow_uploads_do_not_make_batches_wait_longer_than_the_interval() -> None:

@@ -13,14 +13,14 @@ from strandline.config.diskless import DisklessSettings
 
 MEBIBYTE: Final = 1024 * 1024
 
-# Which part of a full object is worth an upload beside others at once, and which after a while. Objects cost processor
-# time, most of it per object: one for each request of a producer with five of 1 MB in flight cost twice as much as one
-# for two of them, and the producer got less far.
-_AT_ONCE: Final = 4
+# Which part of a full object is worth an upload at once beside one other, and beside more; and which after a while.
+# Objects cost processor time, most of it per object: one for each request of a producer with five of 1 MB in flight
+# cost twice as much as one for two of them, and the producer got less far.
+_AT_ONCE: Final = (4, 1)
 _SOON: Final = 16
-# How long that while is: which part of the time that uploads take, but some seconds at least. On a store that takes
-# 50 ms, what is not worth an upload at once must not wait for the one before.
-_OF_AN_UPLOAD: Final = 4
+# How long that while is, beside one other and beside more: which part of the time that uploads take, but some seconds
+# at least. On a store that takes 50 ms, what is not worth an upload at once must not wait for the one before.
+_OF_AN_UPLOAD: Final = (4, 2)
 _LEAST_WAIT: Final = 0.008
 # Timers are no finer: what is left of an interval when one ends is not worth another.
 _GRAIN: Final = 0.001
@@ -109,15 +109,15 @@ class RotationRules:
         # An object that is being committed holds nobody up: the next one can be uploaded meanwhile.
         if pipe.uploading == 0 and pipe.uploaded == 0:
             return True
-        return self.seconds_left(gathered, upload_seconds=upload_seconds) == 0
+        return self.seconds_left(gathered, pipe, upload_seconds=upload_seconds) == 0
 
-    def seconds_left(self, gathered: Gathered, *, upload_seconds: float) -> float:
+    def seconds_left(self, gathered: Gathered, pipe: Pipe, *, upload_seconds: float) -> float:
         """Until what has gathered is due beside other objects, unless something happens before."""
-        if self._is_full(gathered, part=_AT_ONCE):
+        if self._is_full(gathered, part=_AT_ONCE[pipe.uploading > 1]):
             return 0.0
         patience = self._interval
         if self._is_full(gathered, part=_SOON):
-            patience = min(patience, max(upload_seconds / _OF_AN_UPLOAD, _LEAST_WAIT))
+            patience = min(patience, max(upload_seconds / _OF_AN_UPLOAD[pipe.uploading > 1], _LEAST_WAIT))
         left = patience - gathered.seconds
         return left if left > _GRAIN else 0.0
 

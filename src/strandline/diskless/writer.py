@@ -125,10 +125,10 @@ class WalWriter:
         """Rotate if it is time to. Called whenever that may have changed."""
         self._looks_soon = False
         now = self._clock.monotonic()
-        gathered, usual = self._gathering.gathered(now), self._uploads.usual_seconds
-        if self._rules.is_due(gathered, self._order.pipe, upload_seconds=usual):
+        gathered, pipe, usual = self._gathering.gathered(now), self._order.pipe, self._uploads.usual_seconds
+        if self._rules.is_due(gathered, pipe, upload_seconds=usual):
             self._rotate()
-        elif gathered.batch_count and (left := self._rules.seconds_left(gathered, upload_seconds=usual)) > 0:
+        elif gathered.batch_count and (left := self._rules.seconds_left(gathered, pipe, upload_seconds=usual)) > 0:
             self._look_at(now + left)
         # Else the pipe is full, and whatever leaves it looks again.
 
