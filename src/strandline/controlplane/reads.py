@@ -23,7 +23,7 @@ from strandline.sql import Row, Transaction
 
 # The first look at each log is for this many rows, the following ones for more and more: what is looked at and what is
 # given are never far apart.
-_FIRST_ROWS: Final = 4
+_FIRST_ROWS: Final = 2
 _GROWTH: Final = 8
 
 

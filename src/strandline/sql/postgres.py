@@ -84,7 +84,14 @@ class PostgresStore:
     def _settings(self) -> dict[str, str]:
         # Who is stopped in the middle of a transaction must not keep its locks for ever.
         milliseconds = str(int(self._deadline * 1000))
-        return {"application_name": "strandline", "idle_in_transaction_session_timeout": milliseconds}
+        return {
+            "application_name": "strandline",
+            "idle_in_transaction_session_timeout": milliseconds,
+            # Every statement here finds its rows by a key, whatever the arguments: planning it anew for each of them,
+            # or compiling it, takes longer than running it.
+            "plan_cache_mode": "force_generic_plan",
+            "jit": "off",
+        }
 
     @property
     def is_exclusive(self) -> bool:
