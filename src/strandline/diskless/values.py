@@ -10,6 +10,7 @@ from strandline.controlplane.values import TopicIdPartition
 from strandline.errors import StrandlineError
 from strandline.model import LeaderEpoch, Offset, TimestampMs
 from strandline.records import BatchHeader, TimestampType
+from strandline.records.slices import MemorySlices as MemorySlices
 
 
 class DisklessAppend(NamedTuple):
@@ -35,14 +36,6 @@ class DisklessAppended(NamedTuple):
 
 # Called on the event loop, once.
 AppendDone: TypeAlias = Callable[[DisklessAppended | StrandlineError], None]
-
-
-@dataclass(slots=True)
-class MemorySlices:
-    """Whole record batches in memory, offsets injected, ready to be sent. The views stay valid while they are held."""
-
-    parts: list[memoryview]
-    length: int
 
 
 class DisklessRead(NamedTuple):

@@ -7,7 +7,8 @@ Implementations are chosen by class name (`remote.log.storage.manager.class.name
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from strandline.model import LeaderEpoch, Offset
 from strandline.remote.values import (
@@ -55,6 +56,18 @@ class RemoteStorageManager(Protocol):
 
     async def close(self) -> None:
         """Let go of connections."""
+
+
+@runtime_checkable
+class LocalSegmentFiles(Protocol):
+    """What a RemoteStorageManager may offer besides: segments that are files which this machine can open.
+
+    Readers then send them without reading them first. Whoever has opened such a file can read it to its end, also
+    when the segment is deleted meanwhile: deleting takes the name away, and nothing ever changes the content.
+    """
+
+    def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
+        """Where the log of a segment should be, which nobody has looked at; None if it is no file here."""
 
 
 class RemoteLogMetadataManager(Protocol):

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from strandline.diskless.values import MemorySlices
 from strandline.log import FileSlice
+from strandline.records.slices import MemorySlices
 
 if TYPE_CHECKING:
     from strandline.server.page_cache import PageCache

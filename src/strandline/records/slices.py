@@ -1,0 +1,13 @@
+"""Record batches in memory that are only passed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class MemorySlices:
+    """Record batches in memory, ready to be sent. The views stay valid while they are held."""
+
+    parts: list[memoryview]
+    length: int
