@@ -41,6 +41,7 @@ test: check ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property t
 
 bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.controlplane
 
 interop: setup ## run the client test suites of other projects against a broker
 	$(BIN)/python -m interop

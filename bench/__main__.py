@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             generator=Generator.build(options.cache),
             scale=QUICK if options.quick else FULL,
             work_dir=work_dir,
+            cache=options.cache,
             console=console,
             groups=[group for group in options.only if group in GROUPS],
             workloads=options.workloads,

@@ -1,4 +1,7 @@
-"""Diskless topics beside classic ones, on one broker of ours: speed, latency, requests to the object store, memory."""
+"""Diskless topics beside classic ones, on one broker of ours: speed, latency, requests to the object store, memory.
+
+On SQLite and a directory, and again on PostgreSQL and an S3 server of this machine, which take their share of it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
+from bench import s3_server
+from bench.controlplane_load import databases
 from bench.generator import Generator
 from bench.measures import Measured, Scale
 from bench.systems import Strandline, StrandlineBroker
@@ -19,6 +24,7 @@ _CACHED_RECORDS: Final = 120_000  # 120 MB: less than the cache keeps of what wa
 _LOOP_SECONDS: Final = 4
 _PRODUCERS: Final = 8
 _QUIET_RATE: Final = 100
+_SERVICES_RATE: Final = 20
 _DISKLESS: Final = {"diskless.enable": "true"}
 SLOW_MILLISECONDS: Final = 50
 
@@ -36,6 +42,40 @@ def diskless(system: Strandline, generator: Generator, scale: Scale, data_dir: P
     finally:
         broker.stop()
     return measured | _on_slow_storage(system, generator, scale, data_dir / "slow")
+
+
+def diskless_on_services(
+    system: Strandline, generator: Generator, scale: Scale, data_dir: Path, cache: Path
+) -> Measured:
+    """The same topics on PostgreSQL and S3: many small parts less, since the services decide."""
+    with s3_server.running(s3_server.build(cache), data_dir) as s3, databases("postgresql", data_dir) as new_database:
+        settings = {**s3.settings("bench"), "strandline.metadata.url": new_database(1)}
+        broker = system.new_broker(data_dir / "broker", settings)
+        try:
+            broker.start()
+            topics, records = Topics(broker.bootstrap), max(int(_RECORDS * scale.share) // 2, 50_000)
+            topics.create({"plain": _PARTITIONS, "idempotent": _PARTITIONS, "quiet": 1}, _DISKLESS)
+            produced = _produce(broker, generator, "plain", records)
+            idempotent = _produce(broker, generator, "idempotent", records, idempotence=1)
+            consumed = generator.run(
+                "consume", brokers=broker.bootstrap, topic="plain", partitions=_PARTITIONS, records=records
+            )
+            quiet = generator.run(
+                "latency",
+                topic="quiet",
+                brokers=broker.bootstrap,
+                rate=_SERVICES_RATE,
+                seconds=scale.latency_seconds,
+            )["acknowledged"]
+        finally:
+            broker.stop()
+    return {
+        "services.produce": produced,
+        "services.produce.idempotent": idempotent,
+        "services.consume": float(consumed["mb_s"]),
+        "services.latency.p50": float(quiet["p50_ms"]),
+        "services.latency.p99": float(quiet["p99_ms"]),
+    }
 
 
 def _throughput(broker: StrandlineBroker, generator: Generator, scale: Scale) -> Measured:

@@ -199,9 +199,25 @@ def _diskless() -> Iterable[Figure]:
     yield less("memory", "memory with the cache full", "MB", cost)
 
 
+def _services() -> Iterable[Figure]:
+    section = "Diskless topics on PostgreSQL and S3, all on this machine"
+
+    def faster(name: str, title: str) -> Figure:
+        return Figure(name=f"services.{name}", title=title, unit="MB/s", section=section)
+
+    def quicker(name: str, title: str) -> Figure:
+        return Figure(name=f"services.{name}", title=title, unit="ms", more_is_better=False, section=section)
+
+    yield faster("produce", "produce")
+    yield faster("produce.idempotent", "produce, idempotent")
+    yield faster("consume", "consume from the store, then the cache")
+    yield quicker("latency.p50", "acknowledged p50, one quiet producer")
+    yield quicker("latency.p99", "acknowledged p99, one quiet producer")
+
+
 FIGURES: Final[Mapping[str, Figure]] = {
     figure.name: figure
-    for part in (_throughput, _latency, _connections, _footprint, _diskless, _cpu)
+    for part in (_throughput, _latency, _connections, _footprint, _diskless, _services, _cpu)
     for figure in part()
 }
 

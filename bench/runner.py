@@ -12,8 +12,8 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import measures
-from bench.diskless import diskless
+from bench import measures, s3_server
+from bench.diskless import diskless, diskless_on_services
 from bench.figures import WORKLOADS, Results
 from bench.footprint import footprint
 from bench.generator import Generator, LoadFailed
@@ -31,6 +31,7 @@ GROUPS: Final = (
     "requests",
     "footprint",
     "diskless",
+    "services",
 )
 
 _PAGE_CACHE_MEGABYTES: Final = 3000
@@ -54,6 +55,7 @@ class Runner:
     generator: Generator
     scale: Scale
     work_dir: Path
+    cache: Path
     console: Console
     groups: Sequence[str] = GROUPS
     workloads: Sequence[str] = ()
@@ -73,6 +75,8 @@ class Runner:
                 self._run_steps(order, steps)
             if "diskless" in self.groups:
                 self._run_diskless(order, number)
+            if "services" in self.groups:
+                self._run_on_services(order, number)
             if "footprint" in self.groups:
                 self._run_footprints(order)
         finally:
@@ -138,6 +142,18 @@ class Runner:
                     # deleted in the last half minute before it makes a new one, and that was a sixth of all time.
                     data_dir = self.work_dir / f"diskless-{number}"
                     self._add(system.name, "diskless", diskless(system, self.generator, self.scale, data_dir))
+
+    def _run_on_services(self, order: Sequence[System], number: int) -> None:
+        reason = s3_server.why_unavailable(self.cache)
+        if reason is not None:
+            self.console.print(f"[yellow]{reason}[/yellow]")
+            return
+        for system in order:
+            if isinstance(system, Strandline):
+                with self._reporting(system.name, "diskless on PostgreSQL and S3"):
+                    data_dir = self.work_dir / f"services-{number}"
+                    measured = diskless_on_services(system, self.generator, self.scale, data_dir, self.cache)
+                    self._add(system.name, "diskless on PostgreSQL and S3", measured)
 
     def _measure_loopback(self) -> None:
         size = int(_LOOPBACK_MEGABYTES * self.scale.share)

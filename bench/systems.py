@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from bench import kafka
@@ -106,8 +107,8 @@ class Strandline:
     def why_unavailable(self) -> str | None:
         return None if self._program.exists() else f"{self._program} is missing: run `make setup`"
 
-    def new_broker(self, data_dir: Path) -> StrandlineBroker:
-        return StrandlineBroker([str(self._program)], data_dir, HOUSEKEEPING)
+    def new_broker(self, data_dir: Path, settings: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
+        return StrandlineBroker([str(self._program)], data_dir, {**HOUSEKEEPING, **settings})
 
     def new_broker_on_slow_storage(self, data_dir: Path, milliseconds: int) -> StrandlineBroker:
         """The same, with so much added to every call of the object store."""
