@@ -25,6 +25,8 @@ ZERO_UUID: Final = uuid.UUID(int=0)
 
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+# Not internal to clients, as in Kafka: tools show it, and may read it.
+REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
 INTERNAL_TOPICS: Final = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
 
 INT32_MAX: Final = 2**31 - 1

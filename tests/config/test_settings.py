@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from strandline.config import (
 from strandline.config.declare import Declaration, Value
 from strandline.config.dynamic import DYNAMIC_NAMES, validate_broker_overrides
 from strandline.config.settings import AREAS, BROKER_DECLARATIONS
-from strandline.config.topic import TOPIC_DECLARATIONS, validate_topic_overrides
+from strandline.config.topic import TOPIC_DECLARATIONS
+from strandline.config.topic_rules import check_tiering_change, validate_topic_overrides
 from strandline.errors import InvalidConfig, InvalidRequest
 from tests.config.refusals import refusal_of
 from tests.config.strategies import legal_values
@@ -85,7 +87,25 @@ def test_a_file_made_for_kafka_is_taken() -> None:
         ({"process.roles": "controller"}, "process.roles must contain broker"),
         ({"broker.id": "1"}, "broker.id is called node.id"),
         ({"ssl.keystore.location": "x"}, "ssl.keystore.location cannot be set: TLS is not available"),
-        ({"remote.log.storage.system.enable": "true"}, "tiered storage is not available in this version"),
+        ({"remote.log.manager.task.retry.jitter": "0.6"}, "must be a number from 0.0 to 0.5, but is '0.6'"),
+        ({"remote.log.reader.thread": "1"}, "did you mean remote.log.reader.threads?"),
+        (
+            {"rsm.config.urll": "file://x"},
+            "rsm.config.urll is not a setting of the broker; did you mean rsm.config.url",
+        ),
+        ({"my.urll": "x", "remote.log.storage.manager.impl.prefix": "my."}, "did you mean my.url?"),
+        ({"rlmm.config.remote.log.metadata.topic.num.partitions": "0"}, "must be a whole number from 1 to 2147483647"),
+        (
+            {"remote.log.manager.task.retry.backoff.ms": "9", "remote.log.manager.task.retry.backoff.max.ms": "8"},
+            "must not be greater than remote.log.manager.task.retry.backoff.max.ms",
+        ),
+        (
+            {
+                "remote.log.index.file.cache.total.size.mb": "1",
+                "remote.log.index.file.cache.total.size.bytes": "1048576",
+            },
+            "only one of them may be given",
+        ),
         (
             {"diskless.storage.system.enable": "false", "log.diskless.enable": "true"},
             "log.diskless.enable cannot be true while diskless.storage.system.enable is false",
@@ -234,6 +254,111 @@ def test_a_bad_dynamic_setting_is_refused(overrides: dict[str, str], is_cluster_
 def test_a_bad_topic_override_is_refused(overrides: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidConfig, match=sentence):
         validate_topic_overrides(overrides, Settings.from_properties({}))
+
+
+TIERING = Settings.from_properties({"remote.log.storage.system.enable": "true"})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ({"cleanup.policy": "compact"}, "A tiered topic cannot be compacted: cleanup.policy must be delete"),
+        ({"cleanup.policy": "delete,compact"}, "A tiered topic cannot be compacted"),
+        ({"local.retention.ms": "2", "retention.ms": "1"}, "must be from 0 to retention.ms (1), or -2, but is '2'"),
+        ({"local.retention.ms": "-1", "retention.ms": "1"}, "must be from 0 to retention.ms (1), or -2, but is '-1'"),
+        ({"local.retention.bytes": "2", "retention.bytes": "1"}, "local.retention.bytes must be from 0 to"),
+        (
+            {"remote.log.copy.disable": "true", "local.retention.ms": "1", "retention.ms": "2"},
+            "With remote.log.copy.disable, local.retention.ms must be -2 or equal to retention.ms (2)",
+        ),
+    ],
+)
+def test_a_tiered_topic_with_settings_that_do_not_fit_is_refused(overrides: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InvalidConfig, match=re.escape(sentence)):
+        validate_topic_overrides({"remote.storage.enable": "true", **overrides}, TIERING)
+    if "cleanup.policy" not in overrides:
+        validate_topic_overrides(overrides, TIERING)  # without tiering they mean nothing, as in Kafka
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"cleanup.policy": ""},
+        {"local.retention.ms": "1", "retention.ms": "1"},
+        {"local.retention.ms": "-1", "retention.ms": "-1"},
+        {"local.retention.bytes": "1", "retention.bytes": "-1"},
+        {"remote.log.copy.disable": "true", "local.retention.ms": "2", "retention.ms": "2"},
+    ],
+)
+def test_good_settings_of_a_tiered_topic_are_taken(overrides: dict[str, str]) -> None:
+    validate_topic_overrides({"remote.storage.enable": "true", **overrides}, TIERING)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_allowed"),
+    [
+        ("false", {"remote.storage.enable": "true"}, True),
+        ("true", {"remote.storage.enable": "false"}, False),
+        ("true", {}, False),
+        ("true", {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}, True),
+        ("true", {"remote.storage.enable": "true", "remote.log.copy.disable": "true"}, True),
+        ("false", {"remote.log.delete.on.disable": "true"}, True),
+    ],
+)
+def test_tiering_ends_only_with_the_deletion_of_what_is_remote(
+    before: str, after: dict[str, str], is_allowed: bool
+) -> None:
+    old, new = TIERING.topic_config({"remote.storage.enable": before}), TIERING.topic_config(after)
+    if is_allowed:
+        check_tiering_change("a", old, new)
+    else:
+        with pytest.raises(InvalidConfig, match=r"set remote\.storage\.enable=false and remote\.log\.delete\.on\.dis"):
+            check_tiering_change("a", old, new)
+
+
+def test_settings_behind_a_prefix_are_handed_on_without_it() -> None:
+    settings = Settings.from_properties(
+        {
+            "rsm.config.url": "s3://bucket/prefix",
+            "rlmm.config.remote.log.metadata.topic.num.partitions": "3",
+            "rlmm.config.remote.log.metadata.producer.acks": "all",
+        }
+    )
+    assert settings.rsm_config["url"] == "s3://bucket/prefix"
+    assert settings.rsm_config["inkless.storage.s3.api.call.timeout"] == "30000"
+    assert settings.rlmm_config["remote.log.metadata.topic.num.partitions"] == "3"
+    assert settings.rlmm_config["remote.log.metadata.producer.acks"] == "all"
+    assert settings.tiers.rlmm_config_remote_log_metadata_topic_num_partitions == 3
+
+
+def test_another_prefix_can_be_chosen_for_settings_that_are_handed_on() -> None:
+    settings = Settings.from_properties(
+        {
+            "remote.log.metadata.manager.impl.prefix": "described.",
+            "described.remote.log.metadata.topic.num.partitions": "4",
+        }
+    )
+    assert settings.rlmm_config["remote.log.metadata.topic.num.partitions"] == "4"
+    assert settings.tiers.rlmm_config_remote_log_metadata_topic_num_partitions == 4
+
+
+def test_a_storage_of_somebody_else_takes_any_setting() -> None:
+    settings = Settings.from_properties(
+        {"remote.log.storage.manager.class.name": "mine.Storage", "rsm.config.tape.drive": "7"}
+    )
+    assert settings.rsm_config["tape.drive"] == "7"
+
+
+def test_remote_segments_are_below_the_data_directory_unless_they_have_their_own_place() -> None:
+    assert Settings.from_properties({"strandline.data.dir": "/d"}).rsm_config["url"] == "file:///d/remote"
+    assert Settings.from_properties({"rsm.config.url": "file:///x"}).rsm_config["url"] == "file:///x"
+
+
+def test_the_size_of_the_index_cache_may_be_given_under_the_name_of_the_kip() -> None:
+    assert Settings.from_properties({}).tiers.index_cache_max_bytes == 1024**3
+    given = Settings.from_properties({"remote.log.index.file.cache.total.size.mb": "2"})
+    assert given.tiers.index_cache_max_bytes == 2 * 1024**2
 
 
 @given(_with_values(TOPIC_DECLARATIONS))

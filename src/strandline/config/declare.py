@@ -48,6 +48,7 @@ SHORT: Final = Kind.SHORT
 LONG: Final = Kind.LONG
 DOUBLE: Final = Kind.DOUBLE
 LIST: Final = Kind.LIST
+CLASS: Final = Kind.CLASS
 PASSWORD: Final = Kind.PASSWORD
 PER_BROKER: Final = Dynamic.PER_BROKER
 CLUSTER_WIDE: Final = Dynamic.CLUSTER_WIDE

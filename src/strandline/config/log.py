@@ -18,7 +18,6 @@ TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 SMALLEST_SEGMENT: Final = 1024 * 1024
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
-NO_TIERS: Final = "tiered storage is not available yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +284,6 @@ class LogSettings(CleanerSettings):
         "Tiered topics: how long records stay on the broker's disks. -2 means as long as log.retention.ms.",
         least=-2,
         dynamic=CLUSTER_WIDE,
-        no_effect=NO_TIERS,
     )
     log_local_retention_bytes: int = setting(
         "log.local.retention.bytes",
@@ -294,7 +292,6 @@ class LogSettings(CleanerSettings):
         "Tiered topics: how much stays on the broker's disks. -2 means as much as log.retention.bytes.",
         least=-2,
         dynamic=CLUSTER_WIDE,
-        no_effect=NO_TIERS,
     )
 
     @property

@@ -21,7 +21,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "groups": "Consumer groups",
     "transactions": "Producers and transactions",
     "diskless": "Diskless topics",
-    "tiers": "Storage tiers",
+    "tiers": "Tiered storage",
     "admin": "HTTP",
 }
 _LARGE: Final[Mapping[object, str]] = {

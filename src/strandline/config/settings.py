@@ -16,8 +16,9 @@ from strandline.config.groups import GroupSettings
 from strandline.config.log import LogSettings
 from strandline.config.names import IGNORED, unknown_name
 from strandline.config.network import NetworkSettings
+from strandline.config.passed_on import handed_on, is_handed_on, under_declared_names
 from strandline.config.replication import ReplicationSettings
-from strandline.config.tiers import TierSettings
+from strandline.config.tiers import METADATA_PREFIX, STORAGE_PREFIX, TierSettings
 from strandline.config.topic import TopicConfig, topic_values
 from strandline.config.transactions import TransactionSettings
 from strandline.errors import InvalidConfig
@@ -81,7 +82,7 @@ class Settings:
         outside its legal range (with the range), or settings that contradict each other.
         """
         for name in properties:
-            if name not in BROKER_DECLARATIONS and name not in IGNORED:
+            if name not in BROKER_DECLARATIONS and name not in IGNORED and not is_handed_on(name, properties):
                 raise unknown_name(name, BROKER_DECLARATIONS, what="a setting of the broker")
         return _build(properties, _NOTHING, _NOTHING)
 
@@ -123,13 +124,28 @@ class Settings:
         return value
 
     @property
+    def rsm_config(self) -> Mapping[str, str]:
+        """What the RemoteStorageManager is told: `rsm.config.*` without the prefix, defaults included."""
+        return self._handed_on(STORAGE_PREFIX, self.tiers.remote_log_storage_manager_impl_prefix)
+
+    @property
+    def rlmm_config(self) -> Mapping[str, str]:
+        """What the RemoteLogMetadataManager is told: `rlmm.config.*` without the prefix, defaults included."""
+        return self._handed_on(METADATA_PREFIX, self.tiers.remote_log_metadata_manager_impl_prefix)
+
+    def _handed_on(self, declared_prefix: str, prefix: str) -> Mapping[str, str]:
+        declared = handed_on(BROKER_DECLARATIONS, declared_prefix)
+        values = {tail: declaration.text_of(self.value(declaration.name)) for tail, declaration in declared.items()}
+        return {tail: text for tail, text in values.items() if text is not None} | handed_on(self.static, prefix)
+
+    @property
     def ignored(self) -> Mapping[str, str]:
         """Settings that were given but have no effect, with the reason."""
         return {name: IGNORED[name] for name in self.static if name in IGNORED}
 
 
 def _build(static: Mapping[str, str], cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> Settings:
-    effective = {**static, **cluster_default, **per_broker}
+    effective = under_declared_names({**static, **cluster_default, **per_broker})
     arguments = {key: parse_area(area, effective) for key, area in AREAS.items()}
     _place_data(arguments)
     areas: dict[str, Any] = {key: AREAS[key](**arguments[key]) for key in AREAS}
@@ -145,8 +161,8 @@ def _build(static: Mapping[str, str], cluster_default: Mapping[str, str], per_br
 
 
 def _place_data(arguments: Mapping[str, dict[str, Value]]) -> None:
-    """Put logs, metadata database and objects below the data directory, unless they have their own place."""
-    log, cluster, diskless = arguments["log"], arguments["cluster"], arguments["diskless"]
+    """Put what has no place of its own below the data directory: logs, metadata database, objects, remote segments."""
+    log, cluster, diskless, tiers = (arguments[key] for key in ("log", "cluster", "diskless", "tiers"))
     data = PurePath(str(cluster.get("strandline_data_dir", ClusterSettings().strandline_data_dir)))
     if "log_dirs" not in log:
         single = log.get("log_dir")
@@ -155,6 +171,7 @@ def _place_data(arguments: Mapping[str, dict[str, Value]]) -> None:
     bucket = diskless.get("inkless_storage_s3_bucket_name")
     objects = f"s3://{bucket}" if bucket else f"file://{data / 'objects'}"
     diskless.setdefault("strandline_objects_url", objects)
+    tiers.setdefault("rsm_config_url", f"file://{data / 'remote'}")
 
 
 def _legal_only(values: Mapping[str, str], rejected: list[str]) -> dict[str, str]:

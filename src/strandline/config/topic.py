@@ -1,11 +1,10 @@
-"""Settings of a topic: Kafka's names, the broker settings they fall back to, and their rules."""
+"""Settings of a topic: Kafka's names, and the broker settings they fall back to. Rules between them: `topic_rules`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from strandline.config.declare import (
     BOOLEAN,
@@ -24,19 +23,11 @@ from strandline.config.log import (
     CLEANUP_POLICIES,
     COMPRESSION_TYPES,
     HOUR_MS,
-    NO_TIERS,
     SMALLEST_SEGMENT,
     TIMESTAMP_TYPES,
     LogSettings,
 )
-from strandline.config.names import unknown_name
-from strandline.errors import InvalidConfig
 from strandline.model import INT64_MAX
-
-if TYPE_CHECKING:
-    from strandline.config.settings import Settings
-
-_THROTTLED_REPLICAS: Final = re.compile(r"\*|[0-9]+:[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +140,6 @@ class TopicConfig:
         "Tiered topics: how much stays on the broker's disks. -2 means as much as retention.bytes.",
         least=-2,
         broker_name="log.local.retention.bytes",
-        no_effect=NO_TIERS,
     )
     local_retention_ms: int = setting(
         "local.retention.ms",
@@ -158,7 +148,6 @@ class TopicConfig:
         "Tiered topics: how long records stay on the broker's disks. -2 means as long as retention.ms.",
         least=-2,
         broker_name="log.local.retention.ms",
-        no_effect=NO_TIERS,
     )
     max_compaction_lag_ms: int = setting(
         "max.compaction.lag.ms",
@@ -233,17 +222,23 @@ class TopicConfig:
         broker_name="log.preallocate",
     )
     remote_log_copy_disable: bool = setting(
-        "remote.log.copy.disable", BOOLEAN, False, "Tiered topics: no further segments are copied.", no_effect=NO_TIERS
+        "remote.log.copy.disable",
+        BOOLEAN,
+        False,
+        "Tiered topics: no further segments are copied. Those in remote storage are still read, and expire.",
     )
     remote_log_delete_on_disable: bool = setting(
         "remote.log.delete.on.disable",
         BOOLEAN,
         False,
-        "Switching remote.storage.enable off deletes what is in remote storage.",
-        no_effect=NO_TIERS,
+        "Tiered topics: remote.storage.enable may be set to false, which deletes what is in remote storage.",
     )
     remote_storage_enable: bool = setting(
-        "remote.storage.enable", BOOLEAN, False, "Finished segments are copied to remote storage."
+        "remote.storage.enable",
+        BOOLEAN,
+        False,
+        "Finished segments are copied to remote storage, and leave the broker's disks by local.retention.*. Needs "
+        "remote.log.storage.system.enable on the broker, and cleanup.policy delete.",
     )
     retention_bytes: int = setting(
         "retention.bytes",
@@ -354,65 +349,3 @@ def topic_values(overrides: Mapping[str, str], log: LogSettings) -> dict[str, Va
         given = overrides.get(name)
         values[declaration.attribute] = broker_value(declaration, log) if given is None else declaration.parse(given)
     return values
-
-
-def validate_topic_overrides(overrides: Mapping[str, str], settings: Settings) -> None:
-    """Raise InvalidConfig if a topic may not have these overrides on a broker with these settings."""
-    for name in overrides:
-        if name not in TOPIC_DECLARATIONS:
-            raise unknown_name(name, TOPIC_DECLARATIONS, what="a topic setting")
-    config = settings.topic_config(overrides)
-    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
-        raise InvalidConfig(
-            f"min.compaction.lag.ms ({config.min_compaction_lag_ms}) must not be greater than "
-            f"max.compaction.lag.ms ({config.max_compaction_lag_ms})."
-        )
-    _check_throttled_replicas("leader.replication.throttled.replicas", config.leader_replication_throttled_replicas)
-    _check_throttled_replicas("follower.replication.throttled.replicas", config.follower_replication_throttled_replicas)
-    if config.diskless_enable:
-        _check_diskless(config, settings)
-    if config.remote_storage_enable:
-        _check_remote(config, settings)
-
-
-def _check_throttled_replicas(name: str, value: tuple[str, ...]) -> None:
-    if not all(_THROTTLED_REPLICAS.fullmatch(entry) for entry in value) or ("*" in value and len(value) > 1):
-        raise InvalidConfig(f"{name} must be *, or pairs of partition:broker separated by commas.")
-
-
-def _check_diskless(config: TopicConfig, settings: Settings) -> None:
-    if not settings.diskless.diskless_storage_system_enable:
-        raise InvalidConfig(
-            "diskless.enable cannot be true while diskless.storage.system.enable is false on the broker."
-        )
-    if config.is_compacted:
-        raise InvalidConfig(
-            "A diskless topic cannot be compacted in this version: cleanup.policy must be delete with diskless.enable."
-        )
-    if config.remote_storage_enable:
-        raise InvalidConfig("diskless.enable and remote.storage.enable cannot both be true in this version.")
-
-
-def _check_remote(config: TopicConfig, settings: Settings) -> None:
-    if not settings.tiers.remote_log_storage_system_enable:
-        raise InvalidConfig(
-            "remote.storage.enable cannot be true while remote.log.storage.system.enable is false on the broker; "
-            "tiered storage is not available in this version."
-        )
-    if config.cleanup_policy not in ((), ("delete",)):
-        raise InvalidConfig("remote.storage.enable can only be true for a topic whose cleanup.policy is delete.")
-    _check_local_retention("ms", config.local_retention_ms, config.retention_ms, config)
-    _check_local_retention("bytes", config.local_retention_bytes, config.retention_bytes, config)
-
-
-def _check_local_retention(unit: str, local: int, total: int, config: TopicConfig) -> None:
-    if local == -2:
-        return
-    if config.remote_log_copy_disable and local != total:
-        raise InvalidConfig(
-            f"With remote.log.copy.disable, local.retention.{unit} must be -2 or equal to retention.{unit} ({total})."
-        )
-    if total != -1 and (local == -1 or local > total):
-        raise InvalidConfig(
-            f"local.retention.{unit} must be from 0 to retention.{unit} ({total}), or -2, but is '{local}'."
-        )

@@ -10,11 +10,14 @@ from strandline.config.declare import Kind
 from strandline.config.dynamic import validate_broker_overrides
 from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.topic import TOPIC_DECLARATIONS
+from strandline.config.topic_rules import check_tiering_change
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
-from strandline.model import INTERNAL_TOPICS
+from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
 
 DISKLESS: Final = "diskless.enable"
+# The other tiers are built on these: they stay on the brokers' own disks.
+_ALWAYS_LOCAL: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
 
 
 class ConfigRules:
@@ -48,10 +51,8 @@ class ConfigRules:
         """
         settings, overrides = self.settings(image), dict(wanted)
         validate_topic_overrides(overrides, settings)
-        if topic in INTERNAL_TOPICS:
-            if settings.topic_config(overrides).diskless_enable:
-                raise InvalidConfig(f"{topic} is an internal topic; it cannot be diskless.")
-        elif DISKLESS not in overrides and settings.diskless.log_diskless_enable:
+        _check_local(topic, settings.topic_config(overrides))
+        if topic not in _ALWAYS_LOCAL and DISKLESS not in overrides and settings.diskless.log_diskless_enable:
             config = settings.topic_config(overrides)
             if not config.is_compacted and not config.remote_storage_enable:
                 overrides[DISKLESS] = "true"
@@ -66,16 +67,18 @@ class ConfigRules:
         match resource.type:
             case ConfigResourceType.TOPIC:
                 validate_topic_overrides(overrides, self.settings(image))
-                self._check_same_tier(image, resource.name, overrides)
+                self._check_tiers(image, resource.name, overrides)
             case ConfigResourceType.BROKER:
                 self._validate_broker(image, resource, overrides)
             case _:
                 raise InvalidRequest(f"Settings of type {resource.type.name} are not kept by the controller.")
 
-    def _check_same_tier(self, image: MetadataImage, topic: str, overrides: Mapping[str, str]) -> None:
-        was_diskless = self.is_diskless(image, image.topic_overrides(topic))
-        if was_diskless != self.is_diskless(image, overrides):
-            is_now = "diskless" if was_diskless else "not diskless"
+    def _check_tiers(self, image: MetadataImage, topic: str, overrides: Mapping[str, str]) -> None:
+        before, after = self.topic_config(image, topic), self.settings(image).topic_config(overrides)
+        check_tiering_change(topic, before, after)
+        _check_local(topic, after)
+        if before.diskless_enable != after.diskless_enable:
+            is_now = "diskless" if before.diskless_enable else "not diskless"
             raise InvalidConfig(
                 f"{DISKLESS} of {topic} cannot be changed: a topic is diskless or not from its creation on in this "
                 f"version, and this one is {is_now}."
@@ -102,3 +105,10 @@ class ConfigRules:
         if declaration is None or declaration.kind is not Kind.LIST:
             raise InvalidConfig(f"Can't append to or subtract from {key} because its type is not LIST.")
         return declaration.text_of(declaration.default) or ""
+
+
+def _check_local(topic: str, config: TopicConfig) -> None:
+    if topic in _ALWAYS_LOCAL and config.diskless_enable:
+        raise InvalidConfig(f"{topic} is an internal topic; it cannot be diskless.")
+    if topic in _ALWAYS_LOCAL and config.remote_storage_enable:
+        raise InvalidConfig(f"{topic} is an internal topic; it cannot be tiered.")

@@ -40,6 +40,16 @@ class LeadershipListener(Protocol):
         """This broker does not lead the partition any more."""
 
 
+class ReplicaListener(Protocol):
+    """Somebody who works on replicas of all topics: tiered storage. Called on the event loop; must not block."""
+
+    def replica_changed(self, partition: Partition) -> None:
+        """A replica is there, or leads or follows in another epoch, or its topic has other settings."""
+
+    def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
+        """A replica is not on this broker any more: its topic was deleted, or other brokers have it, or it failed."""
+
+
 class ReplicaManager:
     """Holds a `Partition` for each replica on this broker."""
 
@@ -64,6 +74,7 @@ class ReplicaManager:
         self._offline: dict[tuple[str, int], str] = {}
         self._writers: dict[str, LogWriter] = {}
         self._listeners: dict[str, LeadershipListener] = {}
+        self._replica_listener: ReplicaListener | None = None
         # Replicas that the metadata gives this broker and that have no log yet, in the order they were given.
         self._uncreated: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
         self._is_creating = False
@@ -120,6 +131,12 @@ class ReplicaManager:
         for partition in self.partitions():
             if partition.topic_partition.topic == topic and partition.is_leader:
                 listener.leadership_gained(partition, partition.leader_epoch)
+
+    def set_replica_listener(self, listener: ReplicaListener) -> None:
+        """Tell `listener` of all replicas, first of those that are there already."""
+        self._replica_listener = listener
+        for partition in self.partitions():
+            listener.replica_changed(partition)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Make local replicas what the image says they are. Called on the event loop, in order."""
@@ -182,6 +199,8 @@ class ReplicaManager:
         return writer
 
     def _tell(self, partition: Partition) -> None:
+        if self._replica_listener is not None:
+            self._replica_listener.replica_changed(partition)
         listener = self._listeners.get(partition.topic_partition.topic)
         if listener is None:
             return
@@ -193,10 +212,10 @@ class ReplicaManager:
     def _delete_topic(self, topic: TopicImage) -> None:
         self._names_by_id.pop(topic.topic_id.bytes, None)
         for image in topic.partitions:
-            self._remove(TopicPartition(topic.name, image.partition), image.leader_epoch)
+            self._remove(TopicPartition(topic.name, image.partition), image.leader_epoch, is_deleted=True)
             self._offline.pop((topic.name, image.partition), None)
 
-    def _remove(self, key: TopicPartition, leader_epoch: LeaderEpoch) -> None:
+    def _remove(self, key: TopicPartition, leader_epoch: LeaderEpoch, *, is_deleted: bool = False) -> None:
         self._uncreated.pop(key, None)
         partition = self._partitions.pop(key, None)
         if partition is None:
@@ -205,6 +224,8 @@ class ReplicaManager:
         partition.close(UnknownTopicOrPartition(f"{key} was removed from broker {self.node_id}"))
         if was_leader and (listener := self._listeners.get(key.topic)) is not None:
             listener.leadership_lost(key, leader_epoch)
+        if self._replica_listener is not None:
+            self._replica_listener.replica_removed(partition, is_deleted=is_deleted)
         self._logs.delete(key)
 
     def refresh_configs(self) -> None:
@@ -217,6 +238,8 @@ class ReplicaManager:
                 config = configs[topic] = self._topic_config(topic)
             if config != partition.log.config:
                 partition.log.update_config(config)
+                if self._replica_listener is not None:
+                    self._replica_listener.replica_changed(partition)
 
     def directory_failed(self, directory: Path) -> None:
         """A log directory is gone: its partitions answer with KafkaStorageError, the others go on."""
@@ -229,6 +252,8 @@ class ReplicaManager:
             partition.close(KafkaStorageError(f"the log directory {directory} of {key[0]}-{key[1]} failed"))
             if was_leader and (listener := self._listeners.get(key[0])) is not None:
                 listener.leadership_lost(partition.topic_partition, partition.leader_epoch)
+            if self._replica_listener is not None:
+                self._replica_listener.replica_removed(partition, is_deleted=False)
 
     def close(self) -> None:
         """Finish queued writes. Call it before the logs are closed."""

@@ -20,8 +20,9 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.metadata import EMPTY_IMAGE, ControllerUnreachable, MetadataImage, NewTopic, TopicImage
-from strandline.model import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from strandline.server.handlers.auto_creation import TopicAutoCreator, auto_created_topic
+from strandline.metadata.internal_topics import wanted_topic
+from strandline.model import GROUP_METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from strandline.server.handlers.auto_creation import TopicAutoCreator
 from strandline.server.handlers.producers import ProducerIds
 from tests.server.handlers.serving import AllServed
 
@@ -129,12 +130,15 @@ async def test_without_a_controller_a_topic_is_one_that_clients_wait_for(
     assert isinstance(error, UnknownTopicOrPartition)
 
 
-def test_the_brokers_own_topics_are_compacted_and_fit_a_small_cluster() -> None:
+def test_the_brokers_own_topics_have_their_own_settings_and_fit_a_small_cluster() -> None:
     for name, partitions in ((GROUP_METADATA_TOPIC, 50), (TRANSACTION_STATE_TOPIC, 50)):
-        topic = auto_created_topic(name, Settings(), EMPTY_IMAGE)
+        topic = wanted_topic(name, Settings(), EMPTY_IMAGE)
         assert (topic.num_partitions, topic.replication_factor) == (partitions, 1)
         assert topic.configs["cleanup.policy"] == "compact"
-    assert auto_created_topic("a", Settings(), EMPTY_IMAGE) == NewTopic(name="a")
+    remote = wanted_topic(REMOTE_LOG_METADATA_TOPIC, Settings(), EMPTY_IMAGE)
+    assert (remote.num_partitions, remote.replication_factor) == (50, 1)
+    assert remote.configs == {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    assert wanted_topic("a", Settings(), EMPTY_IMAGE) == NewTopic(name="a")
 
 
 async def test_producers_that_arrive_together_get_different_ids(controller: SlowController) -> None:

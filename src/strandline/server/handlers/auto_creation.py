@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from strandline.config import Settings
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists, UnknownTopicOrPartition
 from strandline.metadata.controller_client import ControllerUnreachable
-from strandline.metadata.image import MetadataImage, TopicImage
+from strandline.metadata.image import TopicImage
+from strandline.metadata.internal_topics import wanted_topic
 from strandline.metadata.requests import NewTopic
 from strandline.metadata.topic_names import validate_topic_name
-from strandline.metadata.topics import MAX_REPLICAS
-from strandline.model import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from strandline.server.handlers.common import CurrentSettings, ImageSource, ServedTopics
 
 
@@ -60,7 +58,7 @@ class TopicAutoCreator:
 
     async def _create(self, names: Sequence[str]) -> dict[str, StrandlineError]:
         image, settings = self._images.image, self._settings()
-        wanted = [auto_created_topic(name, settings, image) for name in names if name not in image.topics]
+        wanted = [wanted_topic(name, settings, image) for name in names if name not in image.topics]
         if not wanted:
             return {}
         try:
@@ -75,36 +73,3 @@ class TopicAutoCreator:
             for topic, answer in zip(wanted, answers, strict=True)
             if isinstance(answer, StrandlineError) and not isinstance(answer, TopicAlreadyExists)
         }
-
-
-def auto_created_topic(name: str, settings: Settings, image: MetadataImage) -> NewTopic:
-    """What the topic should be: the brokers' own topics have settings of their own."""
-    possible = max(1, min(len(image.alive_brokers()), MAX_REPLICAS))
-    if name == GROUP_METADATA_TOPIC:
-        groups = settings.groups
-        return NewTopic(
-            name=name,
-            num_partitions=groups.offsets_topic_num_partitions,
-            # A cluster that cannot have the default of three replicas is to have groups, too.
-            replication_factor=min(groups.offsets_topic_replication_factor, possible),
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(groups.offsets_topic_segment_bytes),
-            },
-        )
-    if name == TRANSACTION_STATE_TOPIC:
-        transactions = settings.transactions
-        return NewTopic(
-            name=name,
-            num_partitions=transactions.transaction_state_log_num_partitions,
-            replication_factor=min(transactions.transaction_state_log_replication_factor, possible),
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "segment.bytes": str(transactions.transaction_state_log_segment_bytes),
-                "min.insync.replicas": str(min(transactions.transaction_state_log_min_isr, possible)),
-                "unclean.leader.election.enable": "false",
-            },
-        )
-    return NewTopic(name=name)

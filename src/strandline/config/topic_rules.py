@@ -1,0 +1,87 @@
+"""Which settings a topic may have together, and which changes of them it may see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from strandline.config.names import unknown_name
+from strandline.config.settings import Settings
+from strandline.config.topic import TOPIC_DECLARATIONS, TopicConfig
+from strandline.errors import InvalidConfig
+
+_THROTTLED_REPLICAS: Final = re.compile(r"\*|[0-9]+:[0-9]+")
+
+
+def validate_topic_overrides(overrides: Mapping[str, str], settings: Settings) -> None:
+    """Raise InvalidConfig if a topic may not have these overrides on a broker with these settings."""
+    for name in overrides:
+        if name not in TOPIC_DECLARATIONS:
+            raise unknown_name(name, TOPIC_DECLARATIONS, what="a topic setting")
+    config = settings.topic_config(overrides)
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise InvalidConfig(
+            f"min.compaction.lag.ms ({config.min_compaction_lag_ms}) must not be greater than "
+            f"max.compaction.lag.ms ({config.max_compaction_lag_ms})."
+        )
+    _check_throttled_replicas("leader.replication.throttled.replicas", config.leader_replication_throttled_replicas)
+    _check_throttled_replicas("follower.replication.throttled.replicas", config.follower_replication_throttled_replicas)
+    if config.diskless_enable:
+        _check_diskless(config, settings)
+    if config.remote_storage_enable:
+        _check_remote(config, settings)
+
+
+def check_tiering_change(topic: str, before: TopicConfig, after: TopicConfig) -> None:
+    """Raise InvalidConfig if tiering of a topic may not be switched off in this way."""
+    if before.remote_storage_enable and not after.remote_storage_enable and not after.remote_log_delete_on_disable:
+        raise InvalidConfig(
+            f"remote.storage.enable of {topic} cannot become false while there may be segments in remote storage. To "
+            "delete those, set remote.storage.enable=false and remote.log.delete.on.disable=true together; to keep "
+            "them and copy no more, set remote.log.copy.disable=true and leave remote.storage.enable=true."
+        )
+
+
+def _check_throttled_replicas(name: str, value: tuple[str, ...]) -> None:
+    if not all(_THROTTLED_REPLICAS.fullmatch(entry) for entry in value) or ("*" in value and len(value) > 1):
+        raise InvalidConfig(f"{name} must be *, or pairs of partition:broker separated by commas.")
+
+
+def _check_diskless(config: TopicConfig, settings: Settings) -> None:
+    if not settings.diskless.diskless_storage_system_enable:
+        raise InvalidConfig(
+            "diskless.enable cannot be true while diskless.storage.system.enable is false on the broker."
+        )
+    if config.is_compacted:
+        raise InvalidConfig(
+            "A diskless topic cannot be compacted in this version: cleanup.policy must be delete with diskless.enable."
+        )
+    if config.remote_storage_enable:
+        raise InvalidConfig("diskless.enable and remote.storage.enable cannot both be true in this version.")
+
+
+def _check_remote(config: TopicConfig, settings: Settings) -> None:
+    if not settings.tiers.remote_log_storage_system_enable:
+        raise InvalidConfig(
+            "remote.storage.enable cannot be true while remote.log.storage.system.enable is false on the broker."
+        )
+    if config.is_compacted:
+        raise InvalidConfig(
+            "A tiered topic cannot be compacted: cleanup.policy must be delete (or empty) with remote.storage.enable."
+        )
+    _check_local_retention("ms", config.local_retention_ms, config.retention_ms, config)
+    _check_local_retention("bytes", config.local_retention_bytes, config.retention_bytes, config)
+
+
+def _check_local_retention(unit: str, local: int, total: int, config: TopicConfig) -> None:
+    if local == -2:
+        return
+    if config.remote_log_copy_disable and local != total:
+        raise InvalidConfig(
+            f"With remote.log.copy.disable, local.retention.{unit} must be -2 or equal to retention.{unit} ({total})."
+        )
+    if total >= 0 and (local == -1 or local > total):
+        raise InvalidConfig(
+            f"local.retention.{unit} must be from 0 to retention.{unit} ({total}), or -2, but is '{local}'."
+        )
