@@ -10,6 +10,7 @@ from strandline.log.loading import LoadedOffsets, create_log, load_log
 from strandline.log.manager import LogManager
 from strandline.log.segment import LogSegment
 from strandline.log.segment_file import SegmentFile
+from strandline.log.tiers import FinishedSegment
 from strandline.log.unified import UnifiedLog
 from strandline.log.values import (
     AbortedTransaction,
@@ -28,6 +29,7 @@ __all__ = [
     "AppendOrigin",
     "FetchIsolation",
     "FileSlice",
+    "FinishedSegment",
     "FlushPlan",
     "LoadedOffsets",
     "LogAppendInfo",

@@ -25,9 +25,14 @@ _VERSION: Final = "0"
 def _read_lines(path: str) -> list[str]:
     """The entries of a versioned text file. A file that is missing or empty has none."""
     try:
-        text = read_whole(path).decode("utf-8")
+        return _parse(read_whole(path), path)
     except FileNotFoundError:
         return []
+
+
+def _parse(data: bytes, path: str) -> list[str]:
+    try:
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise KafkaStorageError(f"{path} is not a text file: {error}") from error
     if not text:
@@ -65,8 +70,17 @@ def write_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> None:
 
 def read_epochs(path: str) -> list[tuple[int, int]]:
     """(epoch, start offset) pairs of a leader-epoch-checkpoint, ascending."""
+    return _epochs(_read_lines(path), path)
+
+
+def parse_epochs(data: bytes, source: str) -> list[tuple[int, int]]:
+    """The same of the content of such a file, which came from `source`. Raises KafkaStorageError if it is damaged."""
+    return _epochs(_parse(data, source), source)
+
+
+def _epochs(lines: list[str], path: str) -> list[tuple[int, int]]:
     entries = []
-    for line in _read_lines(path):
+    for line in lines:
         try:
             epoch, start = line.split()
             entries.append((int(epoch), int(start)))

@@ -122,6 +122,8 @@ class LogEnvironment:
     cache: IndexCache = field(default_factory=IndexCache)
     deletions: DeletionQueue = field(default_factory=DeletionQueue)
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    remote_enabled: bool = False
+    """remote.log.storage.system.enable: topics may keep finished segments in remote storage."""
     on_flush_wanted: Callable[[TopicPartition], None] = _do_nothing
     """Called on the event loop when a log has rolled and its finished segments should be forced to disk."""
     on_dirty: Callable[[TopicPartition], None] = _do_nothing

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 from bisect import bisect_right
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from strandline.errors import KafkaStorageError
 from strandline.log.checkpoints import format_epochs, read_epochs
@@ -13,6 +15,9 @@ from strandline.log.files import LEADER_EPOCHS, write_atomically
 from strandline.model import NO_EPOCH, NO_OFFSET
 
 logger = logging.getLogger(__name__)
+
+Epochs: TypeAlias = Sequence[tuple[int, int]]
+"""(epoch, start offset), both ascending."""
 
 UNDEFINED: Final = (NO_EPOCH, NO_OFFSET)
 
@@ -120,8 +125,32 @@ class LeaderEpochs:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._entries = []
+        self.replace(())
+
+    def replace(self, entries: Epochs) -> None:
+        """Know these epochs instead."""
+        self._entries = list(entries)
         self._is_dirty = True
+
+    @property
+    def first_start(self) -> int | None:
+        """The first offset whose epoch is known, None if none is."""
+        entries = self._loaded()
+        return entries[0][1] if entries else None
+
+    def in_range(self, start: int, end: int) -> dict[int, int]:
+        """The epochs of the offsets from `start` to `end`, and where each begins among them."""
+        entries = self._loaded()
+        first = max(bisect_right(entries, start, key=lambda entry: entry[1]) - 1, 0)
+        found = dict(itertools.takewhile(lambda entry: entry[1] < end, entries[first:]))
+        for epoch in found:
+            found[epoch] = start  # the first may begin before, or be cut off at a log start within the range
+            break
+        return found
+
+    def history(self, end: int) -> bytes:
+        """The checkpoint file of a log that ends at `end`."""
+        return format_epochs(itertools.takewhile(lambda entry: entry[1] < end, self._loaded()))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest known epoch up to `epoch`; (-1, -1) if that cannot be said."""

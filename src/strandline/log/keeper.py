@@ -11,12 +11,14 @@ from typing import Final
 from strandline.config.topic import TopicConfig
 from strandline.crash import crash_point
 from strandline.errors import OffsetOutOfRange
+from strandline.log.epochs import Epochs
 from strandline.log.files import DELETED, SWAP
 from strandline.log.flusher import LogFlusher
 from strandline.log.limits import LogLimits
 from strandline.log.producers import rebuild_producers
 from strandline.log.retention import LogBounds, deletable, limits_of
 from strandline.log.segment import LogSegment
+from strandline.log.state import is_remote
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,9 @@ class LogKeeper(LogFlusher):
         """Follow a change of the topic's settings."""
         self.config = config
         self._limits = LogLimits.of(config)
+        self.is_remote = is_remote(config, self.env)
+        if self.is_remote:
+            self.env.directory.has_new_log_starts = True  # from now on the checkpoint names it, wherever it starts
         self.watch_unflushed()
 
     # From the start
@@ -71,22 +76,41 @@ class LogKeeper(LogFlusher):
 
     def _delete_old_segments(self, now_ms: int) -> int:
         deleted = 0
-        bounds = LogBounds(self.log_start_offset, self.high_watermark, self.reserved_end)
-        for reason, breaches in limits_of(self.config, self.segments.as_list(), bounds, now_ms):
-            doomed = deletable(self.segments.as_list(), bounds, breaches)
-            if not doomed:
-                continue
-            if len(doomed) == len(self.segments):
+        bounds = self._bounds()
+        is_local = bounds.highest_remote is not None
+        for reason, breaches in limits_of(self.config, self.segments, bounds, now_ms):
+            doomed, is_roll_wanted = deletable(self.segments.as_list(), bounds, breaches)
+            if is_roll_wanted or (doomed and len(doomed) == len(self.segments)):
                 self.roll()
             for segment in doomed:
-                logger.info("Deleting %s of %s: %s", segment, self.topic_partition, reason.value)
+                logger.info("Deleting %s of %s: %s", segment, self.topic_partition, reason.text(is_local=is_local))
                 self._discard(segment)
-            deleted += len(doomed)
-            first = self.segments.first.base_offset
-            if first > self.log_start_offset:
-                self._set_log_start(first)
-                self.epochs.truncate_from_start(first)
+                crash_point("log.retention.removed_segment")
+            if doomed:
+                deleted += len(doomed)
+                self._start_with_first_segment(is_local=is_local)
         return deleted
+
+    def _bounds(self) -> LogBounds:
+        is_copied = self.is_remote and not self.config.remote_log_copy_disable
+        return LogBounds(
+            self.log_start_offset,
+            self.local_log_start_offset,
+            self.high_watermark,
+            self.reserved_end,
+            self.highest_offset_in_remote_storage if is_copied else None,
+        )
+
+    def _start_with_first_segment(self, *, is_local: bool) -> None:
+        """Old segments have gone: from this disk only (`is_local`), or for good."""
+        first = self.segments.first.base_offset
+        if is_local:
+            # Epochs stay: what is in remote storage is found by them.
+            self.local_log_start_offset = max(self.local_log_start_offset, first)
+            self.env.directory.has_new_log_starts = True
+        elif first > self.log_start_offset:
+            self._set_log_start(first)
+            self.epochs.truncate_from_start(first)
 
     def _discard(self, segment: LogSegment) -> None:
         """Take a segment out of the log now, and off the disk after file.delete.delay.ms."""
@@ -109,18 +133,23 @@ class LogKeeper(LogFlusher):
             return False
         try:
             if self.segments.first.base_offset > offset:
-                self._start_again(offset)
+                self._truncate_all(offset)
             else:
                 self._truncate(offset)
         except OSError as error:
             raise self.env.directory.fail(error) from error
         return True
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything and go on at `offset`, as a follower does that is behind the leader's log start."""
+    def truncate_fully_and_start_at(self, offset: int, *, log_start: int | None = None) -> None:
+        """Drop everything and go on at `offset`, as a follower does that is behind the leader's log start.
+
+        A tiered log may start below, where its leader's does; see also `start_from_remote`.
+        """
         self._check_quiet()
         try:
-            self._start_again(offset)
+            if log_start is None or not self.is_remote:
+                log_start = offset
+            self._start_again(offset, log_start=min(log_start, offset))
         except OSError as error:
             raise self.env.directory.fail(error) from error
 
@@ -138,6 +167,13 @@ class LogKeeper(LogFlusher):
         rebuild_producers(self, self.log_start_offset, offset)
         self._first_unstable = self.producers.first_unstable_offset
 
+    def _truncate_all(self, offset: int) -> None:
+        """Everything on this disk lies above `offset`. What a tiered log has in remote storage below it stays."""
+        if self.is_remote:
+            self._start_again(offset, log_start=min(self.log_start_offset, offset), epochs=self.epochs.entries)
+        else:
+            self._start_again(offset, log_start=offset)
+
     def _end_at(self, offset: int) -> None:
         self._recent.clear()
         self.reserved_end = self.log_end_offset = offset
@@ -146,24 +182,41 @@ class LogKeeper(LogFlusher):
         self.epochs.write()
         self._written_epoch = -1
         self._directory_changes += 1
+        self.local_log_start_offset = min(self.local_log_start_offset, offset)
+        self.highest_offset_in_remote_storage = min(self.highest_offset_in_remote_storage, offset - 1)
         if offset < self.log_start_offset:
             self._set_log_start(offset)
         if self.high_watermark > offset:
             self.high_watermark = offset
             self.env.directory.has_new_high_watermarks = True
 
-    def _start_again(self, offset: int) -> None:
-        old = self.segments.as_list()
-        for segment in old:
+    def _start_again(
+        self, offset: int, *, log_start: int, epochs: Epochs = (), producer_snapshot: bytes | None = None
+    ) -> None:
+        """Drop everything and go on at `offset`; what lies between `log_start` and it is in remote storage.
+
+        The new segment comes last: a crash before it leaves an empty log, never one that lacks its epochs.
+        """
+        for segment in self.segments.as_list():
             self._discard(segment)
         self.producers.clear()
         self.producers.remove_snapshots(lambda _: True)
+        crash_point("log.start_again.before_epochs")
+        self.epochs.replace(epochs)
+        self.epochs.clamp(log_start, offset)
+        self.epochs.write()
+        if producer_snapshot is not None:
+            self.producers.add_snapshot(offset, producer_snapshot, self._write_small)
+        crash_point("log.start_again.before_segment")
         self._create_segment(offset)
-        self.epochs.clear()
         self._end_at(offset)
-        self._set_log_start(offset)
+        self.log_start_offset = log_start
+        self.local_log_start_offset = offset
+        self.env.directory.has_new_log_starts = True
         self.high_watermark = offset
-        self._first_unstable = None
+        self.env.directory.has_new_high_watermarks = True
+        rebuild_producers(self, log_start, offset)
+        self._first_unstable = self.producers.first_unstable_offset
 
     # Replacement of segments, for compaction
 

@@ -60,7 +60,7 @@ class LoadedOffsets:
     """What the checkpoints of the log directory say about a partition. Defaults: nothing."""
 
     recovery_point: int = 0
-    log_start: int = 0
+    log_start: int | None = None
     high_watermark: int = 0
 
 
@@ -99,13 +99,13 @@ def load_log(
         remove_if_there(path)
     log.producers = ProducerState(directory, listing.others.get(SNAPSHOT, ()))
     _add_segments(log, listing)
-    log.log_start_offset = max(offsets.log_start, log.segments.first.base_offset)
+    _set_log_start(log, offsets.log_start)
     log.producers.remove_stray_snapshots(log.segments.bases)
     _repair_indexes(log, listing, before=None if is_clean else offsets.recovery_point)
     if not is_clean:
         recover_log(log, offsets.recovery_point)
     end = _find_end(log)
-    if end < offsets.log_start:
+    if offsets.log_start is not None and end < offsets.log_start:
         logger.warning("%s ends at %d, below its log start %d: starting again there", log, end, offsets.log_start)
         log.truncate_fully_and_start_at(offsets.log_start)
         return log
@@ -194,6 +194,24 @@ def _add_segments(log: UnifiedLog, listing: _Listing) -> None:
         log._create_segment(log.log_start_offset)
 
 
+def _set_log_start(log: UnifiedLog, checkpoint: int | None) -> None:
+    """A log starts with its first segment, or above it. A tiered log starts where the checkpoint says.
+
+    Should that be lost, its epochs tell: they are kept from the log start on. Never the first local segment: what is
+    in remote storage would be gone.
+    """
+    first = log.segments.first.base_offset
+    if not log.is_remote:
+        start = max(checkpoint or 0, first)
+    elif checkpoint is not None:
+        start = checkpoint
+    else:
+        known = log.epochs.first_start
+        start = first if known is None else min(known, first)
+    log.log_start_offset = start
+    log.local_log_start_offset = max(start, first)
+
+
 def _repair_indexes(log: UnifiedLog, listing: _Listing, *, before: int | None) -> None:
     """Make again what is missing or damaged, in the segments that recovery will not look at."""
     trusted = len(log.segments) - (0 if before is None else len(log.segments.covering(before)))
@@ -214,7 +232,7 @@ def _find_end(log: UnifiedLog) -> int:
 def _set_offsets(log: UnifiedLog, end: int, offsets: LoadedOffsets, *, is_clean: bool) -> None:
     log.reserved_end = log.log_end_offset = end
     log.recovery_point = end if is_clean else min(offsets.recovery_point, end)
-    log.high_watermark = max(min(offsets.high_watermark, end), log.log_start_offset)
+    log.high_watermark = max(min(offsets.high_watermark, end), log.local_log_start_offset)
     log.epochs.clamp(log.log_start_offset, end)
     if not is_clean:
         # Recovery has followed every batch up to the end, and knows more of each producer than a snapshot can hold:

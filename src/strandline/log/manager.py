@@ -48,6 +48,7 @@ class LogManager:
         producer_expiration_ms: int = DEFAULT_EXPIRATION_MS,
         checkpoint_interval_ms: int = 5_000,
         on_directory_failure: DirectoryFailure | None = None,
+        remote_enabled: bool = False,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -66,6 +67,7 @@ class LogManager:
                     cache=cache,
                     deletions=self._deletions,
                     producer_expiration_ms=producer_expiration_ms,
+                    remote_enabled=remote_enabled,
                     on_flush_wanted=self._flush_wanted,
                     on_dirty=self._became_dirty,
                 ),

@@ -187,6 +187,12 @@ class ProducerState:
         insort(self._snapshots, offset)
         return True
 
+    def add_snapshot(self, offset: int, data: bytes, write: Callable[[str, bytes], None]) -> None:
+        """Write a snapshot that comes from elsewhere: the state as of `offset`."""
+        write(self.snapshot_path(offset), data)
+        if offset not in self._snapshots:
+            insort(self._snapshots, offset)
+
     def load_newest_snapshot(self, log_start: int, end: int, now_ms: int, expiration_ms: int) -> int:
         """Start from the newest readable snapshot in (log start, end]; returns the offset to replay from.
 

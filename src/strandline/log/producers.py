@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from strandline.log.producer_snapshot import format_snapshot
 from strandline.log.producer_state import ProducerState
 from strandline.log.segment import LogSegment
 from strandline.log.state import LogState
@@ -29,6 +30,15 @@ def follow_marker(producers: ProducerState, header: BatchHeader, batch: Buffer) 
             producers.complete(completed)
 
 
+def rebuild_snapshot(log: LogState, offset: int) -> None:
+    """Make the snapshot as of `offset` again, which is lost, without touching the state of the log's end. Blocking."""
+    env = log.env
+    past = ProducerState(str(log.directory), [taken for taken in log.producers.snapshots if taken < offset])
+    start = past.load_newest_snapshot(log.log_start_offset, offset, env.clock.now_ms(), env.producer_expiration_ms)
+    _replay(log, past, start, offset)
+    log.producers.add_snapshot(offset, format_snapshot(past.entries.values()), log._write_small)
+
+
 def rebuild_producers(log: LogState, log_start: int, end: int) -> bool:
     """Make the producer state that of `end`: the newest snapshot, then the batches after it. True if any were read.
 
@@ -39,16 +49,20 @@ def rebuild_producers(log: LogState, log_start: int, end: int) -> bool:
     offset = producers.load_newest_snapshot(log_start, end, env.clock.now_ms(), env.producer_expiration_ms)
     if offset >= end:
         return False
-    for segment in log.segments.covering(offset):
+    _replay(log, producers, offset, end)
+    producers.forget_replicated(log.high_watermark)
+    return True
+
+
+def _replay(log: LogState, producers: ProducerState, start: int, end: int) -> None:
+    for segment in log.segments.covering(start):
         if segment.base_offset >= end:
             break
-        found = segment.locate(max(offset, segment.base_offset), segment.size)
+        found = segment.locate(max(start, segment.base_offset), segment.size)
         if found is None:
             continue
         for position, header in segment.headers(found[0]):
             if header.base_offset >= end:
                 break
-            if header.base_offset >= offset:
+            if header.base_offset >= start:
                 follow_batch(producers, header, segment, position)
-    producers.forget_replicated(log.high_watermark)
-    return True

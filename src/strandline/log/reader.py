@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.errors import OffsetOutOfRange
+from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange, StrandlineError
 from strandline.log.segment import LogSegment
 from strandline.log.state import LogState
 from strandline.log.values import (
@@ -31,14 +31,13 @@ class LogReader(LogState):
         """The bytes from the batch that holds `offset` on, at most `max_bytes` of one segment.
 
         With `min_one_message` the first batch comes whole even if it is larger; without it there is nothing then.
-        Raises OffsetOutOfRange or KafkaStorageError.
+        Raises OffsetMovedToTieredStorage for what is in remote storage only, OffsetOutOfRange or KafkaStorageError.
         """
         if self.env.directory.error is not None or self._is_closed:
             self.check_online()
         end = self.log_end_offset
-        start = self.log_start_offset
-        if not start <= offset <= end:
-            raise OffsetOutOfRange(f"Offset {offset} of {self.topic_partition} is not between {start} and {end}.")
+        if not self.local_log_start_offset <= offset <= end:
+            raise self._not_here(offset)
         upper = self._upper_offset(isolation)
         is_committed = isolation is FetchIsolation.TXN_COMMITTED
         records = None
@@ -50,7 +49,18 @@ class LogReader(LogState):
         aborted = None
         if is_committed:
             aborted = [] if records is None else self._aborted_in(offset, upper, records)
+        start = self.log_start_offset
         return LogReadResult(records, self.high_watermark, self.last_stable_offset, start, end, aborted)
+
+    def _not_here(self, offset: int) -> StrandlineError:
+        start, local_start = self.log_start_offset, self.local_log_start_offset
+        if self.is_remote and start <= offset < local_start:
+            return OffsetMovedToTieredStorage(
+                f"Offset {offset} of {self.topic_partition} is in remote storage; local is {local_start} and above."
+            )
+        return OffsetOutOfRange(
+            f"Offset {offset} of {self.topic_partition} is not between {start} and {self.log_end_offset}."
+        )
 
     def _upper_offset(self, isolation: FetchIsolation) -> int:
         if isolation is FetchIsolation.HIGH_WATERMARK:
@@ -107,9 +117,9 @@ class LogReader(LogState):
         return size if found is None else found[0]
 
     def available_bytes(self, offset: int, isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK) -> int:
-        """Bytes that a reader at `offset` could have now. 0 if the offset is not in the log."""
+        """Bytes that a reader at `offset` could have from this disk now. 0 if the offset is not in the local log."""
         upper = self._upper_offset(isolation)
-        if not self.log_start_offset <= offset < upper:
+        if not self.local_log_start_offset <= offset < upper:
             return 0
         total = 0
         for segment in self.segments.covering(offset):
@@ -158,12 +168,13 @@ class LogReader(LogState):
     # Time
 
     def offset_by_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record that is not older than `timestamp`. Blocking: it reads batches, and unpacks one."""
+        """The first record of the local log not older than `timestamp`. Blocking: reads batches, and unpacks one."""
         self.check_online()
+        start = self.local_log_start_offset
         try:
-            for segment in self.segments.covering(self.log_start_offset):
+            for segment in self.segments.covering(start):
                 if segment.largest_timestamp >= timestamp:
-                    found = segment.find_timestamp(timestamp, self.log_start_offset)
+                    found = segment.find_timestamp(timestamp, start)
                     if found is not None:  # else its newest records lie below the log start
                         return found
         except OSError as error:
@@ -171,7 +182,7 @@ class LogReader(LogState):
         return None
 
     def offset_of_max_timestamp(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp of the log; None if the log is empty. Blocking."""
+        """The first record with the largest timestamp of the local log; None if that is empty. Blocking."""
         self.check_online()
         try:
             newest = max(self.segments, key=lambda segment: segment.max_timestamp.timestamp)

@@ -20,15 +20,21 @@ from strandline.log.producer_state import ProducerState
 from strandline.log.recent import RecentBatches
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
-from strandline.model import TopicPartition
+from strandline.model import NO_OFFSET, TopicPartition
+
+
+def is_remote(config: TopicConfig, env: LogEnvironment) -> bool:
+    """Whether the finished segments of such a topic go to remote storage. Compacted topics never do."""
+    return env.remote_enabled and config.remote_storage_enable and not config.is_compacted
 
 
 class LogState:
     """Segments, offsets, epochs and producers of one log.
 
     Everything here belongs to the event loop (or, while a log is loaded, to one thread). Offsets:
-    log_start_offset <= high_watermark <= log_end_offset <= reserved_end. `log_end_offset` is what readers know;
-    `reserved_end` is where the next batch goes.
+    log_start_offset <= local_log_start_offset <= high_watermark <= log_end_offset <= reserved_end. `log_end_offset`
+    is what readers know; `reserved_end` is where the next batch goes. What lies between the first two is in remote
+    storage only; without tiered storage they are equal.
     """
 
     __slots__ = (
@@ -46,7 +52,10 @@ class LogState:
         "env",
         "epochs",
         "high_watermark",
+        "highest_offset_in_remote_storage",
+        "is_remote",
         "last_flush_ms",
+        "local_log_start_offset",
         "log_end_offset",
         "log_start_offset",
         "producers",
@@ -71,10 +80,16 @@ class LogState:
         self._directory = directory
         self._topic_id = topic_id
         self._limits = LogLimits.of(config)
+        self.is_remote = is_remote(config, env)
+        """True if finished segments go to remote storage: the topic and the broker say so."""
         self.segments = Segments()
         self.epochs = LeaderEpochs(directory)
         self.producers = ProducerState(directory)
         self.log_start_offset = 0
+        self.local_log_start_offset = 0
+        """The first offset on this broker's disks."""
+        self.highest_offset_in_remote_storage = NO_OFFSET
+        """Everything from the log start up to here is in remote storage, as far as this broker knows yet."""
         self.log_end_offset = 0
         self.reserved_end = 0
         self.high_watermark = 0
@@ -133,11 +148,6 @@ class LogState:
         return watermark if first is None or first > watermark else first
 
     @property
-    def local_log_start_offset(self) -> int:
-        """The first offset on this broker's disks: the log start, as long as nothing is in remote storage."""
-        return self.log_start_offset
-
-    @property
     def size(self) -> int:
         """Bytes of all segments that readers may see."""
         return sum(segment.size for segment in self.segments)
@@ -161,6 +171,8 @@ class LogState:
 
     def _set_log_start(self, offset: int) -> None:
         self.log_start_offset = offset
+        if offset > self.local_log_start_offset or not self.is_remote:
+            self.local_log_start_offset = offset
         self.env.directory.has_new_log_starts = True
         if self.high_watermark < offset:
             self.high_watermark = offset
@@ -223,5 +235,6 @@ class LogState:
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.topic_partition}, start={self.log_start_offset}, "
+            f"local_start={self.local_log_start_offset}, "
             f"high_watermark={self.high_watermark}, end={self.log_end_offset}, segments={len(self.segments)})"
         )

@@ -124,7 +124,7 @@ class Storage:
                 self.env,
                 offsets=LoadedOffsets(
                     recovery_point=recovery_points.get(partition, 0),
-                    log_start=log_starts.get(partition, 0),
+                    log_start=log_starts.get(partition),
                     high_watermark=high_watermarks.get(partition, 0),
                 ),
                 is_clean=is_clean,
@@ -197,7 +197,7 @@ class Storage:
             starts = {
                 log.topic_partition: log.log_start_offset
                 for log in mine
-                if log.log_start_offset > log.segments.first.base_offset
+                if log.is_remote or log.log_start_offset > log.segments.first.base_offset
             }
             plans.append(self._plan(LOG_START_OFFSETS, starts))
         if stale:

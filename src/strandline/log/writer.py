@@ -117,6 +117,9 @@ class LogWriter(LogFlusher):
             self.epochs.assign(leader_epoch, first_offset)
         self.epochs.write()
         self._written_epoch = leader_epoch
+        if self.is_remote:
+            # What is in remote storage is found by the epochs, and no batch on this disk could bring them back.
+            self.env.on_flush_wanted(self.topic_partition)
 
     def _is_duplicate(
         self,

@@ -1,11 +1,11 @@
-"""ListOffsets over a local log: what each special timestamp means."""
+"""ListOffsets over a local log: what each special timestamp means. Remote segments are not looked into here."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from strandline.errors import UnsupportedVersion
-from strandline.log import FetchIsolation, UnifiedLog
+from strandline.log import FetchIsolation, TimestampOffset, UnifiedLog
 from strandline.model import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset, TimestampMs
 
 LATEST: Final = -1
@@ -38,17 +38,35 @@ def list_offset(
         return _start(log, log.log_start_offset)
     if timestamp == EARLIEST_LOCAL:
         return _start(log, log.local_log_start_offset)
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return NOTHING  # nothing of this log is in remote storage
-    if timestamp == MAX_TIMESTAMP:
-        found = log.offset_of_max_timestamp()
-    elif timestamp >= 0:
-        found = log.offset_by_timestamp(timestamp)
-    else:
-        raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}")
+    found = _find(log, timestamp)
     if found is None or found.offset >= end:
         return NOTHING
     return FoundOffset(found.timestamp, found.offset, found.leader_epoch)
+
+
+def _find(log: UnifiedLog, timestamp: TimestampMs) -> TimestampOffset | FoundOffset | None:
+    if timestamp == MAX_TIMESTAMP:
+        return log.offset_of_max_timestamp()
+    if timestamp == LATEST_TIERED:
+        return _latest_tiered(log)
+    if timestamp == EARLIEST_PENDING_UPLOAD:
+        return _earliest_pending_upload(log)
+    if timestamp < 0:
+        raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}")
+    return log.offset_by_timestamp(timestamp)
+
+
+def _latest_tiered(log: UnifiedLog) -> FoundOffset | None:
+    highest = log.highest_offset_in_remote_storage
+    return _start(log, highest) if log.is_remote and highest >= 0 else None
+
+
+def _earliest_pending_upload(log: UnifiedLog) -> FoundOffset | None:
+    """Where copying goes on. A leader that does not know yet what was copied before its time cannot say."""
+    highest, start = log.highest_offset_in_remote_storage, log.log_start_offset
+    if not log.is_remote or (highest < 0 and log.local_log_start_offset > start):
+        return None
+    return _start(log, max(highest + 1, start))
 
 
 def _start(log: UnifiedLog, offset: Offset) -> FoundOffset:
