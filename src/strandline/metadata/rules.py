@@ -58,6 +58,10 @@ class ConfigRules:
                 overrides[DISKLESS] = "true"
         return overrides
 
+    def has_tiers(self, image: MetadataImage) -> bool:
+        """True if topics may be tiered."""
+        return self.settings(image).tiers.remote_log_storage_system_enable
+
     def is_diskless(self, image: MetadataImage, overrides: Mapping[str, str]) -> bool:
         """True if a topic with these overrides is diskless."""
         return self.settings(image).topic_config(overrides).diskless_enable

@@ -43,8 +43,17 @@ from strandline.metadata.records import (
 from strandline.metadata.requests import NewPartitions, NewTopic, Plan
 from strandline.metadata.rules import ConfigRules
 from strandline.metadata.topic_names import CollisionIndex, validate_topic_name
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+_DESCRIPTION_STAYS: Final = (
+    f"{REMOTE_LOG_METADATA_TOPIC} says what is in remote storage: it cannot be deleted while "
+    "remote.log.storage.system.enable is true on the broker."
+)
+_DESCRIPTION_FIXED: Final = (
+    f"{REMOTE_LOG_METADATA_TOPIC} cannot have more partitions: what is known about a tiered partition is found by the "
+    "number that there are."
+)
 MAX_REPLICAS: Final = 1  # what brokers can keep in step: there are no followers yet
 
 
@@ -145,6 +154,8 @@ class TopicPlanner:
                 answers.append(TopicDeletionDisabled("Topic deletion is disabled: delete.topic.enable is false."))
             elif times[_id_of(image, topic)] > 1:
                 answers.append(InvalidRequest("The request names the same topic more than once."))
+            elif found is not None and found.name == REMOTE_LOG_METADATA_TOPIC and self.rules.has_tiers(image):
+                answers.append(TopicDeletionDisabled(_DESCRIPTION_STAYS))
             elif found is not None:
                 answers.append(found)
                 records.append(RemoveTopicRecord(topic_id=found.topic_id))
@@ -181,6 +192,8 @@ class TopicPlanner:
         topic = image.topics.get(wish.name)
         if topic is None:
             raise UnknownTopicOrPartition(f"The topic '{wish.name}' does not exist.")
+        if wish.name == REMOTE_LOG_METADATA_TOPIC:
+            raise InvalidPartitions(_DESCRIPTION_FIXED)
         current = len(topic.partitions)
         additional = wish.count - current
         if additional == 0:

@@ -1,0 +1,100 @@
+"""Which topics are tiered, as the controller allows it, and what happens to the topic that describes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.errors import InvalidConfig, InvalidPartitions, StrandlineError, TopicDeletionDisabled
+from strandline.metadata import (
+    ConfigAlteration,
+    ConfigChange,
+    ConfigOperation,
+    ConfigReplacement,
+    ConfigResource,
+    ConfigResourceType,
+    NewPartitions,
+    NewTopic,
+    TopicImage,
+)
+from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
+from tests.metadata.cluster import Cluster, open_cluster
+
+SET = ConfigOperation.SET
+ON = {"remote.log.storage.system.enable": "true"}
+TIERED = {"remote.storage.enable": "true"}
+DISABLED = {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}
+
+
+async def created(cluster: Cluster, name: str, **configs: str) -> TopicImage | StrandlineError:
+    wish = NewTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
+    (answer,) = await cluster.controller.create_topics([wish])
+    return answer
+
+
+async def altered(cluster: Cluster, name: str, values: dict[str, str]) -> StrandlineError | None:
+    resource = ConfigResource(ConfigResourceType.TOPIC, name)
+    changes = tuple(ConfigChange(key, SET, value) for key, value in values.items())
+    (answer,) = await cluster.controller.alter_configs([ConfigAlteration(resource=resource, changes=changes)])
+    return answer
+
+
+async def test_a_topic_is_not_tiered_where_the_broker_does_not_have_tiers() -> None:
+    async with open_cluster() as cluster:
+        answer = await created(cluster, "a", **TIERED)
+        assert isinstance(answer, InvalidConfig)
+        assert "while remote.log.storage.system.enable is false on the broker" in str(answer)
+        assert isinstance(await created(cluster, "a"), TopicImage)
+        assert isinstance(await altered(cluster, "a", TIERED), InvalidConfig)
+
+
+async def test_a_topic_becomes_tiered_and_ceases_to_be_together_with_its_remote_segments() -> None:
+    async with open_cluster(properties=ON) as cluster:
+        assert isinstance(await created(cluster, "a"), TopicImage)
+        assert await altered(cluster, "a", TIERED) is None
+        refused = await altered(cluster, "a", {"remote.storage.enable": "false"})
+        assert isinstance(refused, InvalidConfig)
+        assert cluster.image.topic_overrides("a") == TIERED
+        assert await altered(cluster, "a", DISABLED) is None
+        assert await altered(cluster, "a", TIERED) is None
+
+
+async def test_whoever_replaces_all_settings_does_not_end_tiering_by_leaving_it_out() -> None:
+    async with open_cluster(properties=ON) as cluster:
+        await created(cluster, "a", **TIERED)
+        resource = ConfigResource(ConfigResourceType.TOPIC, "a")
+        wish = ConfigReplacement(resource=resource, values={"retention.ms": "5"})
+        (answer,) = await cluster.controller.replace_configs([wish])
+        assert isinstance(answer, InvalidConfig)
+        assert cluster.image.topic_overrides("a") == TIERED
+
+
+@pytest.mark.parametrize("name", sorted(INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}))
+async def test_the_brokers_own_topics_are_never_tiered(name: str) -> None:
+    async with open_cluster(properties=ON) as cluster:
+        assert isinstance(await created(cluster, name, **TIERED), InvalidConfig)
+        assert isinstance(await created(cluster, name), TopicImage)
+        answer = await altered(cluster, name, TIERED)
+        assert isinstance(answer, InvalidConfig)
+        assert "cannot be tiered" in str(answer)
+
+
+async def test_the_topic_that_describes_remote_storage_is_never_diskless() -> None:
+    async with open_cluster(properties={**ON, "log.diskless.enable": "true"}) as cluster:
+        assert isinstance(await created(cluster, REMOTE_LOG_METADATA_TOPIC), TopicImage)
+        assert cluster.image.topic_overrides(REMOTE_LOG_METADATA_TOPIC) == {}
+
+
+async def test_the_topic_that_describes_remote_storage_keeps_its_partitions() -> None:
+    async with open_cluster(properties=ON) as cluster:
+        await created(cluster, REMOTE_LOG_METADATA_TOPIC)
+        (grown,) = await cluster.controller.create_partitions([NewPartitions(name=REMOTE_LOG_METADATA_TOPIC, count=2)])
+        assert isinstance(grown, InvalidPartitions)
+        (deleted,) = await cluster.controller.delete_topics([REMOTE_LOG_METADATA_TOPIC])
+        assert isinstance(deleted, TopicDeletionDisabled)
+
+
+async def test_without_tiers_the_topic_that_described_them_can_be_deleted() -> None:
+    async with open_cluster() as cluster:
+        await created(cluster, REMOTE_LOG_METADATA_TOPIC)
+        (deleted,) = await cluster.controller.delete_topics([REMOTE_LOG_METADATA_TOPIC])
+        assert isinstance(deleted, TopicImage)
