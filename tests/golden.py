@@ -44,6 +44,12 @@ def kafka_unclean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _unpacked("kafka-4.3.1-unclean.tar.xz", tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def kafka_tiered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with `tiered/local/` (after a clean stop), `tiered/remote/` and `expected/tiered/`."""
+    return _unpacked("kafka-4.3.1-tiered.tar.xz", tmp_path_factory)
+
+
 def copy_of(source: Path, target: Path) -> Path:
     """Copy a golden directory so that a test may change it."""
     shutil.copytree(source, target)

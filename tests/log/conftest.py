@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden import kafka_classic as kafka_classic
+from tests.golden import kafka_tiered as kafka_tiered
 from tests.golden import kafka_unclean as kafka_unclean
 from tests.log.harness import LogHarness
 
