@@ -104,6 +104,9 @@ class HeldStore:
     async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
         await self._store.put_new(key, parts)
 
+    async def put_file(self, key: str, path: Path) -> None:
+        await self._store.put_file(key, path)
+
     async def get(self, key: str) -> Buffer:
         return await self._store.get(key)
 

@@ -1,7 +1,8 @@
 """Bytes in and out of object storage: a directory, S3, GCS, Azure or memory behind one interface.
 
-Here: whole objects written at once, ranged reads, listing, deleting, retries, deadlines, hedged reads, the marker that
-keeps two clusters apart. Not here: what the bytes mean; this package knows no topics and no partitions.
+Here: whole objects written at once, files copied piece by piece, ranged reads, listing, deleting, retries, deadlines,
+hedged reads, the marker that keeps two clusters apart. Not here: what the bytes mean; this package knows no topics and
+no partitions.
 """
 
 from strandline.objects.counting import CountingStore, ObjectStoreStatus, OperationStatus, Traffic
@@ -17,6 +18,7 @@ from strandline.objects.store import (
     ObjectStoreError,
     ObjectStoreMisconfigured,
     ObjectStoreUnavailable,
+    SourceUnreadable,
 )
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Patience",
     "RetryingStore",
     "S3Options",
+    "SourceUnreadable",
     "Traffic",
     "claim_prefix",
     "harden",

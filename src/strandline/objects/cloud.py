@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, Literal
 
 import obstore
@@ -16,12 +17,17 @@ from obstore.store import ObjectStore as LibraryStore
 
 from strandline.objects.cloud_errors import LIBRARY_ERRORS, status_of, translate
 from strandline.objects.keys import checked_key
+from strandline.objects.source_file import SourceFile, size_of
 from strandline.objects.store import Buffer, ObjectInfo, ObjectStoreError, ObjectStoreUnavailable
 
 _PAGE: Final = 1000
 _RANGE_NOT_SATISFIABLE: Final = 416
 # Copying less than this is not worth the way to a thread.
 _COPY_HERE: Final = 256 * 1024
+# Of a file that is copied. What is in memory at a time is one part more than are sent at once.
+_PART: Final = 8 * 1024 * 1024
+_MOST_PARTS: Final = 10_000
+_PARTS_AT_ONCE: Final = 3
 
 
 class CloudStore:
@@ -39,6 +45,22 @@ class CloudStore:
 
     async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
         await self._put(key, parts, "create")
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """Large files in parts. Those of a write that failed stay hidden in some stores: let the bucket expire them."""
+        size = size_of(path)
+        if size <= _PART:
+            await self.put(key, [await asyncio.to_thread(_whole, path)])
+            return
+        with self._translated(f"write object {checked_key(key)} to"):
+            await obstore.put_async(
+                self._store,
+                key,
+                _pieces(path, size),
+                use_multipart=True,
+                chunk_size=max(_PART, -(-size // _MOST_PARTS)),
+                max_concurrency=_PARTS_AT_ONCE,
+            )
 
     async def get(self, key: str) -> Buffer:
         with self._translated(f"read object {checked_key(key)} from"):
@@ -135,3 +157,15 @@ def _copied(parts: Sequence[Buffer]) -> bytearray:
     for part in parts:
         joined += part
     return joined
+
+
+def _whole(path: Path) -> bytearray:
+    with SourceFile(path) as source:
+        return source.read(0, source.size)
+
+
+def _pieces(path: Path, size: int) -> Iterator[bytearray]:
+    """The parts of a file, asked for by a thread of the library. The file is open as long as that thread may ask."""
+    with SourceFile(path) as source:
+        for position in range(0, size, _PART):
+            yield source.read(position, min(_PART, size - position))

@@ -6,12 +6,14 @@ import itertools
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from strandline.clock import Clock
+from strandline.objects.source_file import size_of
 from strandline.objects.store import Buffer, ObjectInfo, ObjectStore, ObjectStoreError
 
-OPERATIONS: Final = ("put", "put_new", "get", "get_range", "list", "delete")
+OPERATIONS: Final = ("put", "put_new", "put_file", "get", "get_range", "list", "delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,11 @@ class CountingStore:
         with self._traffic.call("put_new"):
             await self._store.put_new(key, parts)
         self._traffic.moved("put_new", total_size(parts))
+
+    async def put_file(self, key: str, path: Path) -> None:
+        with self._traffic.call("put_file"):
+            await self._store.put_file(key, path)
+        self._traffic.moved("put_file", size_of(path))
 
     async def get(self, key: str) -> Buffer:
         with self._traffic.call("get"):

@@ -12,7 +12,7 @@ import fcntl
 import mmap
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 # The kernel wants positions, sizes and addresses that are multiples of the blocks of the device: 512 or 4096.
@@ -41,6 +41,25 @@ def write_directly(fd: int, views: Iterable[memoryview]) -> None:
         _write_all(fd, buffer[:whole])
         _set_direct(fd, is_direct=False)
         _write_all(fd, buffer[whole:filled])
+
+
+def copy_directly(fd: int, size: int, read_into: Callable[[memoryview, int], None], go_on: Callable[[], bool]) -> None:
+    """Write `size` bytes, piece by piece as `read_into(piece, position)` fills them in, to an empty file.
+
+    Ends early when `go_on` says no. The interpreter is free while a piece is read and while it is written.
+    """
+    with memoryview(_buffer()) as buffer:
+        _set_direct(fd, is_direct=True)
+        for position in range(0, size, _CHUNK):
+            if not go_on():
+                return
+            count = min(_CHUNK, size - position)
+            read_into(buffer[:count], position)
+            whole = count - count % _BLOCK
+            _write_all(fd, buffer[:whole])
+            if whole < count:
+                _set_direct(fd, is_direct=False)
+                _write_all(fd, buffer[whole:count])
 
 
 def _buffer() -> mmap.mmap:

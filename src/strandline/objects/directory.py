@@ -10,7 +10,8 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
 
 from strandline.clock import Clock, Ids
 from strandline.crash import crash_point
@@ -25,6 +26,9 @@ T = TypeVar("T")
 # Much longer than any upload may take, also one of another broker that writes to this directory.
 _LEFTOVER_AGE_MS: Final = 3_600_000
 _PAGE: Final = 1000
+
+# Makes a flushed file under a name, and may end early when it is told that nobody wants it any more.
+_Write: TypeAlias = Callable[[str, Callable[[], bool]], None]
 
 
 class DirectoryStore:
@@ -67,10 +71,13 @@ class DirectoryStore:
             await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:
-        await self._write(key, parts, os.rename)
+        await self._write(key, lambda upload, _: files.write_flushed(upload, parts), os.rename)
 
     async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
-        await self._write(key, parts, _link)
+        await self._write(key, lambda upload, _: files.write_flushed(upload, parts), _link)
+
+    async def put_file(self, key: str, path: Path) -> None:
+        await self._write(key, lambda upload, is_wanted: files.copy_flushed(path, upload, is_wanted), os.rename)
 
     async def get(self, key: str) -> Buffer:
         return await self._read(key, 0, None)
@@ -106,12 +113,12 @@ class DirectoryStore:
         except OSError as error:
             raise general_error(error, "list objects", self.url) from error
 
-    async def _write(self, key: str, parts: Sequence[Buffer], publish: Callable[[str, str], None]) -> None:
+    async def _write(self, key: str, write: _Write, publish: Callable[[str, str], None]) -> None:
         path = self._path(key)
         upload = os.path.join(self._root, files.UPLOADS, self._ids.uuid().hex)
         abandoned = threading.Event()
         try:
-            await self._in(self._writers, lambda: self._write_blocking(path, upload, parts, publish, abandoned))
+            await self._in(self._writers, lambda: self._write_blocking(path, upload, write, publish, abandoned))
         except asyncio.CancelledError:
             abandoned.set()  # from now on the parts may change: the object must not appear
             raise
@@ -124,14 +131,14 @@ class DirectoryStore:
         self,
         path: str,
         upload: str,
-        parts: Sequence[Buffer],
+        write: _Write,
         publish: Callable[[str, str], None],
         abandoned: threading.Event,
     ) -> None:
         """Write an object, give it its name and make both durable."""
         is_renamed = False
         try:
-            files.write_flushed(upload, parts)
+            write(upload, lambda: not abandoned.is_set())
             crash_point("objects.put.after_write")
             with self._tree:
                 if abandoned.is_set():

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
-from strandline.objects.direct_writes import write_directly
+from strandline.objects.direct_writes import copy_directly, write_directly
 from strandline.objects.keys import is_key
+from strandline.objects.source_file import SourceFile
 from strandline.objects.store import Buffer, ObjectInfo
 
 UPLOADS: Final = ".uploads"
@@ -40,6 +42,24 @@ def write_flushed(path: str, parts: Sequence[Buffer]) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def copy_flushed(source_path: Path, path: str, go_on: Callable[[], bool]) -> None:
+    """Make a new file that is a copy of another and flush it to the disk, unless `go_on` says no meanwhile."""
+    with SourceFile(source_path) as source:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            if source.size < _LARGE:
+                data = bytearray(source.size)
+                source.read_into(memoryview(data), 0)
+                _write_all(fd, [memoryview(data)] if data else [])
+            else:
+                _allocate(fd, source.size)
+                copy_directly(fd, source.size, source.read_into, go_on)
+            if go_on():
+                os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def _allocate(fd: int, size: int) -> None:

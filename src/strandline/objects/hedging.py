@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from strandline.clock import Clock
@@ -32,6 +33,9 @@ class HedgingStore:
 
     async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
         await self._store.put_new(key, parts)
+
+    async def put_file(self, key: str, path: Path) -> None:
+        await self._store.put_file(key, path)
 
     async def get(self, key: str) -> Buffer:
         return await self._hedged(lambda: self._store.get(key))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from strandline.clock import Clock
 from strandline.objects.keys import checked_key
+from strandline.objects.source_file import SourceFile
 from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectNotFound, ObjectStoreError
 
 
@@ -34,6 +36,12 @@ class MemoryStore:
         if checked_key(key) in self._objects:
             raise ObjectExists(f"There is an object {key} in {self.url} already.")
         await self.put(key, parts)
+
+    async def put_file(self, key: str, path: Path) -> None:
+        with SourceFile(path) as source:
+            data = bytearray(source.size)
+            source.read_into(memoryview(data), 0)
+        await self.put(key, [data])
 
     async def get(self, key: str) -> Buffer:
         found = self._objects.get(checked_key(key))

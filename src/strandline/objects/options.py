@@ -30,6 +30,8 @@ class Patience:
     attempt_deadline: float = 10.0
     deadline: float = 30.0
     """For all attempts and waits of one call together; for each page of a listing and of a delete."""
+    slowest_copy: int = 1024 * 1024
+    """Bytes per second. Both deadlines of copying a file are later by the time that its bytes take at this rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

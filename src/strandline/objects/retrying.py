@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from strandline.clock import Chance, Clock
@@ -18,6 +19,7 @@ from strandline.objects.counting import ObjectStoreStatus, Traffic
 from strandline.objects.deadline import within
 from strandline.objects.listing import PagedListing
 from strandline.objects.options import Patience
+from strandline.objects.source_file import size_of
 from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStore, ObjectStoreUnavailable
 
 T = TypeVar("T")
@@ -65,6 +67,13 @@ class RetryingStore:
 
         await self._persist(f"Writing object {key} to", attempt)
 
+    async def put_file(self, key: str, path: Path) -> None:
+        await self._persist(
+            f"Writing object {key} to",
+            lambda: self._store.put_file(key, path),
+            longer=size_of(path) / self._patience.slowest_copy,
+        )
+
     async def get(self, key: str) -> Buffer:
         return await self._persist(f"Reading object {key} from", lambda: self._store.get(key))
 
@@ -87,15 +96,15 @@ class RetryingStore:
                 lambda: self._store.delete(page),  # noqa: B023
             )
 
-    async def _persist(self, action: str, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Attempt after attempt, until one succeeds, one fails for good, or patience ends."""
+    async def _persist(self, action: str, attempt: Callable[[], Coroutine[Any, Any, T]], *, longer: float = 0.0) -> T:
+        """Attempt after attempt, until one succeeds, one fails for good, or patience ends, `longer` seconds later."""
         patience = self._patience
-        end = self._clock.monotonic() + patience.deadline
+        end = self._clock.monotonic() + patience.deadline + longer
         number = 1
         while True:
             left = end - self._clock.monotonic()
             try:
-                return await within(self._clock, min(left, patience.attempt_deadline), attempt())
+                return await within(self._clock, min(left, patience.attempt_deadline + longer), attempt())
             except TimeoutError as error:
                 failure = ObjectStoreUnavailable("the store did not answer in time")
                 failure.__cause__ = error

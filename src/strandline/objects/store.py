@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -30,6 +31,10 @@ class ObjectExists(ObjectStoreError):
 
 class ObjectStoreMisconfigured(ObjectStoreError):
     """The address, the credentials or the rights do not allow to use the store."""
+
+
+class SourceUnreadable(ObjectStoreError):
+    """The file that was to become an object cannot be read, or changed meanwhile."""
 
 
 class ObjectInfo(NamedTuple):
@@ -60,6 +65,12 @@ class ObjectStore(Protocol):
 
     async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
         """Write an object that must not exist yet. Of several writers at once one succeeds. Raises ObjectExists."""
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """Write an object that is a copy of a file, piece by piece. The file must not change meanwhile.
+
+        The larger the file, the later the deadline. Raises SourceUnreadable.
+        """
 
     async def get(self, key: str) -> Buffer:
         """The whole object. Raises ObjectNotFound."""

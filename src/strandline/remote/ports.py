@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from strandline.model import LeaderEpoch, Offset
+from strandline.objects.store import Buffer
 from strandline.remote.values import (
     IndexType,
     LogSegmentData,
@@ -45,7 +46,7 @@ class RemoteStorageManager(Protocol):
         What is returned is kept with the segment's metadata (`custom_metadata`) and given back with it.
         """
 
-    async def fetch_log_segment(self, metadata: RemoteLogSegmentMetadata, start: int, length: int) -> bytes:
+    async def fetch_log_segment(self, metadata: RemoteLogSegmentMetadata, start: int, length: int) -> Buffer:
         """`length` bytes of the log from position `start` on; fewer only at its end. Raises RemoteResourceNotFound."""
 
     async def fetch_index(self, metadata: RemoteLogSegmentMetadata, index_type: IndexType) -> bytes:

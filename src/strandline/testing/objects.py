@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from strandline.clock import Clock
@@ -82,7 +83,7 @@ class _Turn:
 
 
 class FaultyStore:
-    """A store around another one. Operations are "put", "put_new", "get", "get_range", "list", "delete", or `ANY`.
+    """A store around another one. Operations are those of `ObjectStore` by name, or `ANY`.
 
     Faults add up: a call may be delayed, then wait at a gate, then fail. Without faults it is the store inside, and
     passes the contract suite.
@@ -133,6 +134,9 @@ class FaultyStore:
 
     async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
         await self._call("put_new", (key,), lambda: self._store.put_new(key, parts))
+
+    async def put_file(self, key: str, path: Path) -> None:
+        await self._call("put_file", (key,), lambda: self._store.put_file(key, path))
 
     async def get(self, key: str) -> Buffer:
         return await self._read("get", key, lambda: self._store.get(key))

@@ -1,0 +1,89 @@
+"""A file that becomes an object. Everything here blocks, but for asking for its size."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from strandline.objects.store import SourceUnreadable
+
+_ONLY_CACHED: Final = getattr(os, "RWF_NOWAIT", 0)
+# Answers of kernels and file systems that cannot say whether bytes are in the page cache.
+_CANNOT_TELL: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
+
+
+def size_of(path: Path) -> int:
+    """Raises SourceUnreadable."""
+    with _readable(path):
+        return path.stat().st_size
+
+
+class SourceFile:
+    """A file, opened for copying.
+
+    Reading leaves the page cache as it found it: what is there is taken from there, and what has to come from the disk
+    does not stay. Segments are copied when they are old; the cache belongs to those that clients read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _readable(path):
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                self.size = os.fstat(self._fd).st_size
+            except BaseException:
+                os.close(self._fd)
+                raise
+
+    def __enter__(self) -> SourceFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._fd)
+
+    def read(self, position: int, count: int) -> bytearray:
+        """`count` bytes from `position` on. Raises SourceUnreadable."""
+        data = bytearray(count)
+        self.read_into(memoryview(data), position)
+        return data
+
+    def read_into(self, piece: memoryview, position: int) -> None:
+        """Fill `piece` with what begins at `position`. Raises SourceUnreadable."""
+        with _readable(self._path):
+            done = self._read_cached(piece, position)
+            if done == len(piece):
+                return
+            while done < len(piece):
+                count = os.preadv(self._fd, [piece[done:]], position + done)
+                if count == 0:
+                    raise SourceUnreadable(f"{self._path} has become shorter while it was copied.")
+                done += count
+            os.posix_fadvise(self._fd, position, len(piece), os.POSIX_FADV_DONTNEED)
+
+    def _read_cached(self, piece: memoryview, position: int) -> int:
+        """Read what is in the page cache, up to the first byte that is not."""
+        if not _ONLY_CACHED:
+            return 0
+        try:
+            return os.preadv(self._fd, [piece], position, _ONLY_CACHED)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            if error.errno not in _CANNOT_TELL:
+                raise
+            return 0
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SourceUnreadable(f"{path} cannot be copied: {error.strerror or error}.") from error

@@ -1,0 +1,165 @@
+"""The offset index and the time index of a remote segment, in memory, and whether they can be right."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+from struct import Struct
+from typing import Final
+
+from strandline.log.transaction_index import AbortedTxn
+from strandline.model import Offset, TimestampMs
+from strandline.remote.ports import RemoteStorageError
+from strandline.remote.values import IndexType, RemoteLogSegmentMetadata
+
+_IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
+_POSITION_MASK: Final = 0xFFFFFFFF
+_LARGEST_RELATIVE: Final = 0x7FFFFFFF
+_OFFSET_ENTRY: Final = 8
+_TIME: Final = Struct(">qi")
+_ABORTED: Final = Struct(">hqqqq")
+_ABORTED_VERSION: Final = 0
+# Checked at a time; in between the interpreter serves others.
+_CHUNK: Final = 4096
+
+
+class RemoteIndexDamaged(RemoteStorageError):
+    """An index cannot be what was written beside its segment."""
+
+
+class RemoteIndexes:
+    """Where the records of one remote segment are. Never changes; whoever holds it may use it as long as they like.
+
+    Entries of the offset index are (last offset of a batch, position of the batch), those of the time index
+    (largest timestamp so far, last offset of the batch that carried it), both sparse and ascending.
+    """
+
+    __slots__ = ("_base", "_positions", "_times")
+
+    def __init__(self, base_offset: Offset, offset_index: bytes, time_index: bytes) -> None:
+        """From the bytes of files that were checked (`check_offset_index`, `check_time_index`) at some time."""
+        self._base = base_offset
+        positions = array("Q")
+        positions.frombytes(_without_tail(offset_index, _OFFSET_ENTRY))
+        if _IS_LITTLE_ENDIAN:
+            positions.byteswap()
+        self._positions = positions
+        self._times = _without_tail(time_index, _TIME.size)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What this takes in memory, about."""
+        return len(self._positions) * _OFFSET_ENTRY + len(self._times)
+
+    def position_of(self, offset: Offset) -> int:
+        """Where to start scanning for `offset`: the batch of the last entry not above it, else the beginning."""
+        relative = max(offset - self._base, -1)
+        index = bisect_right(self._positions, relative << 32 | _POSITION_MASK) if relative >= 0 else 0
+        return self._positions[index - 1] & _POSITION_MASK if index else 0
+
+    def next_position(self, position: int) -> int | None:
+        """The first batch boundary behind `position` that the index knows."""
+        index = bisect_right(self._positions, position, key=_position)
+        return self._positions[index] & _POSITION_MASK if index < len(self._positions) else None
+
+    def offset_at_or_after(self, position: int) -> Offset | None:
+        """The last offset of the first batch with an entry that starts at `position` or later."""
+        index = bisect_left(self._positions, position, key=_position)
+        return self._base + (self._positions[index] >> 32) if index < len(self._positions) else None
+
+    def first_offset_for_time(self, timestamp: TimestampMs) -> Offset:
+        """From where on to scan for the first record at `timestamp` or later: no record before it is that new."""
+        times = self._times
+        index = bisect_right(range(len(times) // _TIME.size), timestamp, key=lambda at: _time(times, at)[0])
+        return self._base + _time(times, index - 1)[1] if index else self._base
+
+
+def check_index(metadata: RemoteLogSegmentMetadata, kind: IndexType, data: bytes) -> None:
+    """Raises RemoteIndexDamaged if this cannot be that index of the segment."""
+    match kind:
+        case IndexType.OFFSET:
+            check_offset_index(metadata, data)
+        case IndexType.TIMESTAMP:
+            check_time_index(metadata, data)
+        case IndexType.TRANSACTION:
+            parse_transaction_index(metadata, data)
+        case _:
+            raise ValueError(f"a {kind.value} is not looked into")
+
+
+def check_offset_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
+    """Raises RemoteIndexDamaged if this cannot be the offset index of the segment."""
+    if len(data) % _OFFSET_ENTRY:
+        raise _damaged(metadata, IndexType.OFFSET, f"{len(data)} bytes are no whole number of entries")
+    entries = array("Q")
+    entries.frombytes(_without_tail(data, _OFFSET_ENTRY))
+    if _IS_LITTLE_ENDIAN:
+        entries.byteswap()
+    for first in range(0, len(entries), _CHUNK):
+        piece = entries[first : first + _CHUNK + 1]
+        # Both halves ascend; offsets strictly.
+        if not all((a >> 32) < (b >> 32) and (a & _POSITION_MASK) < (b & _POSITION_MASK) for a, b in pairwise(piece)):
+            raise _damaged(metadata, IndexType.OFFSET, "its entries do not ascend")
+    if entries:
+        relative, position = entries[-1] >> 32, entries[-1] & _POSITION_MASK
+        if relative > min(_LARGEST_RELATIVE, metadata.end_offset - metadata.start_offset):
+            raise _damaged(metadata, IndexType.OFFSET, f"it speaks of offset {metadata.start_offset + relative}")
+        if position >= metadata.segment_size_in_bytes:
+            raise _damaged(metadata, IndexType.OFFSET, f"it speaks of position {position}")
+
+
+def check_time_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
+    """Raises RemoteIndexDamaged if this cannot be the time index of the segment."""
+    if len(data) % _TIME.size:
+        raise _damaged(metadata, IndexType.TIMESTAMP, f"{len(data)} bytes are no whole number of entries")
+    entries = _without_tail(data, _TIME.size)
+    size = _CHUNK * _TIME.size
+    for first in range(0, len(entries), size):
+        piece = _TIME.iter_unpack(entries[first : first + size + _TIME.size])
+        if not all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(piece)):
+            raise _damaged(metadata, IndexType.TIMESTAMP, "its entries do not ascend")
+    if entries:
+        relative = _time(entries, len(entries) // _TIME.size - 1)[1]
+        if not 0 <= relative <= metadata.end_offset - metadata.start_offset:
+            raise _damaged(metadata, IndexType.TIMESTAMP, f"it speaks of offset {metadata.start_offset + relative}")
+
+
+def parse_transaction_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> tuple[AbortedTxn, ...]:
+    """The aborted transactions that ended in a segment, in the order of their markers. Raises RemoteIndexDamaged."""
+    if len(data) % _ABORTED.size:
+        raise _damaged(metadata, IndexType.TRANSACTION, f"{len(data)} bytes are no whole number of entries")
+    found: list[AbortedTxn] = []
+    last = metadata.start_offset - 1
+    for version, *fields in _ABORTED.iter_unpack(data):
+        entry = AbortedTxn(*fields)
+        if version != _ABORTED_VERSION or not last < entry.last_offset <= metadata.end_offset:
+            raise _damaged(metadata, IndexType.TRANSACTION, f"it has an entry that cannot be: {entry}")
+        last = entry.last_offset
+        found.append(entry)
+    return tuple(found)
+
+
+def _without_tail(data: bytes, entry_size: int) -> bytes:
+    """Without the zeros that Kafka allocates ahead and leaves behind when a broker dies."""
+    if len(data) > entry_size and not any(data[-entry_size:]):
+        size = len(data.rstrip(b"\0"))
+        return data[: max(size + -size % entry_size, entry_size)]
+    return data
+
+
+def _position(entry: int) -> int:
+    return entry & _POSITION_MASK
+
+
+def _time(times: bytes, index: int) -> tuple[int, int]:
+    timestamp, relative = _TIME.unpack_from(times, index * _TIME.size)
+    return timestamp, relative
+
+
+def _damaged(metadata: RemoteLogSegmentMetadata, kind: IndexType, fault: str) -> RemoteIndexDamaged:
+    return RemoteIndexDamaged(
+        f"The {kind.value} of {metadata.partition} offsets {metadata.start_offset} to {metadata.end_offset} is "
+        f"damaged: {fault}."
+    )

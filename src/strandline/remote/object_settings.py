@@ -1,0 +1,95 @@
+"""The settings of `ObjectRemoteStorage`: what follows rsm.config. in the configuration of the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from strandline.errors import InvalidConfig
+from strandline.objects import ObjectOptions, Patience, S3Options
+
+T = TypeVar("T")
+
+_PREFIX: Final = "rsm.config."
+# Diskless topics have the same settings under this name; it may stand here too.
+_FAMILY: Final = "inkless."
+_NAMES: Final = frozenset(
+    {
+        "url",
+        "key.prefix",
+        "storage.s3.bucket.name",
+        "storage.s3.region",
+        "storage.s3.endpoint.url",
+        "storage.s3.path.style.access.enabled",
+        "storage.s3.api.call.timeout",
+        "storage.s3.api.call.attempt.timeout",
+        "storage.aws.access.key.id",
+        "storage.aws.secret.access.key",
+        "storage.aws.session.token",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectSettings:
+    """Where the segments are, and how the object store is reached."""
+
+    url: str
+    prefix: str
+    options: ObjectOptions
+
+
+def parse_object_settings(config: Mapping[str, str], data_dir: Path) -> ObjectSettings:
+    """What the settings mean; the default is the directory `remote` in `data_dir`. Raises InvalidConfig."""
+    found = {name.removeprefix(_FAMILY): str(value).strip() for name, value in config.items()}
+    unknown = sorted(found.keys() - _NAMES)
+    if unknown:
+        raise InvalidConfig(
+            f"{_PREFIX}{unknown[0]} is no setting of the object storage for segments: it knows "
+            f"{', '.join(_PREFIX + name for name in sorted(_NAMES))}."
+        )
+    bucket = found.get("storage.s3.bucket.name")
+    url = found.get("url") or (f"s3://{bucket}" if bucket else f"file://{data_dir.absolute() / 'remote'}")
+    return ObjectSettings(url=url, prefix=found.get("key.prefix", ""), options=_options(found))
+
+
+def _options(found: Mapping[str, str]) -> ObjectOptions:
+    patience = Patience()
+    return ObjectOptions(
+        s3=S3Options(
+            endpoint_url=found.get("storage.s3.endpoint.url"),
+            region=found.get("storage.s3.region"),
+            path_style=_parsed(found, "storage.s3.path.style.access.enabled", _flag, True),
+            access_key_id=found.get("storage.aws.access.key.id"),
+            secret_access_key=found.get("storage.aws.secret.access.key"),
+            session_token=found.get("storage.aws.session.token"),
+        ),
+        patience=Patience(
+            attempt_deadline=_parsed(found, "storage.s3.api.call.attempt.timeout", _seconds, patience.attempt_deadline),
+            deadline=_parsed(found, "storage.s3.api.call.timeout", _seconds, patience.deadline),
+        ),
+    )
+
+
+def _parsed(found: Mapping[str, str], name: str, parse: Callable[[str], T], default: T) -> T:
+    text = found.get(name)
+    if text is None:
+        return default
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InvalidConfig(f"{_PREFIX}{name}={text} is wrong: {error}") from error
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("it must be true or false.")
+    return text.lower() == "true"
+
+
+def _seconds(text: str) -> float:
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError("it must be a number of milliseconds, at least 1.")
+    return int(text) / 1000

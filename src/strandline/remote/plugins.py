@@ -1,0 +1,105 @@
+"""Implementations that are chosen by class name, and what they are given to start with.
+
+A plugin is a Python class, named as package.module.Class, with
+
+    @classmethod
+    async def open(cls, config: Mapping[str, str], context: PluginContext) -> Self
+
+`config` holds the settings behind its prefix, without the prefix.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from strandline.clock import Chance, Clock, Ids
+from strandline.errors import InvalidConfig, StrandlineError
+from strandline.model import BrokerId
+from strandline.remote.deadline_storage import DeadlineStorage, StorageDeadlines
+from strandline.remote.ports import RemoteStorageError
+
+STORAGE_CLASS_SETTING: Final = "remote.log.storage.manager.class.name"
+DEFAULT_STORAGE_CLASS: Final = "strandline.remote.object_storage.ObjectRemoteStorage"
+
+_STORAGE_METHODS: Final = (
+    "open",
+    "copy_log_segment_data",
+    "fetch_log_segment",
+    "fetch_index",
+    "delete_log_segment_data",
+    "close",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginContext:
+    """The broker, as far as a plugin needs to know it."""
+
+    data_dir: Path
+    """strandline.data.dir: where what has no place of its own goes."""
+    log_dirs: tuple[Path, ...]
+    node_id: BrokerId
+    cluster_id: str
+    clock: Clock
+    ids: Ids
+    chance: Chance
+
+
+async def load_class(setting: str, name: str, methods: Collection[str]) -> type[Any]:
+    """The class that a setting names; it must have these methods. Raises InvalidConfig.
+
+    Its module is imported in a thread: that may take long, and clients need not wait for it.
+    """
+    module_name, _, class_name = name.rpartition(".")
+    if not all(part.isidentifier() for part in name.split(".")) or not module_name:
+        raise InvalidConfig(f"{setting}={name} names no Python class: write it as package.module.Class.")
+    try:
+        module = await asyncio.to_thread(importlib.import_module, module_name)
+    except ImportError as error:
+        hint = " Java classes cannot be used." if name.startswith(("org.", "com.", "io.")) else ""
+        raise InvalidConfig(
+            f"{setting}={name} cannot be loaded: {error}. The module must be installed where this broker runs.{hint}"
+        ) from error
+    except Exception as error:  # whatever the module does when it is imported
+        raise InvalidConfig(f"{setting}={name} cannot be loaded: its module fails with {error!r}.") from error
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        raise InvalidConfig(f"{setting}={name} cannot be loaded: {module_name} has no class {class_name}.")
+    missing = [method for method in methods if not callable(getattr(found, method, None))]
+    if missing:
+        raise InvalidConfig(f"{setting}={name} cannot be used: the class has no {' and no '.join(missing)}.")
+    return found
+
+
+@asynccontextmanager
+async def open_remote_storage(
+    config: Mapping[str, str],
+    context: PluginContext,
+    *,
+    class_name: str | None = None,
+    deadlines: StorageDeadlines | None = None,
+) -> AsyncIterator[DeadlineStorage]:
+    """The remote storage of this broker with deadlines and counters, closed at the end of the block.
+
+    `config` holds what follows rsm.config., or whatever remote.log.storage.manager.impl.prefix says. Raises
+    InvalidConfig; RemoteStorageError if the storage cannot be reached and must be.
+    """
+    name = class_name or DEFAULT_STORAGE_CLASS
+    chosen = await load_class(STORAGE_CLASS_SETTING, name, _STORAGE_METHODS)
+    try:
+        plugin = await chosen.open(config, context)
+    except (StrandlineError, RemoteStorageError):
+        raise
+    except Exception as error:  # a plugin may raise anything
+        raise RemoteStorageError(f"{STORAGE_CLASS_SETTING}={name} does not open: {error!r}") from error
+    storage = DeadlineStorage(plugin, deadlines or StorageDeadlines(), clock=context.clock)
+    try:
+        yield storage
+    finally:
+        await storage.close()
