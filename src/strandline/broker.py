@@ -31,6 +31,7 @@ from strandline.errors import StrandlineError
 from strandline.hybrid.diskless_topics import DisklessTopics
 from strandline.hybrid.router import PartitionRouter
 from strandline.hybrid.tier import DisklessTier
+from strandline.hybrid.tiering import TieredTopics
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import (
@@ -167,6 +168,7 @@ class Broker:
             producer_expiration_ms=self.settings.transactions.producer_id_expiration_ms,
             on_directory_failure=self._directory_failed,
             checkpoint_interval_ms=self.settings.replication.replica_high_watermark_checkpoint_interval_ms,
+            remote_enabled=self.settings.tiers.remote_log_storage_system_enable,
         )
         self._plane = SqlControlPlane(sql, clock=self._clock)
         self.diskless = DisklessTopics(
@@ -178,6 +180,7 @@ class Broker:
             clock=self._clock,
             is_enabled=self.settings.diskless.diskless_storage_system_enable,
         )
+        self.tiered = TieredTopics()
         self.replicas = ReplicaManager(
             self.node_id,
             self.logs,

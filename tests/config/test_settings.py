@@ -353,6 +353,8 @@ def test_a_storage_of_somebody_else_takes_any_setting() -> None:
 def test_remote_segments_are_below_the_data_directory_unless_they_have_their_own_place() -> None:
     assert Settings.from_properties({"strandline.data.dir": "/d"}).rsm_config["url"] == "file:///d/remote"
     assert Settings.from_properties({"rsm.config.url": "file:///x"}).rsm_config["url"] == "file:///x"
+    in_a_bucket = Settings.from_properties({"rsm.config.inkless.storage.s3.bucket.name": "b"})
+    assert in_a_bucket.rsm_config["url"] == "s3://b"
 
 
 def test_the_size_of_the_index_cache_may_be_given_under_the_name_of_the_kip() -> None:

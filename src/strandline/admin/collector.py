@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 
 from strandline.admin.diskless_metrics import diskless_families
 from strandline.admin.status import BrokerStatus, StatusSource
+from strandline.admin.tiered_metrics import tiered_families
 
 # Kafka's BrokerState: 1 starting, 3 running. A broker that answers HTTP but is not ready is starting or leaving.
 _STARTING, _RUNNING = 1, 3
@@ -38,6 +39,7 @@ class StatusCollector:
         yield build
         yield from _labelled(status)
         yield from diskless_families(status.diskless)
+        yield from tiered_families(status.tiered)
 
 
 def _labelled(status: BrokerStatus) -> Iterable[Metric]:

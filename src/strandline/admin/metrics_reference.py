@@ -12,6 +12,7 @@ from prometheus_client import Metric
 from strandline.admin.collector import StatusCollector
 from strandline.admin.diskless_status import DisklessStatus, ObjectCalls
 from strandline.admin.status import BrokerStatus, LogDirRow, TopicRow
+from strandline.admin.tiered_status import StorageCalls, TieredStatus, TieredTopic
 
 _INTRODUCTION: Final = """\
 # Metrics
@@ -44,6 +45,7 @@ class _Example:
                 object_calls={"put": ObjectCalls()},
                 upkeep_failures={"retention": 0},
             ),
+            tiered=TieredStatus(topics={"t": TieredTopic()}, storage_calls={"copy": StorageCalls()}),
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from strandline.admin.diskless_status import DisklessStatus
+from strandline.admin.tiered_status import TieredStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class BrokerStatus:
     max_dirty_percent: float = 0.0
     log_dirs: tuple[LogDirRow, ...] = ()
     diskless: DisklessStatus = field(default_factory=DisklessStatus)
+    tiered: TieredStatus = field(default_factory=TieredStatus)
     topic_rows: tuple[TopicRow, ...] = ()
 
     @property

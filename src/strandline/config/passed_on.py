@@ -32,7 +32,12 @@ class _Receiver(NamedTuple):
 
 
 _RECEIVERS: Final = (
-    _Receiver(STORAGE_PREFIX, "remote.log.storage.manager.impl.prefix", "remote.log.storage.manager.class.name"),
+    _Receiver(
+        STORAGE_PREFIX,
+        "remote.log.storage.manager.impl.prefix",
+        "remote.log.storage.manager.class.name",
+        also=("storage.s3.", "storage.aws."),  # the storage takes and checks them without inkless. before, too
+    ),
     _Receiver(
         METADATA_PREFIX,
         "remote.log.metadata.manager.impl.prefix",

@@ -168,10 +168,15 @@ def _place_data(arguments: Mapping[str, dict[str, Value]]) -> None:
         single = log.get("log_dir")
         log["log_dirs"] = (str(single),) if single else (str(data / "logs"),)
     cluster.setdefault("strandline_metadata_url", f"sqlite:///{data / 'metadata.db'}")
-    bucket = diskless.get("inkless_storage_s3_bucket_name")
-    objects = f"s3://{bucket}" if bucket else f"file://{data / 'objects'}"
-    diskless.setdefault("strandline_objects_url", objects)
-    tiers.setdefault("rsm_config_url", f"file://{data / 'remote'}")
+    diskless.setdefault(
+        "strandline_objects_url", _store(diskless.get("inkless_storage_s3_bucket_name"), data / "objects")
+    )
+    bucket = tiers.get("rsm_config_inkless_storage_s3_bucket_name")
+    tiers.setdefault("rsm_config_url", _store(bucket, data / "remote"))
+
+
+def _store(bucket: Value, directory: PurePath) -> str:
+    return f"s3://{bucket}" if bucket else f"file://{directory}"
 
 
 def _legal_only(values: Mapping[str, str], rejected: list[str]) -> dict[str, str]:

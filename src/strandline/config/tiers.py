@@ -61,9 +61,15 @@ class TierSettings:
         STRING,
         "file://strandline-data/remote",
         "The object store for segments: file://directory, s3://bucket/prefix, gs://bucket/prefix or "
-        "az://container/prefix. Without it: the directory remote below strandline.data.dir. Brokers of one cluster "
-        "share it.",
+        "az://container/prefix. Without it: the bucket of rsm.config.inkless.storage.s3.bucket.name, or the directory "
+        "remote below strandline.data.dir. Brokers of one cluster share it.",
         may_be_empty=False,
+    )
+    rsm_config_key_prefix: str = setting(
+        "rsm.config.key.prefix", STRING, "", "What the keys of all segments begin with, behind the prefix of the URL."
+    )
+    rsm_config_inkless_storage_s3_bucket_name: str | None = setting(
+        "rsm.config.inkless.storage.s3.bucket.name", STRING, None, "The bucket, where rsm.config.url does not say it."
     )
     rsm_config_inkless_storage_s3_region: str | None = setting(
         "rsm.config.inkless.storage.s3.region",
