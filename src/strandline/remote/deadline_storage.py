@@ -11,12 +11,13 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from strandline.clock import Clock
 from strandline.model import uuid_to_text
 from strandline.objects.store import Buffer
-from strandline.remote.ports import RemoteStorageError, RemoteStorageManager
+from strandline.remote.ports import LocalSegmentFiles, RemoteStorageError, RemoteStorageManager
 from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 
 T = TypeVar("T")
@@ -142,6 +143,10 @@ class DeadlineStorage:
         await self._call(
             "delete", metadata, self._deadlines.delete, lambda: self._storage.delete_log_segment_data(metadata)
         )
+
+    def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
+        """See `LocalSegmentFiles`. Opening such a file is quick and not counted."""
+        return self._storage.log_segment_path(metadata) if isinstance(self._storage, LocalSegmentFiles) else None
 
     async def close(self) -> None:
         """Let go of the storage. It has as long for it as for a fetch."""

@@ -64,6 +64,11 @@ class RemoteIndexes:
         index = bisect_right(self._positions, position, key=_position)
         return self._positions[index] & _POSITION_MASK if index < len(self._positions) else None
 
+    def position_at_or_before(self, position: int) -> int:
+        """The start of the last batch with an entry that starts at `position` or earlier, else 0."""
+        index = bisect_right(self._positions, position, key=_position)
+        return self._positions[index - 1] & _POSITION_MASK if index else 0
+
     def offset_at_or_after(self, position: int) -> Offset | None:
         """The last offset of the first batch with an entry that starts at `position` or later."""
         index = bisect_left(self._positions, position, key=_position)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
 from typing import Final
 
 from strandline.crash import crash_point
@@ -22,6 +23,7 @@ from strandline.objects import (
     ObjectStoreStatus,
     open_objects,
 )
+from strandline.objects.address import parse_address
 from strandline.objects.store import Buffer
 from strandline.remote.object_settings import parse_object_settings
 from strandline.remote.plugins import PluginContext
@@ -39,8 +41,9 @@ class ObjectRemoteStorage:
     The log is the last object that is written and the first that is deleted: what has a log is whole.
     """
 
-    def __init__(self, objects: ObjectStore, prefix: str = "") -> None:
-        self._objects, self._prefix = objects, prefix
+    def __init__(self, objects: ObjectStore, prefix: str = "", directory: Path | None = None) -> None:
+        """`directory` is where the object store keeps its objects, if that is a directory of this machine."""
+        self._objects, self._prefix, self._directory = objects, prefix, directory
         self._stack = AsyncExitStack()
 
     @classmethod
@@ -58,7 +61,8 @@ class ObjectRemoteStorage:
                 raise InvalidConfig(f"rsm.config.url={settings.url} cannot be used: {error}") from error
             except ObjectStoreError as error:
                 raise RemoteStorageError(str(error)) from error
-            storage = cls(objects, settings.prefix)
+            address = parse_address(objects.url)
+            storage = cls(objects, settings.prefix, Path(address.path) if address.scheme == "file" else None)
             storage._stack = stack.pop_all()
         return storage
 
@@ -114,6 +118,10 @@ class ObjectRemoteStorage:
             await self._objects.delete([self.log_key(metadata)])
             crash_point("remote.storage.after_log_deleted")
             await self._objects.delete([self.index_key(metadata, kind) for kind in IndexType])
+
+    def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
+        """See `LocalSegmentFiles`."""
+        return self._directory / self.log_key(metadata) if self._directory is not None else None
 
     async def close(self) -> None:
         await self._stack.aclose()
