@@ -1,0 +1,79 @@
+"""Aborted transactions of remote reads: from the transaction indexes of the segment that was read and of those after
+it, remote and local, until one says that nothing earlier was undecided."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from strandline.log import AbortedTransaction, UnifiedLog
+from strandline.log.transaction_index import AbortedTxn
+from strandline.model import Offset
+from strandline.remote.ports import RemoteStorageError
+from strandline.remote.reader.complaints import Complaints
+from strandline.remote.reader.indexes import IndexCache
+from strandline.remote.reader.lineage import Lineage
+from strandline.remote.values import RemoteLogSegmentMetadata
+
+_REMEMBERED: Final = 1000
+
+
+class AbortedTransactions:
+    """Finds them; remembers the transaction indexes that were needed last."""
+
+    def __init__(self, indexes: IndexCache, lineage: Lineage, complaints: Complaints) -> None:
+        self._indexes, self._lineage, self._complaints = indexes, lineage, complaints
+        self._known: OrderedDict[UUID, Sequence[AbortedTxn]] = OrderedDict()
+
+    def now(
+        self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
+    ) -> list[AbortedTransaction] | None:
+        """Those that overlap [offset, upper), which was read from `segment`; None if an index has to be asked for."""
+        found = self._collect(log, segment, offset, upper)
+        return found if isinstance(found, list) else None
+
+    async def find(
+        self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
+    ) -> list[AbortedTransaction]:
+        """The same, asking where need be. Raises KafkaStorageError."""
+        while not isinstance(found := self._collect(log, segment, offset, upper), list):
+            try:
+                entries = await self._indexes.aborted_transactions(found)
+            except RemoteStorageError as error:
+                raise self._complaints.error_of(found, error) from error
+            self._known[found.segment_id.id] = entries
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return found
+
+    def _collect(
+        self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
+    ) -> list[AbortedTransaction] | RemoteLogSegmentMetadata:
+        """The transactions, or the segment whose index is not known."""
+        collected: dict[AbortedTransaction, None] = {}  # a segment may be remote and local at the same time
+        current: RemoteLogSegmentMetadata | None = segment
+        while current is not None:
+            entries = () if current.txn_index_empty else self._known.get(current.segment_id.id)
+            if entries is None:
+                return current
+            if _collect_from(entries, offset, upper, collected):
+                return list(collected)
+            current = self._lineage.following_with_txn_index(log, current)
+        for local in log.segments:
+            if not local.txn_index.is_empty and _collect_from(local.txn_index, offset, upper, collected):
+                break
+        return list(collected)
+
+
+def _collect_from(
+    entries: Iterable[AbortedTxn], offset: Offset, upper: Offset, collected: dict[AbortedTransaction, None]
+) -> bool:
+    """Take what overlaps. True if no later entry can."""
+    for entry in entries:
+        if entry.last_offset >= offset and entry.first_offset < upper:
+            collected[AbortedTransaction(entry.producer_id, entry.first_offset)] = None
+        if entry.last_stable_offset >= upper:
+            return True
+    return False

@@ -1,0 +1,100 @@
+"""The first remote record that is not older than a timestamp."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from strandline.errors import CorruptMessage, KafkaStorageError
+from strandline.log import TimestampOffset, UnifiedLog
+from strandline.model import Offset, TimestampMs
+from strandline.records import HEADER_SIZE, Buffer, read_header, read_records
+from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.reader.complaints import Complaints
+from strandline.remote.reader.lineage import epochs_from
+from strandline.remote.reader.segments import OpenSegment, OpenSegments
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
+
+# The time index knows a batch every 4 KB, if it was the newest so far.
+_STEP: Final = 256 * 1024
+
+
+class SearchByTime:
+    """Searches remote segments in the order of their offsets."""
+
+    def __init__(self, metadata: RemoteLogMetadataManager, segments: OpenSegments, complaints: Complaints) -> None:
+        self._metadata, self._segments, self._complaints = metadata, segments, complaints
+
+    async def find(
+        self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs
+    ) -> TimestampOffset | None:
+        """The first record at `timestamp` or later in segments that are not local; None if they have none.
+
+        Raises KafkaStorageError.
+        """
+        start = log.log_start_offset
+        try:
+            candidates = [*self._candidates(partition, log, timestamp, start)]
+        except RemoteStorageError as error:
+            raise KafkaStorageError(f"What of {partition} is in remote storage is not known yet: {error}") from error
+        for metadata in candidates:
+            try:
+                segment = await self._segments.open(metadata)
+                found = await _search(segment, timestamp, start)
+            except (RemoteStorageError, CorruptMessage) as error:
+                raise self._complaints.error_of(metadata, error) from error
+            if found is not None:  # else its newest records lie below the log start
+                return found
+        return None
+
+    def _candidates(
+        self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs, start: Offset
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        """Segments of the log's own history that may have such a record, in the order of their offsets."""
+        last = None
+        for epoch, epoch_start in epochs_from(log, start):
+            for metadata in self._metadata.list_remote_log_segments(partition, epoch):
+                if (
+                    metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+                    or metadata.max_timestamp_ms < timestamp
+                    or metadata.end_offset < start
+                    or metadata.start_offset >= log.local_log_start_offset
+                    or metadata.segment_id == last
+                ):
+                    continue
+                # Another leader may have copied these offsets: then lookups lead to its segment, or to none.
+                inside = max(metadata.segment_leader_epochs[epoch], epoch_start, start)
+                known = self._metadata.remote_log_segment_metadata(partition, epoch, inside)
+                if known is not None and known.segment_id == metadata.segment_id:
+                    last = metadata.segment_id
+                    yield metadata
+
+
+async def _search(segment: OpenSegment, timestamp: TimestampMs, start: Offset) -> TimestampOffset | None:
+    source, indexes = segment.source, segment.indexes
+    position = indexes.position_of(max(indexes.first_offset_for_time(timestamp), start))
+    while position < source.size:
+        chunk = await source.read(position, _STEP)
+        at = 0
+        while len(chunk) - at >= HEADER_SIZE:
+            header = read_header(chunk, at)
+            if header.max_timestamp >= timestamp and header.last_offset >= start:
+                batch = chunk[at : at + header.size]
+                if len(batch) < header.size:
+                    batch = await source.read(position + at, header.size)
+                found = await asyncio.to_thread(_first_record, batch, timestamp, start, header.leader_epoch)
+                if found is not None:
+                    return found
+            at += header.size
+        if at == 0:
+            raise CorruptMessage(f"there is no whole batch at position {position} of {source.size}")
+        position += at
+    return None
+
+
+def _first_record(batch: Buffer, timestamp: TimestampMs, start: Offset, leader_epoch: int) -> TimestampOffset | None:
+    for record in read_records(batch):
+        if record.timestamp >= timestamp and record.offset >= start:
+            return TimestampOffset(record.timestamp, record.offset, leader_epoch)
+    return None

@@ -1,0 +1,97 @@
+"""Where in a segment a read begins and ends. Looks at a few headers; the rest is known from the offset index."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from strandline.errors import CorruptMessage
+from strandline.model import Offset
+from strandline.records import HEADER_SIZE, LOG_OVERHEAD, Buffer, read_header
+from strandline.records.batch import CURRENT_MAGIC
+from strandline.remote.reader.indexes import SegmentIndexes
+from strandline.remote.reader.source import SegmentSource
+
+# The index knows a batch every 4 KB: headers of small batches up to the one that is looked for.
+_LOOKUP: Final = 2048
+
+# Base offset, length, magic, last offset delta.
+_unpack_span: Final = Struct(">qi4xb6xi").unpack_from
+
+
+class Located(NamedTuple):
+    """A batch: where it starts and ends."""
+
+    position: int
+    end: int
+
+
+def locate_now(source: SegmentSource, position: int, offset: Offset) -> Located | int | None:
+    """The first batch from `position` on that ends at or after `offset`; None if there is none in the segment.
+
+    A number is the position of a header that is not at hand: look again from there. Raises CorruptMessage.
+    """
+    size = source.size
+    while position < size:
+        chunk = source.peek(position, _LOOKUP)
+        if chunk is None:
+            return position
+        found = _scan(chunk, position, size, offset)
+        if isinstance(found, Located):
+            return found
+        position = found
+    return None
+
+
+async def locate(source: SegmentSource, position: int, offset: Offset) -> Located | None:
+    """The same, with what is not at hand brought here. Raises CorruptMessage or RemoteStorageError."""
+    found = locate_now(source, position, offset)
+    while isinstance(found, int):
+        step = _scan(await source.read(found, _LOOKUP), found, source.size, offset)
+        found = step if isinstance(step, Located) else locate_now(source, step, offset)
+    return found
+
+
+def _scan(chunk: Buffer, position: int, size: int, offset: Offset) -> Located | int:
+    """The batch, or where the first header is that is not whole in the chunk."""
+    at = 0
+    last = len(chunk) - HEADER_SIZE
+    while at <= last:
+        base_offset, length, magic, delta = _unpack_span(chunk, at)
+        batch_size = length + LOG_OVERHEAD
+        if magic != CURRENT_MAGIC or batch_size < HEADER_SIZE:
+            header = read_header(chunk, at)
+            delta, batch_size = header.last_offset_delta, header.size
+        start = position + at
+        if start + batch_size > size:
+            raise CorruptMessage(f"the batch at position {start} ends after the segment, which has {size} bytes")
+        if base_offset + delta >= offset:
+            return Located(start, start + batch_size)
+        at += batch_size
+    if at == 0:
+        raise CorruptMessage(f"there is no whole batch at position {position} of {size}")
+    return position + at
+
+
+def planned_end(indexes: SegmentIndexes, position: int, max_bytes: int, size: int) -> int:
+    """How far to read for an answer of `max_bytes` that begins at `position`, or a little behind it."""
+    end = position + max_bytes
+    if end >= size:
+        return size
+    boundary = indexes.position_at_or_before(end)
+    return boundary if boundary > position else end
+
+
+def answer_length(indexes: SegmentIndexes, batch: Located, max_bytes: int, size: int) -> int:
+    """How many bytes to give from a batch on, at most `max_bytes`; 0 if not even that batch fits.
+
+    Up to the last batch that the index knows to start within them. What follows may be cut inside a batch, which the
+    reader would throw away and ask for again.
+    """
+    position = batch.position
+    if size - position <= max_bytes:
+        return size - position
+    if batch.end - position > max_bytes:
+        return 0
+    boundary = indexes.position_at_or_before(position + max_bytes)
+    return boundary - position if boundary >= batch.end else max_bytes

@@ -1,0 +1,113 @@
+"""One partition of a read, until its bytes are at hand: open the segment, bring the range, find the batch."""
+
+from __future__ import annotations
+
+from strandline.errors import CorruptMessage, StrandlineError
+from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
+from strandline.remote.reader.complaints import Complaints
+from strandline.remote.reader.lineage import Lineage, out_of_range
+from strandline.remote.reader.locating import Located, locate, planned_end
+from strandline.remote.reader.segments import OpenSegment, OpenSegments
+from strandline.remote.reader.source import Loading
+from strandline.remote.reader.values import RemoteRead
+from strandline.remote.values import RemoteLogSegmentMetadata
+
+
+class Preparation:
+    """What is known of one partition so far. Trouble is kept in `error`: other partitions go on."""
+
+    def __init__(
+        self, request: RemoteRead, share: int, segments: OpenSegments, lineage: Lineage, complaints: Complaints
+    ) -> None:
+        self.request = request
+        self.share = share
+        """How many bytes it may have."""
+        self.error: StrandlineError | None = None
+        self.segment: OpenSegment | None = None
+        self.batch: Located | None = None
+        """The first batch to give."""
+        self.is_local = False
+        """No remote segment has a batch from the offset on."""
+        self._segments, self._lineage, self._complaints = segments, lineage, complaints
+        self._metadata: RemoteLogSegmentMetadata | None = None
+        self._loadings: list[Loading] = []
+        self._loaded_to = 0
+
+    @property
+    def memory(self) -> int:
+        """How much memory its bytes will take."""
+        return self.share if self.segment is not None and self.segment.source.takes_memory else 0
+
+    async def open(self) -> None:
+        """Find the segment and open it."""
+        request = self.request
+        try:
+            await self._open(self._lineage.segment_of(request.partition, request.log, request.offset))
+        except StrandlineError as error:
+            self.error = error
+        except RemoteStorageError as trouble:
+            self._fail(trouble)
+
+    async def _open(self, metadata: RemoteLogSegmentMetadata) -> OpenSegment:
+        self._metadata = metadata
+        self.segment = await self._segments.open(metadata)
+        return self.segment
+
+    async def load(self, *, whole_batch: bool) -> None:
+        """Bring the bytes of the answer, and find where they begin. With `whole_batch` at least one batch."""
+        if self.error is not None or not (self.share or whole_batch):
+            return
+        try:
+            await self._locate()
+            batch = self.batch
+            if batch is not None and (whole_batch or batch.end - batch.position <= self.share):
+                await self._load_to(batch.position, batch.end)
+        except CorruptMessage as trouble:
+            self._fail(trouble)
+        except StrandlineError as error:
+            self.error = error
+        except RemoteStorageError as trouble:
+            self._fail(trouble)
+
+    async def load_batch(self) -> None:
+        """Bring at least the first batch, if that has not been done."""
+        if self.batch is None or self.batch.end > self._loaded_to:
+            await self.load(whole_batch=True)
+
+    async def _locate(self) -> None:
+        segment, offset = self.segment, self.request.offset
+        while segment is not None and self.batch is None:
+            position = segment.indexes.position_of(offset)
+            end = planned_end(segment.indexes, position, self.share, segment.source.size)
+            await self._load_to(position, end)
+            self.batch = await locate(segment.source, position, offset)
+            if self.batch is None:
+                following = self._lineage.following(self.request.log, segment.metadata)
+                self.is_local = following is None
+                segment = None if following is None else await self._open(following)
+                self._loaded_to = 0
+
+    async def _load_to(self, position: int, end: int) -> None:
+        assert self.segment is not None
+        if end <= self._loaded_to:
+            return
+        loading = self.segment.source.load(position, end - position)
+        self._loadings.append(loading)
+        await loading.wait()
+        self._loaded_to = end
+
+    def release(self) -> None:
+        """The answer has been made."""
+        for loading in self._loadings:
+            loading.release()
+        self._loadings.clear()
+
+    def _fail(self, trouble: Exception) -> None:
+        metadata, request = self._metadata, self.request
+        assert metadata is not None
+        if isinstance(trouble, RemoteResourceNotFound):
+            self._segments.forget([metadata.segment_id.id])
+            if request.offset < request.log.log_start_offset:
+                self.error = out_of_range(request.log, request.offset)  # it was deleted while we looked
+                return
+        self.error = self._complaints.error_of(metadata, trouble)

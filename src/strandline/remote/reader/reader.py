@@ -1,0 +1,294 @@
+"""The reader of remote segments, as request handlers see it.
+
+`read_now` is the hot path: a consumer that catches up finds what was read ahead for it, in the turn of the loop in
+which its request came. `read` brings what is not at hand, for all partitions of a request at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.errors import CorruptMessage, StrandlineError
+from strandline.log import AbortedTransaction, FetchIsolation, TimestampOffset, UnifiedLog
+from strandline.model import NO_OFFSET, Offset, TimestampMs
+from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
+from strandline.remote.reader.aborted import AbortedTransactions
+from strandline.remote.reader.by_time import SearchByTime
+from strandline.remote.reader.chunks import ChunkCache
+from strandline.remote.reader.complaints import Complaints
+from strandline.remote.reader.files import FileReads
+from strandline.remote.reader.gate import MemoryBudget, ReadGate
+from strandline.remote.reader.indexes import IndexCache
+from strandline.remote.reader.limits import ReaderLimits
+from strandline.remote.reader.lineage import Lineage
+from strandline.remote.reader.locating import Located, answer_length, locate_now
+from strandline.remote.reader.preparing import Preparation
+from strandline.remote.reader.readahead import ReadAhead
+from strandline.remote.reader.segments import OpenSegment, OpenSegments
+from strandline.remote.reader.shares import fair_shares
+from strandline.remote.reader.status import ReaderStatus, TopicReads
+from strandline.remote.reader.values import FetchQuota, RemoteRead, RemoteReadResult, RemoteRecords
+from strandline.remote.values import RemoteLogSegmentId, TopicIdPartition
+
+_TIDY_SECONDS: Final = 15.0
+# What one request may have in memory at once, as a part of the cache, and at least.
+_REQUEST_SHARE: Final = 4
+_LEAST_REQUEST: Final = 1024 * 1024
+
+
+class RemoteLogReader:
+    """Reads remote segments of the partitions that this broker leads. Lives on the event loop."""
+
+    def __init__(
+        self,
+        storage: RemoteStorageManager,
+        metadata: RemoteLogMetadataManager,
+        indexes: IndexCache,
+        *,
+        limits: ReaderLimits,
+        clock: Clock,
+        quota: FetchQuota | None = None,
+    ) -> None:
+        self.limits = limits
+        self._clock, self._quota = clock, quota
+        self._gate = ReadGate(limits.parallel_reads, limits.max_pending)
+        self._budget = MemoryBudget(limits.cache_max_bytes)
+        self._chunks = ChunkCache(storage, self._gate, quota, clock, max_bytes=limits.cache_max_bytes)
+        self._files = FileReads(self._gate, quota, clock)
+        self._segments = OpenSegments(storage, indexes, self._chunks, self._files, clock)
+        self._lineage = Lineage(metadata)
+        self._complaints = Complaints(storage.url, clock)
+        self._aborted = AbortedTransactions(indexes, self._lineage, self._complaints)
+        self._ahead = ReadAhead(self._segments, self._lineage, clock, max_bytes=limits.cache_max_bytes // 2)
+        self._by_time = SearchByTime(metadata, self._segments, self._complaints)
+        self._topics: defaultdict[str, TopicReads] = defaultdict(TopicReads)
+        self._throttled = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[RemoteLogReader]:
+        """Reads may be made while the block lasts, and end with it."""
+        tidying = asyncio.get_running_loop().create_task(self._tidy(), name="remote-reader-tidying")
+        try:
+            yield self
+        finally:
+            tidying.cancel()
+            await asyncio.wait((tidying,))
+            await self._ahead.close()
+            await self._segments.close()
+            await self._chunks.close()
+            self._files.close()
+
+    async def _tidy(self) -> None:
+        while True:
+            await self._clock.sleep(_TIDY_SECONDS)
+            self._segments.drop_idle()
+
+    # Reading
+
+    def read_now(self, request: RemoteRead, *, min_one_message: bool) -> RemoteReadResult | None:
+        """The answer if everything it needs is at hand; None if not: then `read` brings it. Never waits or blocks."""
+        try:
+            return self._read_now(request, min_one_message=min_one_message)
+        except CorruptMessage:
+            return None  # `read` finds it too, and says so
+        except StrandlineError as error:
+            return self._failed(request, error)
+
+    def _read_now(self, request: RemoteRead, *, min_one_message: bool) -> RemoteReadResult | None:
+        log, offset = request.log, request.offset
+        segment = self._segments.get(self._lineage.segment_of(request.partition, log, offset))
+        if segment is None:
+            return None
+        if not segment.source.takes_memory and self._is_throttled:
+            return self._nothing(request, is_throttled=True)
+        batch = locate_now(segment.source, segment.indexes.position_of(offset), offset)
+        if not isinstance(batch, Located):
+            return None
+        length = answer_length(segment.indexes, batch, request.max_bytes, segment.source.size)
+        if not length:
+            if not min_one_message:
+                return self._nothing(request)
+            length = batch.end - batch.position
+        length = _ready_length(segment, batch, length)
+        if not length:
+            return None
+        aborted = None
+        if request.isolation is FetchIsolation.TXN_COMMITTED:
+            upper = _upper_offset(segment, batch.position + length)
+            aborted = self._aborted.now(log, segment.metadata, offset, upper)
+            if aborted is None:
+                return None
+        return self._served(request, segment, batch.position, length, aborted)
+
+    @property
+    def _is_throttled(self) -> bool:
+        return self._quota is not None and self._quota.throttle_seconds() > 0
+
+    async def read(
+        self, requests: Sequence[RemoteRead], *, max_bytes: int, min_one_message: bool = True
+    ) -> Sequence[RemoteReadResult]:
+        """Read several partitions at once, fairly: none gets more than its share of `max_bytes` while others want some.
+
+        With `min_one_message` the first batch of the first partition that has one comes whole, whatever its size; of
+        the others nothing comes that does not fit. Errors are answers. Cancelling it does not end the reads of the
+        storage: what they bring is kept for the next attempt.
+        """
+        if self._is_throttled:
+            return [self._nothing(request, is_throttled=True) for request in requests]
+        shares = fair_shares([request.max_bytes for request in requests], max_bytes)
+        reads = [
+            Preparation(request, share, self._segments, self._lineage, self._complaints)
+            for request, share in zip(requests, shares, strict=True)
+        ]
+        await asyncio.gather(*(read.open() for read in reads))
+        self._bound_memory(reads)
+        try:
+            async with self._budget.reserved(sum(read.memory for read in reads)):
+                await asyncio.gather(*(read.load(whole_batch=min_one_message and read is reads[0]) for read in reads))
+                return await self._take(reads, max_bytes, min_one_message=min_one_message)
+        finally:
+            for read in reads:
+                read.release()
+            self._chunks.trim()
+
+    def _bound_memory(self, reads: Sequence[Preparation]) -> None:
+        """What goes through memory gets less than clients may ask for."""
+        in_memory = [read for read in reads if read.memory]
+        most = max(self.limits.cache_max_bytes // _REQUEST_SHARE, _LEAST_REQUEST)
+        for read, share in zip(in_memory, fair_shares([read.share for read in in_memory], most), strict=True):
+            read.share = share
+
+    async def _take(
+        self, reads: Sequence[Preparation], max_bytes: int, *, min_one_message: bool
+    ) -> list[RemoteReadResult]:
+        """Answers in the order of the requests. The first that has a batch is the one that may exceed its limits."""
+        results = []
+        left = max_bytes
+        for read in reads:
+            result = await self._answer(read, left, must_give=min_one_message)
+            if result.records is not None:
+                left -= result.records.length
+                min_one_message = False
+            results.append(result)
+        return results
+
+    async def _answer(self, read: Preparation, left: int, *, must_give: bool) -> RemoteReadResult:
+        request = read.request
+        try:
+            if must_give:
+                await read.load_batch()
+            if read.error is not None:
+                return self._failed(request, read.error)
+            if read.is_local:
+                return self._read_local(request, min(read.share, left), min_one_message=must_give)
+            segment, batch = read.segment, read.batch
+            if segment is None or batch is None:
+                return self._nothing(request)
+            length = answer_length(segment.indexes, batch, min(read.share, left), segment.source.size)
+            if not length:
+                if not must_give:
+                    return self._nothing(request)
+                length = batch.end - batch.position
+            aborted = None
+            if request.isolation is FetchIsolation.TXN_COMMITTED:
+                upper = _upper_offset(segment, batch.position + length)
+                aborted = await self._aborted.find(request.log, segment.metadata, request.offset, upper)
+            return self._served(request, segment, batch.position, length, aborted)
+        except StrandlineError as error:
+            return self._failed(request, error)
+
+    # Answers
+
+    def _served(
+        self,
+        request: RemoteRead,
+        segment: OpenSegment,
+        position: int,
+        length: int,
+        aborted: list[AbortedTransaction] | None,
+    ) -> RemoteReadResult:
+        records = segment.source.slice(position, length)
+        self._ahead.served(request.log, segment, position, position + records.length)
+        return self._result(request, records, aborted)
+
+    def _read_local(self, request: RemoteRead, max_bytes: int, *, min_one_message: bool) -> RemoteReadResult:
+        """No remote batch from the offset on is left (the cleaner took them before the copy): the local log goes on."""
+        log = request.log
+        offset = max(request.offset, log.local_log_start_offset)
+        found = log.read(offset, max_bytes, isolation=request.isolation, min_one_message=min_one_message)
+        return self._result(request, found.records, found.aborted_transactions)
+
+    def _result(
+        self, request: RemoteRead, records: RemoteRecords | None, aborted: list[AbortedTransaction] | None
+    ) -> RemoteReadResult:
+        counted, log = self._topics[request.partition.topic], request.log
+        counted.requests += 1
+        if records is not None:
+            counted.bytes += records.length
+        return RemoteReadResult(
+            None, records, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted
+        )
+
+    def _nothing(self, request: RemoteRead, *, is_throttled: bool = False) -> RemoteReadResult:
+        self._throttled += is_throttled
+        return self._result(request, None, [] if request.isolation is FetchIsolation.TXN_COMMITTED else None)
+
+    def _failed(self, request: RemoteRead, error: StrandlineError) -> RemoteReadResult:
+        counted = self._topics[request.partition.topic]
+        counted.requests += 1
+        counted.errors += 1
+        return RemoteReadResult(error, None, NO_OFFSET, NO_OFFSET, NO_OFFSET, None)
+
+    # Searching
+
+    async def offset_by_timestamp(
+        self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs
+    ) -> TimestampOffset | None:
+        """The first record that is not older than `timestamp`, among those that are in remote storage only.
+
+        None if there is none: then the local log has it, or nobody. Raises KafkaStorageError.
+        """
+        return await self._by_time.find(partition, log, timestamp)
+
+    # Being told, and telling
+
+    def forget(self, segment_ids: Iterable[RemoteLogSegmentId]) -> None:
+        """These segments were deleted: let go of files and memory."""
+        self._segments.forget([segment_id.id for segment_id in segment_ids])
+
+    def status(self) -> ReaderStatus:
+        """For metrics and tests."""
+        gate = self._gate
+        return ReaderStatus(
+            topics=dict(self._topics),
+            running=gate.running,
+            waiting=gate.waiting,
+            idle_percent=1.0 - gate.running / gate.parallel,
+            storage_requests=self._chunks.requests + self._files.requests,
+            storage_bytes=self._chunks.bytes_read,
+            read_seconds=self._chunks.read_seconds + self._files.read_seconds,
+            throttled=self._throttled,
+            throttle_seconds=0.0 if self._quota is None else self._quota.throttle_seconds(),
+            cache_bytes=self._chunks.used,
+            cache_limit=self._chunks.limit,
+            open_segments=len(self._segments),
+        )
+
+
+def _upper_offset(segment: OpenSegment, end: int) -> Offset:
+    """An offset that everything in front of `end` lies below; it may be somewhat too high."""
+    found = segment.indexes.offset_at_or_after(end)
+    return segment.metadata.end_offset + 1 if found is None else found
+
+
+def _ready_length(segment: OpenSegment, batch: Located, length: int) -> int:
+    """How many of `length` bytes can be given now: half of them now is better than all of them later; else 0."""
+    ready = segment.source.at_hand(batch.position, length)
+    if ready >= length:
+        return length
+    return answer_length(segment.indexes, batch, ready, segment.source.size) if ready >= length // 2 else 0
