@@ -1,0 +1,187 @@
+"""The expiration task: remote segments of one partition that retention lets go, or that should not be there.
+
+The log start moves first, then segments go, the oldest first: a reader is told that an offset is gone, and never sent
+to a segment that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from strandline.clock import Clock
+from strandline.config.topic import TopicConfig
+from strandline.crash import crash_point
+from strandline.log import UnifiedLog
+from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset
+from strandline.remote.manager.deleting import SegmentDeleter
+from strandline.remote.manager.expiry_plan import Deletion, DeletionReason, ExpiryPlan, ExpiryQuestion, plan_expiry
+from strandline.remote.manager.jobs import JobPool, Look
+from strandline.remote.manager.limits import ManagerLimits
+from strandline.remote.manager.partition import LeaderPartition, TieredPartition
+from strandline.remote.manager.starting import find_out
+from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+
+# A partition on which nothing has changed is still looked at thoroughly from time to time: others write there too.
+_INTERVALS_UNSEEN: Final = 20
+# A segment that cannot be deleted does not keep the others. But a storage that is away is not asked for all of them.
+_FAILURES_PER_TURN: Final = 3
+_DELETIONS_PER_TURN: Final = 16
+
+
+class _Seen(NamedTuple):
+    """What the last plan was made from. As long as it is the same, only time can change the plan."""
+
+    leader: LeaderPartition
+    config: TopicConfig
+    changes: int
+    log_start: Offset
+    epoch: LeaderEpoch | None
+    log_end: Offset
+    """Only if the size counts; else -1."""
+
+
+class DeletionTurn:
+    """A list of deletions, as many of them as one turn allows."""
+
+    def __init__(self, deleter: SegmentDeleter) -> None:
+        self._deleter = deleter
+
+    async def run(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
+        """Delete until `goes_on` says no. True if all are gone. Raises the first error after trying some others."""
+        errors: list[Exception] = []
+        for deletion in deletions:
+            if not goes_on():
+                return False
+            try:
+                await self._deleter.delete(deletion)
+            except (RemoteStorageError, ValueError) as error:
+                errors.append(error)
+                if len(errors) == _FAILURES_PER_TURN:
+                    break
+        if errors:
+            raise errors[0]
+        return True
+
+
+class ExpirationTask:
+    """Expires what one partition has in remote storage."""
+
+    def __init__(
+        self,
+        partition: TieredPartition,
+        metadata: RemoteLogMetadataManager,
+        deleter: SegmentDeleter,
+        *,
+        broker_id: BrokerId,
+        limits: ManagerLimits,
+        clock: Clock,
+    ) -> None:
+        self._partition, self._metadata, self._deleter = partition, metadata, deleter
+        self._broker_id, self._limits, self._clock = broker_id, limits, clock
+        self._seen: _Seen | None = None
+        self._due_ms = 0
+
+    @property
+    def name(self) -> str:
+        return f"Expiration of remote segments of {self._partition.id.topic_partition}"
+
+    def look(self) -> Look:
+        leader = self._partition.leader
+        if leader is None or leader.log.is_offline:
+            return Look.IDLE
+        config = leader.log.config
+        if not config.remote_storage_enable and not config.remote_log_delete_on_disable:
+            return Look.IDLE
+        if self._seen is not None and self._clock.now_ms() < self._due_ms and self._now(leader) == self._seen:
+            return Look.IDLE
+        return Look.WORK if self._metadata.is_ready(self._partition.id) else Look.NOT_READY
+
+    async def run(self, pool: JobPool) -> bool:
+        leader = self._partition.leader
+        if leader is None:
+            return False
+        if not leader.log.config.remote_storage_enable:
+            return await self._withdraw(leader)
+        if not self._partition.is_started:
+            find_out(self._partition, leader, self._metadata)
+        return await self._expire(leader, pool)
+
+    def _now(self, leader: LeaderPartition) -> _Seen:
+        log = leader.log
+        return _Seen(
+            leader,
+            log.config,
+            self._partition.changes,
+            log.log_start_offset,
+            log.epochs.latest,
+            log.log_end_offset if log.config.retention_bytes >= 0 else NO_OFFSET,
+        )
+
+    def _saw(self, leader: LeaderPartition, due_ms: int | None) -> None:
+        """Nothing is left to do until something changes, or time passes."""
+        thorough_ms = self._clock.now_ms() + _INTERVALS_UNSEEN * self._limits.task_interval_ms
+        self._seen, self._due_ms = self._now(leader), thorough_ms if due_ms is None else min(due_ms, thorough_ms)
+
+    # Retention
+
+    async def _expire(self, leader: LeaderPartition, pool: JobPool) -> bool:
+        partition, log = self._partition, leader.log
+        plan = self._plan(log)
+        if plan.log_start > log.log_start_offset:
+            log.increment_log_start_offset(plan.log_start)
+            crash_point("remote.delete.after_log_start")
+        deletions = plan.deletions[:_DELETIONS_PER_TURN] if pool.others_wait else plan.deletions
+        if deletions:
+            partition.changes += 1
+            if not await DeletionTurn(self._deleter).run(deletions, lambda: partition.is_led_as(leader)):
+                return False
+            partition.changes += 1
+        if len(deletions) < len(plan.deletions):
+            return True
+        self._saw(leader, plan.next_due_ms)
+        return False
+
+    def _plan(self, log: UnifiedLog) -> ExpiryPlan:
+        partition, now_ms = self._partition, self._clock.now_ms()
+        copying = partition.copying
+
+        return plan_expiry(
+            ExpiryQuestion(
+                segments=self._metadata.list_remote_log_segments(partition.id),
+                lookup=lambda epoch, at: self._metadata.remote_log_segment_metadata(partition.id, epoch, at),
+                epochs=log.epochs.entries,
+                log_start=log.log_start_offset,
+                high_watermark=log.high_watermark,
+                log_end=log.log_end_offset,
+                local_only_bytes=log.only_local_size,
+                retention_ms=log.config.retention_ms,
+                retention_bytes=log.config.retention_bytes,
+                now_ms=now_ms,
+                broker_id=self._broker_id,
+                being_copied=None if copying is None else copying.segment.segment_id.id,
+                abandoned_before_ms=now_ms - self._limits.abandoned_copy_ms,
+            )
+        )
+
+    # Tiering switched off
+
+    async def _withdraw(self, leader: LeaderPartition) -> bool:
+        """The topic is not tiered any more: the log begins with its local part, and everything remote goes."""
+        partition = self._partition
+        await partition.quiet.wait()
+        if not partition.is_led_as(leader):
+            return False
+        leader.log.forget_remote()
+        partition.copied, partition.is_started = NO_OFFSET, False
+        crash_point("remote.delete.after_log_start")
+        known = self._metadata.list_remote_log_segments(partition.id)
+        deletions = [Deletion(segment, DeletionReason.SWITCHED_OFF) for segment in known]
+        partition.changes += 1
+        if not await DeletionTurn(self._deleter).run(
+            deletions, lambda: partition.is_led_as(leader) and not leader.log.config.remote_storage_enable
+        ):
+            return True
+        partition.changes += 1
+        self._saw(leader, None)
+        return False

@@ -1,0 +1,79 @@
+"""Whether a remote segment belongs to the history of the log that its leader has. Pure.
+
+After an unclean election two leaders may have copied different records under the same offsets. Which of them count is
+decided by leader epochs alone: a segment belongs to the log if its epochs are those of the log, each from where it
+begins to where it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
+
+EpochEntry = tuple[LeaderEpoch, Offset]
+
+
+def with_records(epochs: Sequence[EpochEntry]) -> list[EpochEntry]:
+    """The epochs that wrote something: one that begins where the next one begins did not."""
+    return [entry for entry, after in zip(epochs, (*epochs[1:], None), strict=True) if not after or entry[1] < after[1]]
+
+
+def is_in_lineage(segment: RemoteLogSegmentMetadata, epochs: Sequence[EpochEntry], log_end: Offset) -> bool:
+    """Whether the records of a segment, from the beginning of the log on, are records of the log.
+
+    `epochs` are those of the leader, ascending. The log may begin inside the segment: what lies before does not count.
+    """
+    leader = with_records(epochs)
+    own = with_records(tuple(segment.segment_leader_epochs.items()))
+    if not leader or not own or segment.end_offset >= log_end:
+        return False
+    if not leader[0][0] <= own[-1][0] <= leader[-1][0]:
+        return False
+    own = [entry for entry in own if entry[0] >= leader[0][0]]
+    index = {epoch: position for position, (epoch, _) in enumerate(leader)}
+    if any(epoch not in index for epoch, _ in own):
+        return False
+    first = index[own[0][0]]
+    if first > 0 and own[0][1] < leader[first][1]:
+        return False
+    # One after the other, without another epoch between them, each from the same offset on.
+    if own[1:] != leader[first + 1 : first + len(own)]:
+        return False
+    after = first + len(own)
+    return after == len(leader) or segment.end_offset < leader[after][1]
+
+
+def finished_in_lineage(
+    segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry], log_end: Offset
+) -> list[RemoteLogSegmentMetadata]:
+    """The segments that were copied to the end and belong to the log, in the given order."""
+    return [
+        segment
+        for segment in segments
+        if segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED and is_in_lineage(segment, epochs, log_end)
+    ]
+
+
+def highest_copied_offset(
+    epochs: Sequence[EpochEntry], log_end: Offset, highest_for_epoch: Callable[[LeaderEpoch], Offset | None]
+) -> Offset:
+    """The last offset of the log that is in remote storage, -1 if none is.
+
+    From the newest epoch back: another leader may have copied more of an epoch than this log has of it.
+    """
+    end = log_end
+    for epoch, start in reversed(epochs):
+        copied = highest_for_epoch(epoch)
+        if copied is not None:
+            return min(copied, end - 1)
+        end = start
+    return NO_OFFSET
+
+
+def covers(wide: RemoteLogSegmentMetadata, narrow: RemoteLogSegmentMetadata) -> bool:
+    """Whether every record of `narrow` is also in `wide`. Both belong to the same log."""
+    if wide.start_offset > narrow.start_offset or wide.end_offset < narrow.end_offset:
+        return False
+    return narrow.segment_leader_epochs.keys() <= wide.segment_leader_epochs.keys()

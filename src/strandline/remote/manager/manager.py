@@ -1,0 +1,232 @@
+"""The RemoteLogManager: which partitions are looked after, by which tasks, and what is told about them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from strandline.clock import Chance, Clock, Ids
+from strandline.model import BrokerId
+from strandline.remote.manager.copying import CopyTask, SegmentCopier
+from strandline.remote.manager.counters import Counters
+from strandline.remote.manager.deleting import SegmentDeleter, SegmentsDeleted
+from strandline.remote.manager.expiring import ExpirationTask
+from strandline.remote.manager.jobs import JobPool, Look, PoolStatus
+from strandline.remote.manager.limits import ManagerLimits
+from strandline.remote.manager.partition import LeaderPartition, TieredPartition
+from strandline.remote.manager.partition_deletion import PartitionDeletion
+from strandline.remote.manager.reporting import TierReport
+from strandline.remote.manager.states import SegmentStates
+from strandline.remote.manager.status import ManagerStatus, PartitionTierStatus
+from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
+from strandline.remote.quota import RateQuota
+from strandline.remote.values import RemoteLogSegmentId, RemotePartitionDeleteState, TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """A partition and what is done for it."""
+
+    partition: TieredPartition
+    copy: CopyTask
+    expiration: ExpirationTask
+
+
+def _nobody_is_told(segments: Collection[RemoteLogSegmentId]) -> None:
+    """For those who keep nothing of remote segments."""
+
+
+class RemoteLogManager:
+    """Copies, expires and deletes, for every partition that this broker leads.
+
+    `lead`, `stop`, `delete` and `reconsider` only take note; what follows happens inside `running`. Belongs to the
+    event loop.
+    """
+
+    def __init__(
+        self,
+        storage: RemoteStorageManager,
+        metadata: RemoteLogMetadataManager,
+        *,
+        broker_id: BrokerId,
+        limits: ManagerLimits,
+        clock: Clock,
+        ids: Ids,
+        chance: Chance,
+        on_segments_deleted: SegmentsDeleted = _nobody_is_told,
+    ) -> None:
+        self._metadata, self._broker_id, self._limits, self._clock = metadata, broker_id, limits, clock
+        self._counters = Counters()
+        self._states = SegmentStates(
+            metadata, broker_id=broker_id, clock=clock, deadline_ms=limits.metadata_deadline_ms
+        )
+        self._deleter = SegmentDeleter(storage, self._states, self._counters, on_segments_deleted)
+        self._copier = SegmentCopier(
+            storage,
+            metadata,
+            self._states,
+            self._deleter,
+            self._counters,
+            broker_id=broker_id,
+            custom_metadata_max_bytes=limits.custom_metadata_max_bytes,
+            clock=clock,
+            ids=ids,
+        )
+        self._quota = RateQuota(
+            limits.copy_max_bytes_per_second,
+            windows=limits.copy_quota_window_num,
+            window_seconds=limits.copy_quota_window_size_seconds,
+            clock=clock,
+        )
+        self._copies = JobPool(limits.copier_thread_pool_size, limits, clock=clock, chance=chance)
+        self._expirations = JobPool(limits.expiration_thread_pool_size, limits, clock=clock, chance=chance)
+        self._tasks: dict[TopicIdPartition, _Tasks] = {}
+        self._deletions: dict[TopicIdPartition, PartitionDeletion] = {}
+        self._report = TierReport(metadata, clock)
+        self._started = clock.monotonic()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[RemoteLogManager]:
+        """Work inside this block. At its end copies are broken off; the next leader deletes what is left of them."""
+        self._started = self._clock.monotonic()
+        self._expirations.wake(_Unfinished(self))
+        async with asyncio.TaskGroup() as group:
+            pools = [
+                group.create_task(self._copies.run(), name="remote-log-copier"),
+                group.create_task(self._expirations.run(), name="remote-log-expiration"),
+            ]
+            try:
+                yield self
+            finally:
+                for pool in pools:
+                    pool.cancel()
+
+    # What there is to look after
+
+    def lead(self, leader: LeaderPartition) -> None:
+        """This broker leads a partition, maybe anew or in another epoch."""
+        tasks = self._tasks_of(leader.partition)
+        tasks.partition.lead(leader)
+        self._copies.wake(tasks.copy)
+        self._expirations.wake(tasks.expiration)
+
+    def stop(self, partition: TopicIdPartition) -> None:
+        """This broker does not lead a partition any more. A copy that is under way ends; no other begins."""
+        tasks = self._tasks.get(partition)
+        if tasks is None:
+            return
+        tasks.partition.leader = None
+        self._copies.remove(tasks.copy)
+        self._expirations.remove(tasks.expiration)
+        self._report.forget(partition)
+        if tasks.partition.quiet.is_set():
+            del self._tasks[partition]
+
+    def delete(self, partition: TopicIdPartition) -> None:
+        """The topic of a partition is gone: delete all that it has in remote storage."""
+        if partition in self._deletions:
+            return
+        self._metadata.on_partition_leadership_changes((partition,), ())
+        tasks = self._tasks_of(partition)
+        self.stop(partition)
+        deletion = PartitionDeletion(tasks.partition, self._metadata, self._states, self._deleter)
+        self._deletions[partition] = deletion
+        self._expirations.wake(deletion)
+
+    def reconsider(self, partition: TopicIdPartition) -> None:
+        """The settings of a partition have changed: look at it now."""
+        tasks = self._tasks.get(partition)
+        if tasks is not None and tasks.partition.leader is not None:
+            tasks.partition.refusal = None
+            self._copies.wake(tasks.copy)
+            self._expirations.wake(tasks.expiration)
+
+    def take_up(self) -> None:
+        """Take up deletions that a crash has interrupted, and forget what is through."""
+        for partition, deletion in list(self._deletions.items()):
+            if deletion.is_done:
+                del self._deletions[partition]
+        for partition, tasks in list(self._tasks.items()):
+            if tasks.partition.leader is None and tasks.partition.quiet.is_set():
+                del self._tasks[partition]
+        for partition in self._metadata.partitions():
+            if partition not in self._deletions and self._is_deletion_interrupted(partition):
+                self.delete(partition)
+
+    def _is_deletion_interrupted(self, partition: TopicIdPartition) -> bool:
+        state = self._metadata.partition_delete_state(partition) if self._metadata.is_ready(partition) else None
+        return state is not None and state is not RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
+
+    def _tasks_of(self, partition: TopicIdPartition) -> _Tasks:
+        tasks = self._tasks.get(partition)
+        if tasks is None:
+            tiered = TieredPartition(partition)
+            self._tasks[partition] = tasks = _Tasks(
+                tiered,
+                CopyTask(tiered, self._metadata, self._copier, self._quota),
+                ExpirationTask(
+                    tiered,
+                    self._metadata,
+                    self._deleter,
+                    broker_id=self._broker_id,
+                    limits=self._limits,
+                    clock=self._clock,
+                ),
+            )
+        return tasks
+
+    # What there is to tell
+
+    def status(self) -> ManagerStatus:
+        """All of it, in numbers."""
+        now = self._clock.monotonic()
+        partitions = [tasks.partition for tasks in self._tasks.values()]
+        copies, expirations = self._copies.status(), self._expirations.status()
+        since = [partition.copying.since for partition in partitions if partition.copying is not None]
+        return ManagerStatus(
+            topics=self._report.topics(self._counters.frozen(), partitions),
+            partitions=sum(partition.leader is not None for partition in partitions),
+            deletions=sum(not deletion.is_done for deletion in self._deletions.values()),
+            copier=copies,
+            expiration=expirations,
+            oldest_copy_seconds=max((now - start for start in since), default=0.0),
+            copier_idle_percent=self._idle_percent(copies),
+            expiration_idle_percent=self._idle_percent(expirations),
+        )
+
+    def partition_status(self, partition: TopicIdPartition) -> PartitionTierStatus | None:
+        """One partition in detail, None if this broker does not lead it."""
+        tasks = self._tasks.get(partition)
+        leader = None if tasks is None else tasks.partition.leader
+        if tasks is None or leader is None:
+            return None
+        return self._report.partition(
+            tasks.partition,
+            leader,
+            copying=self._copies.state_of(tasks.copy),
+            expiring=self._expirations.state_of(tasks.expiration),
+            pool=self._copies.status(),
+        )
+
+    def _idle_percent(self, pool: PoolStatus) -> float:
+        """Of all places of a pool, since the start."""
+        elapsed = (self._clock.monotonic() - self._started) * pool.size
+        return 100.0 if elapsed <= 0 else max(100.0 * (1 - pool.busy_seconds / elapsed), 0.0)
+
+
+class _Unfinished:
+    """Looks now and then for deletions of partitions that nobody carries on."""
+
+    name = "Taking up interrupted deletions"
+
+    def __init__(self, manager: RemoteLogManager) -> None:
+        self._manager = manager
+
+    def look(self) -> Look:
+        self._manager.take_up()
+        return Look.IDLE
+
+    async def run(self, pool: JobPool) -> bool:
+        return False

@@ -1,0 +1,91 @@
+"""A partition that this broker leads, as its copy and expiration tasks see it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from strandline.log import UnifiedLog
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset
+from strandline.remote.manager.copy_plan import LogOffsets
+from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderPartition:
+    """A partition, its log, and since which epoch this broker leads it."""
+
+    partition: TopicIdPartition
+    log: UnifiedLog
+    leader_epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyInProgress:
+    """The segment that is being copied."""
+
+    segment: RemoteLogSegmentMetadata
+    since: float
+
+
+class TieredPartition:
+    """What is known of a partition beside its log and its description. Belongs to the event loop."""
+
+    __slots__ = (
+        "changes",
+        "copied",
+        "copying",
+        "id",
+        "is_started",
+        "is_waiting_for_quota",
+        "leader",
+        "quiet",
+        "refusal",
+    )
+
+    def __init__(self, partition: TopicIdPartition) -> None:
+        self.id = partition
+        self.leader: LeaderPartition | None = None
+        """None when this broker does not lead it any more; a copy under way then still goes on to its end."""
+        self.is_started = False
+        """Whether it is known what is in remote storage already."""
+        self.copied: Offset = NO_OFFSET
+        """The last offset in remote storage."""
+        self.copying: CopyInProgress | None = None
+        self.quiet = asyncio.Event()
+        """Set while nothing is being copied."""
+        self.quiet.set()
+        self.is_waiting_for_quota = False
+        self.refusal: str | None = None
+        """Why nothing is copied until the settings change or another leader is elected."""
+        self.changes = 0
+        """Grows with everything that this broker does to the remote segments."""
+
+    def lead(self, leader: LeaderPartition) -> None:
+        """This broker leads it, maybe again. What is in remote storage has to be found out."""
+        self.leader = leader
+        self.is_started = False
+        self.refusal = None
+
+    def is_led_as(self, leader: LeaderPartition) -> bool:
+        """Whether the leadership under which some work was begun still holds."""
+        return self.leader is leader
+
+    def begin_copy(self, segment: RemoteLogSegmentMetadata, since: float) -> None:
+        self.copying = CopyInProgress(segment=segment, since=since)
+        self.quiet.clear()
+
+    def end_copy(self) -> None:
+        self.copying = None
+        self.quiet.set()
+
+
+def offsets_of(log: UnifiedLog) -> LogOffsets:
+    """The offsets of a log now."""
+    return LogOffsets(
+        log_start=log.log_start_offset,
+        local_log_start=log.local_log_start_offset,
+        first_base=log.segments.first.base_offset,
+        active_base=log.segments.active.base_offset,
+        last_stable_offset=log.last_stable_offset,
+    )

@@ -1,0 +1,143 @@
+"""Puts together what the RemoteLogManager tells: counters, lags, and one partition in detail."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from strandline.clock import Clock
+from strandline.remote.manager.counters import TopicCounters
+from strandline.remote.manager.jobs import JobState, PoolStatus
+from strandline.remote.manager.partition import LeaderPartition, TieredPartition
+from strandline.remote.manager.status import (
+    CopyLag,
+    PartitionTierStatus,
+    RemoteSummary,
+    TopicTierStatus,
+    copy_lag,
+    count_states,
+    segment_rows,
+    summarize,
+)
+from strandline.remote.manager.why_local import LocalSegmentQuestion, why_local
+from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.values import TopicIdPartition
+
+
+class TierReport:
+    """Remembers the numbers of partitions on which nothing happened: descriptions may be long."""
+
+    def __init__(self, metadata: RemoteLogMetadataManager, clock: Clock) -> None:
+        self._metadata, self._clock = metadata, clock
+        self._summaries: dict[TopicIdPartition, tuple[int, RemoteSummary]] = {}
+
+    def forget(self, partition: TopicIdPartition) -> None:
+        self._summaries.pop(partition, None)
+
+    def topics(
+        self, counters: Mapping[str, TopicCounters], partitions: Iterable[TieredPartition]
+    ) -> dict[str, TopicTierStatus]:
+        """All topics of which there is something to say."""
+        lags: defaultdict[str, list[tuple[CopyLag, RemoteSummary]]] = defaultdict(list)
+        for partition in partitions:
+            if partition.leader is not None:
+                lag = copy_lag(partition.leader.log, partition.copied)
+                lags[partition.id.topic].append((lag, self._summary(partition)))
+        return {
+            topic: _topic(counters.get(topic, TopicCounters()), lags.get(topic, ()))
+            for topic in (*counters, *(topic for topic in lags if topic not in counters))
+        }
+
+    def _summary(self, partition: TieredPartition) -> RemoteSummary:
+        known = self._summaries.get(partition.id)
+        if known is not None and known[0] == partition.changes:
+            return known[1]
+        if not self._metadata.is_ready(partition.id):
+            return RemoteSummary()
+        summary = summarize(self._metadata.list_remote_log_segments(partition.id))
+        self._summaries[partition.id] = partition.changes, summary
+        return summary
+
+    def partition(
+        self,
+        partition: TieredPartition,
+        leader: LeaderPartition,
+        *,
+        copying: JobState | None,
+        expiring: JobState | None,
+        pool: PoolStatus,
+    ) -> PartitionTierStatus:
+        """One led partition in detail."""
+        log = leader.log
+        is_ready = self._metadata.is_ready(partition.id)
+        remote = self._metadata.list_remote_log_segments(partition.id) if is_ready else ()
+        summary, lag = summarize(remote), copy_lag(log, partition.copied)
+        rows = segment_rows(log, remote, partition.copied)
+        since = partition.copying
+        question = self._local_question(partition, leader, copying, pool, is_ready=is_ready)
+        failing = [state for state in (copying, expiring) if state is not None and state.failures]
+        return PartitionTierStatus(
+            partition=partition.id,
+            log_start_offset=log.log_start_offset,
+            local_log_start_offset=log.local_log_start_offset,
+            highest_offset_in_remote_storage=partition.copied,
+            log_end_offset=log.log_end_offset,
+            segments=tuple(rows),
+            segments_by_state=count_states(rows),
+            local_bytes=log.size,
+            remote_bytes=summary.finished_bytes,
+            pending_segments=lag.segments,
+            pending_bytes=lag.bytes,
+            deleting_segments=summary.deleting_segments,
+            local_because=why_local(question),
+            local_from=question.base_offset,
+            copying_seconds=None if since is None else self._clock.monotonic() - since.since,
+            failures_in_a_row=max((state.failures for state in failing), default=0),
+            last_error=next((state.last_error for state in failing), partition.refusal),
+        )
+
+    def _local_question(
+        self,
+        partition: TieredPartition,
+        leader: LeaderPartition,
+        state: JobState | None,
+        pool: PoolStatus,
+        *,
+        is_ready: bool,
+    ) -> LocalSegmentQuestion:
+        log, now, copying = leader.log, self._clock.monotonic(), partition.copying
+        first = next((s for s in log.segments if s.base_offset > partition.copied), log.segments.active)
+        following = log.segments.after(first.base_offset)
+        return LocalSegmentQuestion(
+            base_offset=first.base_offset,
+            next_base_offset=None if following is None else following.base_offset,
+            last_stable_offset=log.last_stable_offset,
+            high_watermark=log.high_watermark,
+            is_enabled=log.config.remote_storage_enable,
+            is_copy_disabled=log.config.remote_log_copy_disable,
+            is_ready=is_ready,
+            refusal=partition.refusal,
+            copying_seconds=None if copying is None else now - copying.since,
+            is_waiting_for_quota=partition.is_waiting_for_quota,
+            is_waiting_for_place=state is not None and state.is_ready,
+            pool_size=pool.size,
+            last_error=None if state is None else state.last_error,
+            next_look_seconds=0.0 if state is None else state.due - now,
+        )
+
+
+def _topic(counters: TopicCounters, partitions: Iterable[tuple[CopyLag, RemoteSummary]]) -> TopicTierStatus:
+    entries = list(partitions)
+    return TopicTierStatus(
+        copy_requests=counters.copy_requests,
+        copy_errors=counters.copy_errors,
+        copy_bytes=counters.copy_bytes,
+        delete_requests=counters.delete_requests,
+        delete_errors=counters.delete_errors,
+        copy_lag_segments=sum(lag.segments for lag, _ in entries),
+        copy_lag_bytes=sum(lag.bytes for lag, _ in entries),
+        delete_lag_segments=sum(summary.deleting_segments for _, summary in entries),
+        delete_lag_bytes=sum(summary.deleting_bytes for _, summary in entries),
+        metadata_count=sum(summary.segments for _, summary in entries),
+        remote_bytes=sum(summary.finished_bytes for _, summary in entries),
+    )

@@ -1,0 +1,69 @@
+"""How many bytes a second may go to, or come from, remote storage: an average over some windows, as Kafka takes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from strandline.clock import Clock
+from strandline.model import INT64_MAX
+
+
+class RateQuota:
+    """An average rate that may be passed for a moment and is then made up for.
+
+    Whoever moves bytes asks first (`throttle_seconds`, or `wait_for_room`) and then records all of them at once: a
+    segment larger than the quota goes through, and the next one waits until the average is back below the limit.
+    The average is over at least all windows but one, so that a burst after a quiet time is not taken for the habit.
+    """
+
+    def __init__(self, bytes_per_second: int, *, windows: int, window_seconds: int, clock: Clock) -> None:
+        self._limit = bytes_per_second
+        self._windows, self._window_seconds = windows, window_seconds
+        self._clock = clock
+        self._samples: deque[tuple[float, int]] = deque()  # (beginning of a window, bytes recorded in it)
+        self._turns = asyncio.Lock()
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self._limit >= INT64_MAX
+
+    def record(self, size: int) -> None:
+        """So many bytes are moved now."""
+        if self.is_unlimited:
+            return
+        now = self._clock.monotonic()
+        if self._samples and now < self._samples[-1][0] + self._window_seconds:
+            begin, recorded = self._samples.pop()
+            self._samples.append((begin, recorded + size))
+        else:
+            self._samples.append((now, size))
+
+    def throttle_seconds(self) -> float:
+        """How long to wait until the average is back at the limit; 0 if there is room now."""
+        if self.is_unlimited or not self._samples:
+            return 0.0
+        now = self._clock.monotonic()
+        oldest = now - self._windows * self._window_seconds
+        while self._samples and self._samples[0][0] <= oldest:
+            self._samples.popleft()
+        if not self._samples:
+            return 0.0
+        total = sum(recorded for _, recorded in self._samples)
+        least = max(self._windows - 1, 1) * self._window_seconds
+        elapsed = max(now - self._samples[0][0], least)
+        # The average falls as time passes: wait until `total` spread over the whole time is no more than the limit,
+        # or the oldest window is forgotten, whichever comes first.
+        wanted = total / self._limit - elapsed
+        return max(min(wanted, self._samples[0][0] - oldest), 0.0)
+
+    async def wait_for_room(self, size: int) -> float:
+        """Wait for the turn of `size` bytes and record them. The seconds that it took. First come, first served."""
+        if self.is_unlimited:
+            return 0.0
+        started = self._clock.monotonic()
+        async with self._turns:
+            while (pause := self.throttle_seconds()) > 0:
+                await self._clock.sleep(pause)
+            self.record(size)
+        return self._clock.monotonic() - started
