@@ -17,6 +17,7 @@ from strandline.objects import (
     ObjectOptions,
     ObjectStore,
     ObjectStoreError,
+    SourceUnreadable,
     harden,
     open_objects,
 )
@@ -116,6 +117,52 @@ async def test_put_new_refuses_what_exists_and_leaves_it_alone(store: ObjectStor
         await store.put_new("key", [b"second"])
     assert store.url in str(raised.value)
     assert bytes(await store.get("key")) == b"first"
+
+
+SIZES = [0, 1, 4096, 300_000, 2 * 1024 * 1024, 8 * 1024 * 1024, 8 * 1024 * 1024 + 1, 20_000_003]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_file_becomes_an_object(store: ObjectStore, tmp_path: Path, size: int) -> None:
+    data = (bytes(range(251)) * (size // 251 + 1))[:size]
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    await store.put("some/key", [b"what was there before"])
+    await store.put_file("some/key", path)
+    assert bytes(await store.get("some/key")) == data
+    assert path.read_bytes() == data
+    assert [(info.key, info.size) async for info in store.list("")] == [("some/key", size)]
+
+
+async def test_a_file_that_cannot_be_read_becomes_nothing(store: ObjectStore, tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "missing", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(SourceUnreadable, match=reason) as raised:
+            await store.put_file("key", path)
+        assert str(path) in str(raised.value)
+    assert await keys_of(store) == []
+
+
+async def test_a_cancelled_copy_leaves_the_object_whole_or_absent(store: ObjectStore, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    data = b"0123456789abcdef" * (1024 * 1024)
+    path.write_bytes(data)
+    for turns in range(0, 30, 3):
+        copying = asyncio.create_task(store.put_file(f"new-{turns}", path))
+        for _ in range(turns):
+            await asyncio.sleep(0)  # noqa: TID251 (a turn of the loop, no time)
+        copying.cancel()
+        await asyncio.gather(copying, return_exceptions=True)
+    for key in await keys_of(store):
+        assert bytes(await store.get(key)) == data
+
+
+async def test_many_files_may_be_copied_at_the_same_time(store: ObjectStore, tmp_path: Path) -> None:
+    paths = [tmp_path / f"file-{number}" for number in range(12)]
+    for number, path in enumerate(paths):
+        path.write_bytes(bytes([number]) * (number * 100_000 + 7))
+    await asyncio.gather(*(store.put_file(path.name, path) for path in paths))
+    for path in paths:
+        assert bytes(await store.get(path.name)) == path.read_bytes()
 
 
 async def test_of_eight_writers_of_a_new_object_one_succeeds(store: ObjectStore) -> None:
@@ -238,7 +285,13 @@ async def test_keys_may_be_weird(store: ObjectStore, key: str) -> None:
 
 @pytest.mark.parametrize("key", NOT_KEYS, ids=range(len(NOT_KEYS)))
 async def test_what_some_store_cannot_hold_is_no_key(store: ObjectStore, key: str) -> None:
-    for call in (store.put(key, [b"x"]), store.put_new(key, [b"x"]), store.get(key), store.get_range(key, 0, 1)):
+    for call in (
+        store.put(key, [b"x"]),
+        store.put_new(key, [b"x"]),
+        store.put_file(key, Path(__file__)),
+        store.get(key),
+        store.get_range(key, 0, 1),
+    ):
         with pytest.raises(ObjectStoreError, match="cannot be the key of an object"):
             await call
     with pytest.raises(ObjectStoreError, match="cannot be the key of an object"):
