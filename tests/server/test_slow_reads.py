@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.config import Settings
-from strandline.diskless.values import DisklessRead, DisklessReadResult
-from strandline.hybrid.router import PartitionRouter
+from strandline.errors import StrandlineError
+from strandline.hybrid.diskless_partition import PartitionRead
+from strandline.hybrid.router import PartitionRouter, SlowRead
 from strandline.records import iter_headers
 from strandline.server.handlers import fetch_poll
 from strandline.wire.api import ApiKey
@@ -95,9 +97,9 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     gate, read = Gate(), PartitionRouter.read
 
     async def gated(
-        router: PartitionRouter, requests: Sequence[DisklessRead], *, max_bytes: int
-    ) -> Sequence[DisklessReadResult]:
-        results = await read(router, requests, max_bytes=max_bytes)
+        router: PartitionRouter, requests: Sequence[SlowRead], **limits: Any
+    ) -> Sequence[PartitionRead | StrandlineError]:
+        results = await read(router, requests, **limits)
         gate.reached.set()
         await gate.open.wait()
         return results

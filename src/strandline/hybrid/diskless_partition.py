@@ -25,7 +25,7 @@ from strandline.errors import (
 from strandline.hybrid.refusals import error_of, storage_errors
 from strandline.hybrid.tier import DisklessTier
 from strandline.hybrid.topic_limits import TopicLimits
-from strandline.log import AppendOrigin, FetchIsolation, LogAppendInfo
+from strandline.log import AppendOrigin, FetchIsolation, FileSlice, LogAppendInfo
 from strandline.log.values import AbortedTransaction, ActiveProducer
 from strandline.metadata.image import PartitionImage
 from strandline.model import (
@@ -57,7 +57,7 @@ from strandline.replication.partition import DELETE_TO_HIGH_WATERMARK, Done
 class PartitionRead(NamedTuple):
     """What a read found; the fields of `log.LogReadResult` that answers are made of."""
 
-    records: MemorySlices | None
+    records: MemorySlices | FileSlice | None
     high_watermark: Offset
     last_stable_offset: Offset
     log_start_offset: Offset
@@ -96,9 +96,19 @@ class KnownOffsets:
         return NO_OFFSET if known is None else known[0]
 
     @property
+    def last_stable_offset(self) -> Offset:
+        """There are no transactions."""
+        return self.high_watermark
+
+    @property
     def log_start_offset(self) -> Offset:
         known = self._partition.known_offsets()
         return NO_OFFSET if known is None else known[1]
+
+    @property
+    def local_log_start_offset(self) -> Offset:
+        """Nothing is in another tier."""
+        return self.log_start_offset
 
     def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int:
         """More than anybody waits for as soon as there is a record: how much it is only a read can tell."""

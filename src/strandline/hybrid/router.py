@@ -1,16 +1,21 @@
-"""Finds the partition a request means, whatever tier it lives in.
+"""Finds the partition a request means, whatever tier it lives in, and reads it from there.
 
-A classic partition costs what it costs without diskless topics: one look into a dictionary.
+A classic partition costs what it costs without diskless and tiered topics: one look into a dictionary. What its log
+does not have any more is asked of remote storage (`tiered_reads`).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from strandline.diskless.values import DisklessRead, DisklessReadResult
-from strandline.hybrid.diskless_partition import DisklessPartition
+from strandline.diskless.values import DisklessRead
+from strandline.errors import StrandlineError
+from strandline.hybrid.diskless_partition import DisklessPartition, PartitionRead, read_of
 from strandline.hybrid.diskless_topics import DisklessTopics
+from strandline.hybrid.tiered_reads import TieredRead, TieredReads
+from strandline.hybrid.tiering import TieredTopics
 from strandline.log import FetchIsolation
 from strandline.log.values import ActiveProducer
 from strandline.model import LeaderEpoch, Offset, TimestampMs
@@ -18,14 +23,17 @@ from strandline.replication import Partition, ReplicaManager
 from strandline.replication.offsets import FoundOffset
 
 AnyPartition: TypeAlias = Partition | DisklessPartition
+# What cannot be answered from memory.
+SlowRead: TypeAlias = DisklessRead | TieredRead
 
 
 class PartitionRouter:
     """The partitions of this broker for request handlers: local replicas, and diskless partitions."""
 
-    def __init__(self, replicas: ReplicaManager, diskless: DisklessTopics) -> None:
+    def __init__(self, replicas: ReplicaManager, diskless: DisklessTopics, tiered: TieredTopics | None = None) -> None:
         self._replicas = replicas
         self._diskless = diskless
+        self.tiered = TieredReads(tiered or TieredTopics())
         self._local = replicas.by_key
         self._elsewhere = diskless.by_key
         self.topic_name = replicas.topic_name
@@ -42,9 +50,29 @@ class PartitionRouter:
 
     # Questions that a classic partition answers at once, and a diskless one after asking
 
-    async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[DisklessReadResult]:
-        """What diskless partitions could not answer from memory, read together and fairly."""
-        return await self._diskless.opened_tier.reader.read(requests, max_bytes=max_bytes)
+    async def read(
+        self, requests: Sequence[SlowRead], *, max_bytes: int, isolation: FetchIsolation, min_one_message: bool = True
+    ) -> Sequence[PartitionRead | StrandlineError]:
+        """What could not be answered from memory: each kind together and fairly, both at the same time."""
+        diskless = [request for request in requests if isinstance(request, DisklessRead)]
+        tiered = [request for request in requests if not isinstance(request, DisklessRead)]
+        share = max_bytes * len(diskless) // len(requests)
+        # One first batch may exceed the limits; the diskless reader always takes that right.
+        of_diskless, of_tiered = await asyncio.gather(
+            self._read_diskless(diskless, max(share, 1), isolation),
+            self.tiered.read(tiered, max_bytes - share, min_one_message=min_one_message and not diskless),
+        )
+        answers = {id(request): answer for request, answer in zip(diskless, of_diskless, strict=True)}
+        answers |= {id(request): answer for request, answer in zip(tiered, of_tiered, strict=True)}
+        return [answers[id(request)] for request in requests]
+
+    async def _read_diskless(
+        self, requests: Sequence[DisklessRead], max_bytes: int, isolation: FetchIsolation
+    ) -> Sequence[PartitionRead | StrandlineError]:
+        if not requests:
+            return ()
+        found = await self._diskless.opened_tier.reader.read(requests, max_bytes=max_bytes)
+        return [result.error or read_of(result, isolation) for result in found]
 
     async def list_offset(
         self,
@@ -54,10 +82,24 @@ class PartitionRouter:
         *,
         isolation: FetchIsolation,
         current_leader_epoch: LeaderEpoch,
+        timeout_ms: int = 0,
     ) -> FoundOffset:
-        """ListOffsets. Raises StrandlineError."""
+        """ListOffsets. The client waits `timeout_ms` for remote storage; 0: as long as the setting says.
+
+        Raises StrandlineError.
+        """
         found = self.find(topic, partition)
         if isinstance(found, Partition):
+            if found.log.is_remote and timestamp >= 0:
+                remote = await self.tiered.offset_by_timestamp(
+                    found,
+                    timestamp,
+                    isolation=isolation,
+                    current_leader_epoch=current_leader_epoch,
+                    timeout_ms=timeout_ms,
+                )
+                if remote is not None:
+                    return remote
             return found.list_offset(timestamp, isolation=isolation, current_leader_epoch=current_leader_epoch)
         return await found.list_offset(timestamp, current_leader_epoch=current_leader_epoch)
 

@@ -31,7 +31,7 @@ def list_offset(
     log: UnifiedLog, timestamp: TimestampMs, *, isolation: FetchIsolation, leader_epoch: LeaderEpoch
 ) -> FoundOffset:
     """Find the offset that `timestamp` asks for, as far as a reader of this isolation may see it."""
-    end = _last_fetchable(log, isolation)
+    end = last_fetchable(log, isolation)
     if timestamp == LATEST:
         return FoundOffset(NO_TIMESTAMP, end, leader_epoch)
     if timestamp == EARLIEST:
@@ -74,7 +74,8 @@ def _start(log: UnifiedLog, offset: Offset) -> FoundOffset:
     return FoundOffset(NO_TIMESTAMP, offset, epoch if epoch is not None else NO_EPOCH)
 
 
-def _last_fetchable(log: UnifiedLog, isolation: FetchIsolation) -> Offset:
+def last_fetchable(log: UnifiedLog, isolation: FetchIsolation) -> Offset:
+    """How far a reader of this isolation may see."""
     if isolation is FetchIsolation.TXN_COMMITTED:
         return log.last_stable_offset
     return log.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else log.log_end_offset

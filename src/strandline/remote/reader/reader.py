@@ -11,11 +11,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
+from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, StrandlineError
 from strandline.log import AbortedTransaction, FetchIsolation, TimestampOffset, UnifiedLog
-from strandline.model import NO_OFFSET, Offset, TimestampMs
+from strandline.model import NO_OFFSET, Offset, TimestampMs, TopicPartition
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
 from strandline.remote.reader.aborted import AbortedTransactions
 from strandline.remote.reader.by_time import SearchByTime
@@ -89,6 +90,18 @@ class RemoteLogReader:
             self._segments.drop_idle()
 
     # Reading
+
+    @staticmethod
+    def request(
+        topic_id: UUID,
+        topic_partition: TopicPartition,
+        log: UnifiedLog,
+        offset: Offset,
+        max_bytes: int,
+        isolation: FetchIsolation,
+    ) -> RemoteRead:
+        """What `read_now` and `read` take, for callers that load this module only when it is used."""
+        return RemoteRead(TopicIdPartition(topic_id, topic_partition), log, offset, max_bytes, isolation)
 
     def read_now(self, request: RemoteRead, *, min_one_message: bool) -> RemoteReadResult | None:
         """The answer if everything it needs is at hand; None if not: then `read` brings it. Never waits or blocks."""

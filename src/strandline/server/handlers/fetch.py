@@ -2,7 +2,7 @@
 
 Records leave as ranges of segment files, or as views of what is in memory; nothing is copied or decoded here. How one
 request is served is in `fetch_poll`. Known gaps: followers do not replicate yet (replica ids are served as debug
-readers), no preferred read replica, no quotas.
+readers, but what is in remote storage only gets OFFSET_MOVED_TO_TIERED_STORAGE), no preferred read replica, no quotas.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class FetchHandler:
         if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or not context.places):
             return
         poll.watch()
-        self.wait(poll, request.max_wait_ms / 1000)
+        self.wait(poll, poll.patience_seconds)
 
     def wait(self, poll: FetchPoll, seconds: float) -> None:
         """Let a poll wait for no longer than this."""
@@ -67,7 +67,7 @@ class FetchHandler:
 
     def start(self, work: Coroutine[None, None, None]) -> None:
         """Do something that a poll waits for."""
-        task = self.loop.create_task(work, name="fetch-diskless")
+        task = self.loop.create_task(work, name="fetch-slowly")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -1,8 +1,12 @@
 """One Fetch request until it is answered: reading, waiting for more, and what memory cannot answer.
 
-Classic partitions are read from their logs, diskless ones from memory. Diskless partitions for which the database or
-the object store has to be asked are read together, once, and the request waits for them; what came too late for this
-request is in the cache for the next one.
+Classic partitions are read from their logs, diskless ones from memory. Partitions for which the database, the object
+store or remote storage has to be asked are read together, once, and the request waits for them; what came too late for
+this request is in the cache for the next one.
+
+How long it waits differs. For remote records it is remote.fetch.max.wait.ms, whatever the client says, and when they
+have come they are given, however few: both as in Kafka. For diskless records it is the client's max.wait, and some
+more if there is nothing else to say.
 """
 
 from __future__ import annotations
@@ -11,11 +15,13 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Final, Protocol
 
-from strandline.diskless.values import DisklessRead, DisklessReadResult
-from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
-from strandline.hybrid.diskless_partition import PartitionRead, read_of
-from strandline.hybrid.router import AnyPartition, PartitionRouter
+from strandline.diskless.values import DisklessRead
+from strandline.errors import KafkaStorageError, OffsetMovedToTieredStorage, OffsetOutOfRange, StrandlineError
+from strandline.hybrid.diskless_partition import PartitionRead
+from strandline.hybrid.router import AnyPartition, PartitionRouter, SlowRead
+from strandline.hybrid.tiered_reads import TieredRead
 from strandline.log import FetchIsolation, LogReadResult
+from strandline.replication import Partition
 from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
@@ -64,6 +70,7 @@ class FetchPoll:
         "_is_due",
         "_is_reading",
         "_isolation",
+        "_reads_remote",
         "_request",
         "_slow_results",
         "_times_expired",
@@ -81,7 +88,9 @@ class FetchPoll:
         self._is_due = False
         self._is_reading = False
         self._has_missed_news = False
-        self._slow_results: dict[Place, DisklessReadResult] = {}
+        self._reads_remote = False
+        """Whether some of the records are in remote storage."""
+        self._slow_results: dict[Place, PartitionRead | StrandlineError] = {}
         """What had to be asked for, until it is sent or there is more of it."""
         self._times_expired = 0
         self.deadline: Deadline | None = None
@@ -94,6 +103,13 @@ class FetchPoll:
             self._isolation = FetchIsolation.HIGH_WATERMARK
 
     # Waiting
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long to wait before `expired`."""
+        if self._reads_remote and self._is_reading:
+            return self._handler.partitions.tiered.max_wait_seconds
+        return self._request.max_wait_ms / 1000
 
     def watch(self) -> None:
         """Be notified when any of the partitions moves."""
@@ -130,17 +146,18 @@ class FetchPoll:
         available = 0
         for partition, place in zip(self._watched, self._context.places, strict=False):
             entry = place.entry
-            if not partition.is_leader or partition.log.log_start_offset > entry.fetch_offset:
-                return True
+            if not partition.is_leader or partition.log.local_log_start_offset > entry.fetch_offset:
+                return True  # for an error, or for remote storage, which has something
             available += min(partition.log.available_bytes(entry.fetch_offset, self._isolation), entry.max_bytes)
         return available >= self._request.min_bytes or len(self._watched) != len(self._context.places)
 
     def expired(self) -> None:
-        """The client's max.wait is over. A read that is on its way gets some more time: if it were given up, the next
-        request would begin it again, and so would the one after that."""
+        """The wait is over. A diskless read that is on its way gets some more time: if it were given up, the next
+        request would begin it again, and so would the one after that. A remote one has had its time; what it brings
+        is kept."""
         if self._is_answered:
             return
-        self._times_expired += 1
+        self._times_expired += 2 if self._reads_remote else 1
         if self._is_reading and self._times_expired == 1:
             self._handler.wait(self, SLOW_READ_SECONDS)
         self.answer_if_enough(is_last=True)
@@ -157,12 +174,13 @@ class FetchPoll:
     def answer_if_enough(self, *, is_last: bool) -> bool:
         """Read every partition; answer if there is min.bytes, an error or no more time. True if answered."""
         answers, size, must_answer, slow = self._read_all()
-        is_enough = must_answer or size >= self._request.min_bytes
+        # Remote records do not become more by waiting.
+        is_enough = must_answer or size >= (1 if self._reads_remote else self._request.min_bytes)
         if slow:
             if not self._is_reading and not self._times_expired:
                 self._read_slowly(slow, size)
-            has_something = must_answer or (size > 0 and is_enough)
-            if not is_last or (self._is_reading and self._times_expired < 2 and not has_something):
+            may_go = not self._reads_remote and (must_answer or (size > 0 and is_enough))
+            if not is_last or (self._is_reading and self._times_expired < 2 and not may_go):
                 return False
             answers += [self._unread(place) for place, _ in slow]
         elif not (is_last or is_enough):
@@ -187,14 +205,14 @@ class FetchPoll:
             self._has_missed_news = False
             self.notify()
 
-    def _read_all(self) -> tuple[list[FetchAnswer], int, bool, list[tuple[Place, DisklessRead]]]:
+    def _read_all(self) -> tuple[list[FetchAnswer], int, bool, list[tuple[Place, SlowRead]]]:
         """The answers, their bytes, whether one of them must not wait (an error, a diverging epoch), and what cannot
         be answered from memory."""
         remaining = min(self._request.max_bytes, self._handler.max_bytes)
-        if self._slow_results:
-            remaining -= sum(_length(result) for result in self._slow_results.values())
+        slow_size = sum(map(_length, self._slow_results.values())) if self._slow_results else 0
+        remaining -= slow_size
         answers: list[FetchAnswer] = []
-        slow: list[tuple[Place, DisklessRead]] = []
+        slow: list[tuple[Place, SlowRead]] = []
         size = 0
         must_answer = False
         # Who does not wait watches nothing either: what is known of a diskless partition's end would grow old for ever.
@@ -205,8 +223,9 @@ class FetchPoll:
                 continue
             entry = place.entry
             # The first batch of the whole response may exceed every limit, so that a reader never gets stuck.
-            answer = self._read(place, max(min(entry.max_bytes, remaining), 0), min_one_message=size == 0)
-            if isinstance(answer, DisklessRead):
+            min_one_message = size == 0 and slow_size == 0
+            answer = self._read(place, max(min(entry.max_bytes, remaining), 0), min_one_message=min_one_message)
+            if not isinstance(answer, FetchAnswer):
                 slow.append((place, answer))
                 continue
             answers.append(answer)
@@ -217,9 +236,9 @@ class FetchPoll:
             must_answer = must_answer or answer.error_code != 0 or answer.diverging_epoch is not None
         return answers, size, must_answer, slow
 
-    def _read(self, place: Place, max_bytes: int, *, min_one_message: bool) -> FetchAnswer | DisklessRead:
+    def _read(self, place: Place, max_bytes: int, *, min_one_message: bool) -> FetchAnswer | SlowRead:
         entry = place.entry
-        result: LogReadResult | PartitionRead | DisklessRead
+        result: LogReadResult | PartitionRead | SlowRead
         try:
             partition = self._handler.find(entry)
             place.found(partition)
@@ -228,12 +247,10 @@ class FetchPoll:
                 if diverging is not None:
                     return FetchAnswer(entry.topic, entry.partition, diverging_epoch=diverging)
             if place in self._slow_results:
-                result = read_of(self._slow_results[place], self._isolation)
+                result = _read_or_raise(self._slow_results[place])
             else:
-                result = partition.read(
-                    entry.fetch_offset, max_bytes, isolation=self._isolation, min_one_message=min_one_message
-                )
-                if isinstance(result, DisklessRead):
+                result = self._read_tiers(partition, entry.fetch_offset, max_bytes, min_one_message)
+                if isinstance(result, DisklessRead | TieredRead):
                     return result
         except StrandlineError as error:
             return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
@@ -249,22 +266,44 @@ class FetchPoll:
             records if records is not None and records.length else None,
         )
 
+    def _read_tiers(
+        self, partition: AnyPartition, offset: int, max_bytes: int, min_one_message: bool
+    ) -> LogReadResult | PartitionRead | SlowRead:
+        isolation = self._isolation
+        try:
+            return partition.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+        except OffsetMovedToTieredStorage:
+            # Followers do not copy what is remote: they are told, and begin where the local log does.
+            if self._request.replica_id >= 0 or not isinstance(partition, Partition):
+                raise
+        self._reads_remote = True
+        return self._handler.partitions.tiered.read_now(
+            partition, offset, max_bytes, isolation=isolation, min_one_message=min_one_message
+        )
+
     # What memory cannot answer
 
-    def _read_slowly(self, slow: list[tuple[Place, DisklessRead]], size: int) -> None:
+    def _read_slowly(self, slow: list[tuple[Place, SlowRead]], size: int) -> None:
         self._is_reading = True
         limit = min(self._request.max_bytes, self._handler.max_bytes)
-        self._handler.start(self._read_and_answer(slow, max(limit - size, 1)))
+        self._handler.start(self._read_and_answer(slow, max(limit - size, 1), min_one_message=size == 0))
 
-    async def _read_and_answer(self, slow: list[tuple[Place, DisklessRead]], max_bytes: int) -> None:
+    async def _read_and_answer(
+        self, slow: list[tuple[Place, SlowRead]], max_bytes: int, *, min_one_message: bool
+    ) -> None:
         """Read, and look at everything again. The client may be gone by then: what is read is there for others."""
         try:
-            results = await self._handler.partitions.read([request for _, request in slow], max_bytes=max_bytes)
+            results = await self._handler.partitions.read(
+                [request for _, request in slow],
+                max_bytes=max_bytes,
+                isolation=self._isolation,
+                min_one_message=min_one_message,
+            )
         except Exception:  # the edge: whatever a reader did not foresee ends this connection only
-            logger.exception("a Fetch of diskless partitions failed")
+            logger.exception("a Fetch failed that had to ask an object store")
             self._is_answered = True
             self._stop_waiting()
-            self._exchange.abort("reading diskless partitions failed")
+            self._exchange.abort("reading diskless or remote records failed")
             return
         self._is_reading = False
         if self._is_answered or self._exchange.connection.is_closed:
@@ -284,11 +323,18 @@ class FetchPoll:
         if end < 0:
             late = KafkaStorageError(f"the end of {entry.topic!r}-{entry.partition} could not be found out in time")
             return FetchAnswer(entry.topic, entry.partition, int(error_code_of(late)))
-        return FetchAnswer(entry.topic, entry.partition, 0, end, end, offsets.log_start_offset)
+        stable = offsets.last_stable_offset
+        return FetchAnswer(entry.topic, entry.partition, 0, end, stable, offsets.log_start_offset)
 
 
-def _length(result: DisklessReadResult) -> int:
-    return 0 if result.records is None else result.records.length
+def _length(result: PartitionRead | StrandlineError) -> int:
+    return 0 if isinstance(result, StrandlineError) or result.records is None else result.records.length
+
+
+def _read_or_raise(result: PartitionRead | StrandlineError) -> PartitionRead:
+    if isinstance(result, StrandlineError):
+        raise result
+    return result
 
 
 def _diverging_epoch(partition: AnyPartition, entry: FetchEntry) -> tuple[int, int] | None:

@@ -3,7 +3,8 @@
 ListOffsets knows every special timestamp: latest (-1), earliest (-2), maximum (-3, from version 7), earliest local
 (-4, from 8), latest tiered (-5, from 9) and earliest pending upload (-6, from 11); in older versions a special value
 gets UNSUPPORTED_VERSION, as in Kafka. A partition named twice gets INVALID_REQUEST. Only the leader answers, unless
-the debugging consumer (replica id -2) asks.
+the debugging consumer (replica id -2) asks. Timestamps are looked for in remote storage first, then in the local log; a
+client of version 10 or later says how long it waits for that, others wait remote.list.offsets.request.timeout.ms.
 
 OffsetForLeaderEpoch answers UNDEFINED (-1, -1) for an epoch the log does not know.
 """
@@ -77,7 +78,7 @@ class OffsetsHandler:
             try:
                 if times[topic, partition.partition_index] > 1:
                     raise InvalidRequest("a partition may be named only once")
-                return await self._list_offset(topic, partition, isolation, version)
+                return await self._list_offset(topic, partition, isolation, version, request.timeout_ms)
             except StrandlineError as error:
                 code, _ = outcome(_spoken(error, version))
                 return ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=code)
@@ -93,7 +94,7 @@ class OffsetsHandler:
         )
 
     async def _list_offset(
-        self, topic: str, partition: ListOffsetsPartition, isolation: FetchIsolation, version: int
+        self, topic: str, partition: ListOffsetsPartition, isolation: FetchIsolation, version: int, timeout_ms: int
     ) -> ListOffsetsPartitionResponse:
         timestamp = partition.timestamp
         if timestamp < EARLIEST_PENDING_UPLOAD or version < _FIRST_VERSION_OF.get(timestamp, 0):
@@ -104,6 +105,7 @@ class OffsetsHandler:
             timestamp,
             isolation=isolation,
             current_leader_epoch=partition.current_leader_epoch,
+            timeout_ms=timeout_ms,
         )
         return ListOffsetsPartitionResponse(
             partition_index=partition.partition_index,
