@@ -80,6 +80,7 @@ class LogHarness:
     config: TopicConfig = field(default_factory=TopicConfig)
     clock: VirtualClock = field(default_factory=lambda: VirtualClock(NOW))
     partition: TopicPartition = PARTITION
+    remote_enabled: bool = False
     env: LogEnvironment = field(init=False)
     log: UnifiedLog = field(init=False)
 
@@ -88,7 +89,12 @@ class LogHarness:
         self.env = self._environment()
 
     def _environment(self) -> LogEnvironment:
-        return LogEnvironment(directory=LogDirectory(str(self.root)), clock=self.clock, chance=SystemChance(1))
+        return LogEnvironment(
+            directory=LogDirectory(str(self.root)),
+            clock=self.clock,
+            chance=SystemChance(1),
+            remote_enabled=self.remote_enabled,
+        )
 
     @property
     def directory(self) -> Path:
@@ -148,9 +154,9 @@ class LogHarness:
 
 
 def headers_in(log: UnifiedLog, *, isolation: FetchIsolation = FetchIsolation.LOG_END) -> list[BatchHeader]:
-    """Every batch a reader gets who reads from the log start on, as a consumer does."""
+    """Every batch a reader gets who reads the local log from its start on, as a consumer does."""
     found: list[BatchHeader] = []
-    offset = log.log_start_offset
+    offset = log.local_log_start_offset
     while True:
         result = log.read(offset, 1 << 16, isolation=isolation)
         if result.records is None:

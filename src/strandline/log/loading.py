@@ -28,7 +28,7 @@ from strandline.log.files import (
 )
 from strandline.log.producer_state import ProducerState
 from strandline.log.producers import rebuild_producers
-from strandline.log.recovery import recover_log, recover_segment
+from strandline.log.recovery import rebuild_epochs, recover_log, recover_segment
 from strandline.log.segment import LogSegment
 from strandline.log.unified import UnifiedLog
 from strandline.model import TopicPartition
@@ -234,6 +234,9 @@ def _set_offsets(log: UnifiedLog, end: int, offsets: LoadedOffsets, *, is_clean:
     log.recovery_point = end if is_clean else min(offsets.recovery_point, end)
     log.high_watermark = max(min(offsets.high_watermark, end), log.local_log_start_offset)
     log.epochs.clamp(log.log_start_offset, end)
+    if log.is_remote and end > log.segments.first.base_offset and not log.epochs.entries:
+        # Without epochs nothing can be copied. Those of what is in remote storage only are lost.
+        rebuild_epochs(log, end)
     if not is_clean:
         # Recovery has followed every batch up to the end, and knows more of each producer than a snapshot can hold:
         # whoever had several batches on their way when the broker died sends all of them again.

@@ -29,7 +29,7 @@ def recover_log(log: LogState, recovery_point: int) -> None:
     segments = log.segments.covering(recovery_point)
     rebuild_producers(log, log.log_start_offset, segments[0].base_offset)
     if not log.epochs.entries and log.segments.first is not segments[0]:
-        _rebuild_epochs(log, segments[0].base_offset)
+        rebuild_epochs(log, segments[0].base_offset)
     for segment in segments:
         env = log.env
         log.producers.remove_expired(env.clock.now_ms(), env.producer_expiration_ms)
@@ -124,7 +124,7 @@ def _follow_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
         epochs.assign(header.leader_epoch, header.base_offset)
 
 
-def _rebuild_epochs(log: LogState, end: int) -> None:
+def rebuild_epochs(log: LogState, end: int) -> None:
     """The checkpoint is gone or empty although there are older segments: read the epochs off their batches."""
     for segment in log.segments:
         if segment.base_offset >= end:

@@ -77,7 +77,7 @@ def limits_of(
     is_local = bounds.highest_remote is not None
     start = bounds.local_start if is_local else bounds.log_start
     yield RetentionReason.LOG_START, lambda segment, upper: upper <= start and segment is not segments.active
-    if not config.is_deleted_by_retention:
+    if not config.is_deleted_by_retention and not is_local:
         return
     retention_bytes, retention_ms = config.retention_bytes, config.retention_ms
     if is_local:

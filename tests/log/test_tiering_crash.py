@@ -1,0 +1,66 @@
+"""A broker dies (SIGKILL) while a tiered log changes: what comes after finds the log start, the epochs, the rest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strandline.crash import ENVIRONMENT_VARIABLE
+from strandline.log import UnifiedLog
+from tests.log.harness import NOW, PARTITION, batch, offsets_in
+from tests.log.tiered_process import RECORDS, opened
+
+SIGKILLED = -9
+REPOSITORY = Path(__file__).parents[2]
+
+
+def died_while(directory: Path, action: str, place: str) -> UnifiedLog:
+    """The log after the death of a process at a place, and a start."""
+    command = [sys.executable, "-m", "tests.log.tiered_process", str(directory), action]
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: place}
+    assert subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode == SIGKILLED
+    log = opened(directory).get(PARTITION)
+    assert log is not None
+    return log
+
+
+@pytest.mark.parametrize(
+    ("place", "local_start"),
+    [
+        ("log.retention.removed_segment:1", 3),
+        ("log.retention.removed_segment:2", 6),
+        ("log.retention.removed_segment:3", 9),
+        ("log.roll.before_snapshot:4", 0),
+        ("log.roll.before_segment:4", 0),
+        ("log.roll.done:4", 0),
+    ],
+)
+def test_lesson_21_death_while_copied_segments_are_deleted(tmp_path: Path, place: str, local_start: int) -> None:
+    log = died_while(tmp_path, "delete", place)
+    assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (0, local_start, RECORDS)
+    assert log.epochs.entries == tuple((step, step) for step in range(RECORDS))
+    assert offsets_in(log) == list(range(local_start, RECORDS))
+    assert log.producers.entries[1].last_sequence == RECORDS - 1
+    assert log.delete_old_segments(NOW + 10**9) == 0  # what was copied has to be learned first
+    log.update_high_watermark(RECORDS)
+    log.roll()
+    assert log.segments_to_copy(9)[0].leader_epochs == {9: 9}
+
+
+@pytest.mark.parametrize("place", ["log.start_again.before_epochs", "log.start_again.before_segment"])
+@pytest.mark.parametrize("action", ["start_from_remote", "cut"])
+def test_death_while_a_follower_starts_again_leaves_an_empty_log_at_its_start(
+    tmp_path: Path, action: str, place: str
+) -> None:
+    """It is then told to start from remote storage again, and nothing of before is in its way."""
+    log = died_while(tmp_path, action, place)
+    assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (0, 0, 0)
+    assert not log.epochs.entries
+    assert not log.producers.entries
+    log.append_as_follower(batch(base_offset=0, leader_epoch=3), leader_epoch=3)
+    assert offsets_in(log) == [0]
+    assert log.epochs.entries == ((3, 0),)
