@@ -7,13 +7,18 @@ standard library is imported, so that the interop suites can use this module too
     with kafka.KafkaBroker(libraries, data_dir) as broker:    # formats the directory when it is new
         broker.bootstrap                                      # "127.0.0.1:PORT", answers requests
         kafka.run_tool(libraries, kafka.DUMP_LOG, "--files", "...")
+
+Kafka has no remote storage of its own but for its tests, the directory of LocalTieredStorage. A broker has it with
+
+    plugins = kafka.install_tiered_storage()
+    kafka.KafkaBroker(libraries, data_dir, plugins=plugins, settings=kafka.tiered_settings(directory))
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +46,9 @@ _DEPENDENCIES: Final = (
     ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
 )
 
+_TIERED_STORAGE: Final = (("org.apache.kafka", "kafka-storage", VERSION, "test"),)
+_LOCAL_TIERED_STORAGE: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+
 _LOGGING: Final = """\
 status = warn
 appender.stdout.type = Console
@@ -57,11 +65,12 @@ def default_cache() -> Path:
     return Path(__file__).resolve().parent.parent / ".cache"
 
 
-def why_unavailable(cache: Path | None = None) -> str | None:
+def why_unavailable(cache: Path | None = None, *, with_tiered_storage: bool = False) -> str | None:
     """A sentence naming what is missing to run Apache Kafka here, or None when nothing is."""
     if shutil.which("java") is None:
         return "Apache Kafka needs Java 17 or newer, and no `java` is on the path."
-    if not _is_complete(_libraries(cache)) and shutil.which("mvn") is None:
+    needed = [_libraries(cache), _plugins(cache)] if with_tiered_storage else [_libraries(cache)]
+    if not all(_is_complete(directory) for directory in needed) and shutil.which("mvn") is None:
         return "Apache Kafka is fetched with Maven the first time, and no `mvn` is on the path."
     return None
 
@@ -70,26 +79,58 @@ def install(cache: Path | None = None) -> Path:
     """The directory with all jars; fetches them when they are not there yet. Raises ProcessFailed."""
     libraries = _libraries(cache)
     if not _is_complete(libraries):
-        libraries.mkdir(parents=True, exist_ok=True)
-        pom = libraries.parent / "pom.xml"
-        pom.write_text(_pom())
-        fetch = ("mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime")
-        run = subprocess.run([*fetch, f"-DoutputDirectory={libraries}"], capture_output=True, text=True)
-        if run.returncode != 0:
-            raise ProcessFailed(
-                f"Maven could not fetch Apache Kafka {VERSION}:\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
-            )
+        _fetch(_DEPENDENCIES, libraries, with_theirs=True)
         for level in ("info", "warn"):
             (libraries / f"log4j2-{level}.properties").write_text(_LOGGING.format(level=level))
         (libraries / "complete").touch()
     return libraries
 
 
-def java_command(libraries: Path, main_class: str, *arguments: str, jvm: tuple[str, ...] = ("-Xmx512M",)) -> list[str]:
-    """The command line that runs one of Kafka's main classes."""
+def install_tiered_storage(cache: Path | None = None) -> Path:
+    """The directory with LocalTieredStorage, one jar; fetches it when it is not there yet. Raises ProcessFailed."""
+    plugins = _plugins(cache)
+    if not _is_complete(plugins):
+        _fetch(_TIERED_STORAGE, plugins, with_theirs=False)
+        (plugins / "complete").touch()
+    return plugins
+
+
+def tiered_settings(directory: Path) -> dict[str, str]:
+    """What makes a broker keep finished segments of tiered topics below `directory`/kafka-tiered-storage."""
+    return {
+        "remote.log.storage.system.enable": "true",
+        "remote.log.storage.manager.class.name": _LOCAL_TIERED_STORAGE,
+        "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+        "rsm.config.dir": str(directory),
+        "rsm.config.delete.on.close": "false",
+    }
+
+
+def _fetch(dependencies: Sequence[tuple[str, ...]], directory: Path, *, with_theirs: bool) -> None:
+    """Have Maven put jars into a directory, `with_theirs` those that they depend on as well."""
+    directory.mkdir(parents=True, exist_ok=True)
+    pom = directory.with_name("pom.xml" if with_theirs else f"{directory.name}-pom.xml")
+    pom.write_text(_pom(dependencies))
+    fetch = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+    fetch += [f"-DoutputDirectory={directory}", f"-DexcludeTransitive={str(not with_theirs).lower()}"]
+    run = subprocess.run(fetch, capture_output=True, text=True)
+    if run.returncode != 0:
+        raise ProcessFailed(f"Maven could not fetch Apache Kafka {VERSION}:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+
+
+def java_command(
+    libraries: Path,
+    main_class: str,
+    *arguments: str,
+    jvm: tuple[str, ...] = ("-Xmx512M",),
+    plugins: Path | None = None,
+) -> list[str]:
+    """The command line that runs one of Kafka's main classes. `plugins` is a directory with more jars."""
     level = "info" if main_class == MAIN else "warn"
     logging = f"-Dlog4j2.configurationFile={libraries / f'log4j2-{level}.properties'}"
-    return ["java", *jvm, logging, "-cp", f"{libraries}/*", main_class, *arguments]
+    class_path = f"{libraries}/*" if plugins is None else f"{libraries}/*:{plugins}/*"
+    return ["java", *jvm, logging, "-cp", class_path, main_class, *arguments]
 
 
 def run_tool(
@@ -113,9 +154,10 @@ class KafkaBroker:
         *,
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
+        plugins: Path | None = None,
         start_timeout: float = 60.0,
     ) -> None:
-        self.libraries, self.data_dir = libraries, data_dir
+        self.libraries, self.data_dir, self._plugins = libraries, data_dir, plugins
         self.port = port or free_port()
         self._controller_port = free_port()
         self._settings = dict(settings or {})
@@ -147,7 +189,8 @@ class KafkaBroker:
     def start(self, *, led_partitions: int = 0) -> float:
         """Format if needed, start, wait until it answers and leads so many partitions. Seconds since exec."""
         self.format()
-        command = java_command(self.libraries, MAIN, str(self._properties_file), jvm=_SERVER_JVM)
+        settings = str(self._properties_file)
+        command = java_command(self.libraries, MAIN, settings, jvm=_SERVER_JVM, plugins=self._plugins)
         log_file = self.data_dir.with_name(self.data_dir.name + ".log")
         self._process = ServerProcess(command, log_file=log_file, name="kafka")
         self.start_seconds = self._process.wait_until(
@@ -203,17 +246,22 @@ def _libraries(cache: Path | None) -> Path:
     return (cache or default_cache()) / f"kafka-{VERSION}" / "libs"
 
 
+def _plugins(cache: Path | None) -> Path:
+    return _libraries(cache).with_name("tiered-storage")
+
+
 def _is_complete(libraries: Path) -> bool:
     return (libraries / "complete").exists()
 
 
-def _pom() -> str:
-    dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
-        for group, artifact, version in _DEPENDENCIES
+def _pom(dependencies: Sequence[tuple[str, ...]]) -> str:
+    listed = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        f"{''.join(f'<classifier>{one}</classifier>' for one in classifier)}</dependency>"
+        for group, artifact, version, *classifier in dependencies
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>strandline</groupId><artifactId>bench-kafka</artifactId><version>1</version>"
-        f"<dependencies>{dependencies}</dependencies></project>\n"
+        f"<dependencies>{listed}</dependencies></project>\n"
     )
