@@ -12,7 +12,7 @@ import importlib
 import logging
 import resource
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,8 @@ from uuid import UUID
 
 from strandline.admin.reporting import describe_broker
 from strandline.admin.status import BrokerStatus
+from strandline.admin.tiered_reporting import describe_partitions
+from strandline.admin.tiered_status import PartitionTiers
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
@@ -48,6 +50,7 @@ from strandline.metadata import (
 from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
 from strandline.objects.store import ObjectStoreError
+from strandline.remote.ports import RemoteStorageError
 from strandline.replication import ReplicaManager
 from strandline.replication.adoption import adopt, find_kafka_cluster
 from strandline.server.deadlines import Deadlines
@@ -210,6 +213,8 @@ class Broker:
         self.loader.subscribe(self._apply)
         await enter(self.diskless.running(on_failure=self._fail))
         await self._open_if_needed()
+        if self.settings.tiers.remote_log_storage_system_enable:
+            await self._open_tiered()
 
         self.groups = GroupCoordinator(
             ReplicatedGroupLog(self.replicas, lambda: self.loader.image, self.settings.groups),
@@ -275,7 +280,7 @@ class Broker:
         self.sessions = FetchSessions(
             self.settings.network.max_incremental_fetch_session_cache_slots, self._clock, self._chance
         )
-        partitions = PartitionRouter(self.replicas, self.diskless)
+        partitions = PartitionRouter(self.replicas, self.diskless, self.tiered)
         fetch = FetchHandler(
             partitions, self.sessions, deadlines, loop=loop, max_bytes=self.settings.network.fetch_max_bytes
         )
@@ -290,6 +295,7 @@ class Broker:
                 lifecycle=self.lifecycle,
                 replicas=self.replicas,
                 diskless=self.diskless,
+                tiered=self.tiered,
                 partitions=partitions,
                 logs=self.logs,
                 groups=self.groups,
@@ -342,6 +348,26 @@ class Broker:
             await self.diskless.wait_opened()
         except (ObjectStoreError, SqlError, OSError) as error:
             raise BrokerFailed(f"diskless topics cannot be served: {error}") from error
+
+    # Tiered topics
+
+    async def _open_tiered(self) -> None:
+        # Loaded in a thread, as above.
+        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.tiered_opening")
+        tier = opening.open_remote_tier(
+            self.settings,
+            self.loader,
+            self.active_controller,
+            self.replicas,
+            clock=self._clock,
+            ids=self._ids,
+            chance=self._chance,
+        )
+        try:
+            opened = await self._stack.enter_async_context(self.tiered.serving(tier))
+        except (RemoteStorageError, OSError) as error:
+            raise BrokerFailed(f"tiered topics cannot be served: {error}") from error
+        logger.info("finished segments of tiered topics are kept in %s", opened.storage.url)
 
     # Following the metadata
 
@@ -425,8 +451,12 @@ class Broker:
         epoch = self.lifecycle.broker_epoch
         await asyncio.to_thread(self.logs.shutdown, broker_epoch=epoch)
 
+    def tiers(self, topic: str) -> Sequence[PartitionTiers] | None:
+        """`admin.status.BrokerSource`."""
+        return describe_partitions(self.tiered, self.replicas, topic)
+
     def status(self) -> BrokerStatus:
-        """`admin.status.StatusSource`."""
+        """`admin.status.BrokerSource`."""
         return describe_broker(self, is_stopping=self._is_stopping, uptime_s=self._clock.monotonic() - self._started)
 
 

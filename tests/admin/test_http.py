@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from strandline.admin.diskless_status import DisklessStatus, ObjectCalls
 from strandline.admin.http import build_app, open_http
 from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
+from strandline.admin.tiered_status import PartitionTiers, SegmentTiers, StorageCalls, TieredStatus, TieredTopic
 
 READY = BrokerStatus(
     version="1.2.3",
@@ -46,9 +47,13 @@ class Source:
 
     def __init__(self) -> None:
         self.now = READY
+        self.tiered: dict[str, tuple[PartitionTiers, ...]] = {}
 
     def status(self) -> BrokerStatus:
         return self.now
+
+    def tiers(self, topic: str) -> tuple[PartitionTiers, ...] | None:
+        return self.tiered.get(topic, ()) if self.now.tiered.storage_url else None
 
 
 @pytest.fixture
@@ -130,6 +135,62 @@ async def test_diskless_topics_show_once_there_are_some(client: httpx.AsyncClien
     assert 'strandline_diskless_batches_total{outcome="refused"} 1.0' in metrics
     assert 'strandline_diskless_object_requests_total{operation="put"} 6.0' in metrics
     assert (await client.get("/status")).json()["diskless"]["object_calls"]["put"]["errors"] == 1
+
+
+async def test_tiered_storage_shows_where_there_is_some(client: httpx.AsyncClient, source: Source) -> None:
+    assert "Tiered topics" not in (await client.get("/")).text
+    tier = TieredStatus(
+        storage_url="s3://b/<p>",
+        topics={
+            "t<": TieredTopic(remote_segments=3, remote_bytes=4096, copy_lag_segments=1, fetch_bytes=7, copy_bytes=8)
+        },
+        reads_waiting=2,
+        storage_calls={"copy": StorageCalls(calls=6, oldest_pending_s=1.5)},
+    )
+    source.now = replace(READY, tiered=tier)
+    page = (await client.get("/")).text
+    assert "s3://b/&lt;p&gt;" in page
+    assert "<td>t&lt;</td><td>3</td><td>4.1 KB</td><td>1 (0 B)</td><td>0 (0 B)</td>" in page
+    metrics = (await client.get("/metrics")).text
+    for name, value in (("remotebytesin", 7), ("remotefetchbytes", 7), ("remotebytesout", 8), ("remotecopybytes", 8)):
+        assert f'kafka_server_brokertopicmetrics_{name}_total{{topic="t<"}} {value}.0' in metrics
+    assert "kafka_log_remote_remotestoragethreadpool_remotelogreadertaskqueuesize 2.0" in metrics
+    assert 'strandline_remote_storage_oldest_pending_seconds{operation="copy"} 1.5' in metrics
+
+
+async def test_where_the_segments_of_a_topic_are(client: httpx.AsyncClient, source: Source) -> None:
+    answer = await client.get("/topics/a/tiers")
+    assert (answer.status_code, answer.json()) == (
+        404,
+        {"error": "remote.log.storage.system.enable is false on this broker"},
+    )
+    source.now = replace(READY, tiered=TieredStatus(storage_url="s3://b"))
+    assert (await client.get("/topics/a/tiers")).json() == {"partitions": []}
+    segment = SegmentTiers(start_offset=0, end_offset=9, bytes=100, state="COPY_SEGMENT_FINISHED", tier="remote")
+    source.tiered["a"] = (
+        PartitionTiers(
+            partition=0,
+            log_start_offset=0,
+            local_log_start_offset=10,
+            highest_remote_offset=9,
+            log_end_offset=12,
+            local_bytes=20,
+            remote_bytes=100,
+            remote_segments=1,
+            pending_segments=0,
+            pending_bytes=0,
+            deleting_segments=0,
+            local_from=10,
+            local_because="it is the active segment",
+            last_error=None,
+            segments=(segment,),
+        ),
+    )
+    (found,) = (await client.get("/topics/a/tiers")).json()["partitions"]
+    assert found["segments"] == [
+        {"start_offset": 0, "end_offset": 9, "bytes": 100, "state": "COPY_SEGMENT_FINISHED", "tier": "remote"}
+    ]
+    assert (found["local_from"], found["local_because"]) == (10, "it is the active segment")
 
 
 async def test_the_status_as_json(client: httpx.AsyncClient) -> None:

@@ -54,6 +54,11 @@ class Cluster:
             raise CommandFailed(f"the cluster at {self._bootstrap} has no broker {node_id} at the moment.")
         return self._connect(self._addresses[node_id])
 
+    def host_of(self, node_id: int) -> str:
+        """Where a broker runs, as far as clients are told. Raises CommandFailed."""
+        self.broker(node_id)
+        return self._addresses[node_id][0]
+
     def brokers(self) -> list[int]:
         """The ids of all brokers alive."""
         return sorted(broker.node_id for broker in self.metadata(()).brokers)

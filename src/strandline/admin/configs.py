@@ -105,6 +105,12 @@ def topic_overrides(cluster: Cluster, topic: str) -> dict[str, str]:
     return {row.name: row.value or "" for row in sorted(own, key=lambda row: str(row.name))}
 
 
+def broker_setting(cluster: Cluster, node_id: int, name: str) -> str | None:
+    """What a broker says that it uses; None if it does not know the setting."""
+    rows = _describe(cluster.broker(node_id), _BROKER, str(node_id))
+    return next((row.value for row in rows if row.name == name), None)
+
+
 def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:
     if (topic is None) == (broker is None):
         raise CommandFailed("give either --topic or --broker.")

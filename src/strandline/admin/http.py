@@ -22,13 +22,13 @@ from starlette.routing import Route
 
 from strandline.admin.collector import StatusCollector
 from strandline.admin.page import render_page
-from strandline.admin.status import StatusSource
+from strandline.admin.status import BrokerSource
 from strandline.config.listeners import join_address
 
 _GRACE_S: Final = 1
 
 
-def build_app(source: StatusSource, registry: CollectorRegistry) -> Starlette:
+def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
     """The HTTP application over a broker's status and its metrics."""
 
     async def healthz(_: Request) -> Response:
@@ -49,6 +49,13 @@ def build_app(source: StatusSource, registry: CollectorRegistry) -> Starlette:
         status = source.status()
         return JSONResponse({"is_ready": status.is_ready, **asdict(status)})
 
+    async def tiers(request: Request) -> Response:
+        """Which segments of a topic are where, in the partitions that this broker leads."""
+        found = source.tiers(request.path_params["topic"])
+        if found is None:
+            return JSONResponse({"error": "remote.log.storage.system.enable is false on this broker"}, status_code=404)
+        return JSONResponse({"partitions": [asdict(partition) for partition in found]})
+
     async def page(_: Request) -> Response:
         return HTMLResponse(render_page(source.status()))
 
@@ -59,6 +66,7 @@ def build_app(source: StatusSource, registry: CollectorRegistry) -> Starlette:
             Route("/readyz", readyz),
             Route("/metrics", metrics),
             Route("/status", status_json),
+            Route("/topics/{topic}/tiers", tiers),
         ]
     )
 
@@ -73,7 +81,7 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def open_http(
-    source: StatusSource, registry: CollectorRegistry, address: tuple[str, int]
+    source: BrokerSource, registry: CollectorRegistry, address: tuple[str, int]
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve HTTP on the running event loop while the block lasts; gives the address that was bound.
 

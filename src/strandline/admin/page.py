@@ -57,6 +57,10 @@ def _parts(status: BrokerStatus) -> Iterable[str]:
     if status.diskless.objects_url:
         yield "<h2>Diskless topics</h2>"
         yield _table(("where", "topics", "partitions", "WAL objects written", "in memory"), [_diskless_row(status)])
+    if status.tiered.storage_url:
+        yield "<h2>Tiered topics</h2>"
+        yield f"<p>Segments are kept in {escape(status.tiered.storage_url)}.</p>"
+        yield _table(("topic", "remote segments", "remote", "still to copy", "to delete"), _tiered_rows(status))
     yield "<h2>Topics here, the largest first</h2>"
     largest = sorted(status.topic_rows, key=lambda row: (-row.bytes, row.name))[:_TOPICS_SHOWN]
     yield _table(("topic", "partitions", "size"), ((row.name, str(row.partitions), size(row.bytes)) for row in largest))
@@ -105,6 +109,18 @@ def _diskless_row(status: BrokerStatus) -> tuple[str, ...]:
         f"{tier.wal_files} ({size(tier.wal_bytes)})",
         size(sum(tier.cache_bytes.values())),
     )
+
+
+def _tiered_rows(status: BrokerStatus) -> Iterable[tuple[str, ...]]:
+    largest = sorted(status.tiered.topics.items(), key=lambda item: (-item[1].remote_bytes, item[0]))
+    for name, topic in largest[:_TOPICS_SHOWN]:
+        yield (
+            name,
+            str(topic.remote_segments),
+            size(topic.remote_bytes),
+            f"{topic.copy_lag_segments} ({size(topic.copy_lag_bytes)})",
+            f"{topic.delete_lag_segments} ({size(topic.delete_lag_bytes)})",
+        )
 
 
 def _online(is_online: bool) -> str:

@@ -8,8 +8,10 @@ from typing import Protocol
 
 from strandline.admin.diskless_reporting import describe_diskless
 from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
+from strandline.admin.tiered_reporting import describe_tiered
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.diskless_topics import DisklessTopics
+from strandline.hybrid.tiering import TieredTopics
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
@@ -30,6 +32,7 @@ class BrokerParts(Protocol):
     lifecycle: BrokerLifecycle
     replicas: ReplicaManager
     diskless: DisklessTopics
+    tiered: TieredTopics
     logs: LogManager
     cleaner: LogCleaner
     groups: GroupCoordinator
@@ -73,6 +76,7 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         max_dirty_percent=100 * cleaner.max_dirty_ratio,
         log_dirs=tuple(_log_dir_rows(broker.logs)),
         diskless=describe_diskless(broker.diskless),
+        tiered=describe_tiered(broker.tiered),
         topic_rows=tuple(_topic_rows(broker.replicas)),
     )
 

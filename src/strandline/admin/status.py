@@ -5,12 +5,12 @@ Imports nothing heavy, so that the broker can build the value without loading th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from strandline.admin.diskless_status import DisklessStatus
-from strandline.admin.tiered_status import TieredStatus
+from strandline.admin.tiered_status import PartitionTiers, TieredStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,14 @@ class BrokerStatus:
 
 
 class StatusSource(Protocol):
-    """What the HTTP side asks of the broker."""
+    """Who tells how the broker is."""
 
     def status(self) -> BrokerStatus:
         """The broker now. Called on the event loop, for each request: cheap, never blocks, never raises."""
+
+
+class BrokerSource(StatusSource, Protocol):
+    """What the HTTP side asks of the broker."""
+
+    def tiers(self, topic: str) -> Sequence[PartitionTiers] | None:
+        """The tiered partitions of a topic that are led here; None without tiered storage. As cheap as `status`."""

@@ -82,8 +82,12 @@ def _numbers(status: TieredStatus) -> Iterable[tuple[str, str, float]]:
         status.manager_idle_percent / 100,
     )
     yield "strandline_remote_partitions", "Tiered partitions led here.", status.partitions
-    yield "strandline_remote_failing_partitions", "Those whose last task failed.", status.failing_partitions
     yield "strandline_remote_copies_running", "Segments being copied.", status.copies_running
+    yield (
+        "strandline_remote_oldest_copy_seconds",
+        "How long the oldest of them has been going on.",
+        status.oldest_copy_s,
+    )
     yield (
         "strandline_remote_deletions_running",
         "Partitions of deleted topics whose remote segments are being deleted.",

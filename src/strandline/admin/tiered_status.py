@@ -46,14 +46,13 @@ class TieredStatus:
     topics: Mapping[str, TieredTopic] = field(default_factory=dict)
     partitions: int = 0
     """Tiered partitions led here."""
-    failing_partitions: int = 0
-    """Those whose last task failed."""
     reads_running: int = 0
     reads_waiting: int = 0
     reader_idle_percent: float = 0.0
     reads_throttled: int = 0
     manager_idle_percent: float = 0.0
     copies_running: int = 0
+    oldest_copy_s: float = 0.0
     deletions_running: int = 0
     """Partitions of deleted topics whose segments are being deleted."""
     storage_calls: Mapping[str, StorageCalls] = field(default_factory=dict)
@@ -62,3 +61,37 @@ class TieredStatus:
     index_cache_limit: int = 0
     read_cache_bytes: int = 0
     read_cache_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentTiers:
+    """One segment of a partition, and where its bytes are."""
+
+    start_offset: int
+    end_offset: int
+    bytes: int
+    state: str
+    tier: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionTiers:
+    """One tiered partition led here: what is in which tier, what is pending, and why a segment is still local."""
+
+    partition: int
+    log_start_offset: int
+    local_log_start_offset: int
+    highest_remote_offset: int
+    """-1: nothing is in remote storage."""
+    log_end_offset: int
+    local_bytes: int
+    remote_bytes: int
+    remote_segments: int
+    pending_segments: int
+    pending_bytes: int
+    deleting_segments: int
+    local_from: int
+    local_because: str
+    """Why the segment that begins at `local_from`, the oldest that is not in remote storage, is not there."""
+    last_error: str | None
+    segments: tuple[SegmentTiers, ...] = ()

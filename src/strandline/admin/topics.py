@@ -1,4 +1,4 @@
-"""`strandline topics`: list, create, describe and delete."""
+"""`strandline topics`: list, create, describe and delete; `topic_tiers` shows where the records are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from strandline.admin.client import Cluster, CommandFailed, Json, check, parse_a
 from strandline.admin.configs import topic_overrides
 from strandline.admin.offsets import EARLIEST, LATEST, list_offsets
 from strandline.admin.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.admin.topic_tiers import topic_tiers
 from strandline.model import uuid_to_text
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
@@ -18,6 +19,7 @@ from strandline.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTo
 from strandline.wire.messages.metadata import MetadataResponseTopic
 
 topics_app = typer.Typer(help="List, create, describe and delete topics.", no_args_is_help=True)
+topics_app.command("tiers")(topic_tiers)
 _TIMEOUT_MS = 30_000
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The name of the topic.")]
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from strandline.remote.values import RemoteLogSegmentState, TopicIdPartition
+from strandline.replication import Partition
+
 if TYPE_CHECKING:  # a broker without tiered storage does not load them
     from strandline.remote.deadline_storage import DeadlineStorage
+    from strandline.remote.index_cache import RemoteIndexCache
+    from strandline.remote.manager import RemoteLogManager
     from strandline.remote.ports import RemoteLogMetadataManager
+    from strandline.remote.reader import RemoteLogReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +22,15 @@ class RemoteTier:
 
     storage: DeadlineStorage
     metadata: RemoteLogMetadataManager
+    indexes: RemoteIndexCache
+    reader: RemoteLogReader
+    manager: RemoteLogManager
+
+    def remote_bytes(self, partition: Partition) -> int:
+        """What a partition has in remote storage; 0 as long as that is not known."""
+        key = TopicIdPartition(partition.topic_id, partition.topic_partition)
+        if not self.metadata.is_ready(key):
+            return 0
+        segments = self.metadata.list_remote_log_segments(key)
+        finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        return sum(segment.segment_size_in_bytes for segment in segments if segment.state is finished)

@@ -132,11 +132,12 @@ class ReplicaManager:
             if partition.topic_partition.topic == topic and partition.is_leader:
                 listener.leadership_gained(partition, partition.leader_epoch)
 
-    def set_replica_listener(self, listener: ReplicaListener) -> None:
-        """Tell `listener` of all replicas, first of those that are there already."""
+    def set_replica_listener(self, listener: ReplicaListener | None) -> None:
+        """Tell `listener` of all replicas, first of those that are there already. None: tell nobody any more."""
         self._replica_listener = listener
-        for partition in self.partitions():
-            listener.replica_changed(partition)
+        if listener is not None:
+            for partition in self.partitions():
+                listener.replica_changed(partition)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Make local replicas what the image says they are. Called on the event loop, in order."""

@@ -2,8 +2,9 @@
 
 Null stands for all partitions. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Diskless
 partitions are in no directory: those that the metadata gives this broker are listed under the address of the object
-store, with the size that the control plane knows. Known gap: replicas do not move between directories, so none is a
-future one and no directory is cordoned.
+store, with the size that the control plane knows. What tiered partitions have in remote storage is listed under the
+address of that storage, beside what they have in a directory. Known gap: replicas do not move between directories, so
+none is a future one and no directory is cordoned.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Final
 
 from strandline.errors import StrandlineError
 from strandline.hybrid.diskless_topics import DisklessTopics
+from strandline.hybrid.remote_tier import RemoteTier
+from strandline.hybrid.tiering import TieredTopics
 from strandline.log import LogDirectory, LogManager
 from strandline.replication.partition import Partition
 from strandline.replication.replica_manager import ReplicaManager
@@ -39,10 +42,13 @@ UNKNOWN_SIZE: Final = -1
 class LogDirsHandler:
     """Describes log directories."""
 
-    def __init__(self, logs: LogManager, replicas: ReplicaManager, diskless: DisklessTopics) -> None:
+    def __init__(
+        self, logs: LogManager, replicas: ReplicaManager, diskless: DisklessTopics, tiered: TieredTopics
+    ) -> None:
         self._logs = logs
         self._replicas = replicas
         self._diskless = diskless
+        self._tiered = tiered
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {ApiKey.DESCRIBE_LOG_DIRS: self.describe_log_dirs}
@@ -61,6 +67,8 @@ class LogDirsHandler:
         ]
         if self._diskless.tier is not None:
             results.append(await self._object_store(wanted))
+        if self._tiered.tier is not None:
+            results.append(self._remote_storage(self._tiered.tier, wanted))
         return DescribeLogDirsResponse(results=results)
 
     async def _object_store(self, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
@@ -75,6 +83,16 @@ class LogDirsHandler:
             described = DescribeLogDirsPartition(partition_index=key.partition, partition_size=size)
             topics.setdefault(key.topic, []).append(described)
         return _result(url, topics, UNKNOWN_SIZE, UNKNOWN_SIZE)
+
+    def _remote_storage(self, tier: RemoteTier, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+        topics: dict[str, list[DescribeLogDirsPartition]] = {}
+        for partition in self._replicas.partitions():
+            key = partition.topic_partition
+            if partition.log.is_remote and (wanted is None or key in wanted):
+                size = tier.remote_bytes(partition)
+                described = DescribeLogDirsPartition(partition_index=key.partition, partition_size=size)
+                topics.setdefault(key.topic, []).append(described)
+        return _result(tier.storage.url, topics, UNKNOWN_SIZE, UNKNOWN_SIZE)
 
     def _topics_by_directory(
         self, wanted: set[tuple[str, int]] | None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.diskless_topics import DisklessTopics
 from strandline.hybrid.router import PartitionRouter
+from strandline.hybrid.tiering import TieredTopics
 from strandline.log import LogManager
 from strandline.metadata import ActiveController, BrokerLifecycle, Controller, MetadataLoader
 from strandline.replication import ReplicaManager
@@ -44,6 +45,7 @@ def handler_table(
     lifecycle: BrokerLifecycle,
     replicas: ReplicaManager,
     diskless: DisklessTopics,
+    tiered: TieredTopics,
     partitions: PartitionRouter,
     logs: LogManager,
     groups: GroupCoordinator,
@@ -64,7 +66,7 @@ def handler_table(
         OffsetsHandler(partitions),
         RecordsHandler(partitions),
         ProducersHandler(ProducerIds(node_id, lambda: lifecycle.broker_epoch, active_controller), partitions),
-        LogDirsHandler(logs, replicas, diskless),
+        LogDirsHandler(logs, replicas, diskless, tiered),
         ElectionsHandler(controller),
         FindCoordinatorHandler(groups, images, creator),
         GroupsHandler(groups),

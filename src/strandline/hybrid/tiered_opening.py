@@ -1,0 +1,218 @@
+"""Opens tiered storage: the storage, the index cache, the description, the reader and the manager, in this order.
+
+Loaded when `remote.log.storage.system.enable` is true; other brokers do not pay for it. Closed in the reverse order:
+the manager stops before the description that it writes to, and both before the logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Collection, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from strandline.clock import Chance, Clock, Ids
+from strandline.config import Settings, TierSettings
+from strandline.config.tiers import BUILT_IN_METADATA
+from strandline.errors import StrandlineError
+from strandline.hybrid.remote_tier import RemoteTier
+from strandline.hybrid.tiered_replicas import TieredReplicas
+from strandline.metadata import ActiveController, MetadataLoader
+from strandline.metadata.internal_topics import wanted_topic
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
+from strandline.remote.index_cache import open_index_cache
+from strandline.remote.manager import ManagerLimits, RemoteLogManager
+from strandline.remote.plugins import load_class, open_remote_storage
+from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.quota import RateQuota
+from strandline.remote.reader import ReaderLimits, RemoteLogReader
+from strandline.remote.topic_based.context import MetadataPluginContext
+from strandline.remote.values import RemoteLogSegmentId
+from strandline.replication import ReplicaManager
+from strandline.replication.remote_metadata_topic import ReplicatedMetadataTopic
+
+logger = logging.getLogger(__name__)
+
+INDEX_CACHE_DIRECTORY: Final = "remote-log-index-cache"
+
+
+@asynccontextmanager
+async def open_remote_tier(
+    settings: Settings,
+    loader: MetadataLoader,
+    controller: ActiveController,
+    replicas: ReplicaManager,
+    *,
+    clock: Clock,
+    ids: Ids,
+    chance: Chance,
+) -> AsyncIterator[RemoteTier]:
+    """The tier, until the block ends; it follows the replicas of this broker.
+
+    Raises InvalidConfig for settings that cannot be used, RemoteStorageError for a storage that has to answer first and
+    does not.
+    """
+    tiers, node_id = settings.tiers, settings.cluster.node_id
+    metadata_topic = ReplicatedMetadataTopic(
+        replicas,
+        loader,
+        node_id=node_id,
+        listener=settings.network.inter_broker_listener,
+        clock=clock,
+    )
+    context = MetadataPluginContext(
+        data_dir=Path(settings.cluster.strandline_data_dir),
+        log_dirs=tuple(map(Path, settings.log.log_dirs)),
+        node_id=node_id,
+        cluster_id=loader.image.cluster_id,
+        clock=clock,
+        ids=ids,
+        chance=chance,
+        metadata_topic=metadata_topic,
+    )
+    _find_classes(tiers)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        stack.push_async_callback(metadata_topic.close)
+        name = tiers.remote_log_storage_manager_class_name
+        storage = await enter(open_remote_storage(settings.rsm_config, context, class_name=name))
+        indexes = await enter(
+            open_index_cache(
+                context.log_dirs[0] / INDEX_CACHE_DIRECTORY,
+                storage,
+                max_bytes=tiers.index_cache_max_bytes,
+                clock=clock,
+                ids=ids,
+            )
+        )
+        metadata = await enter(_open_metadata(settings, context))
+        reader = await enter(
+            RemoteLogReader(
+                storage, metadata, indexes, limits=_reader_limits(tiers), clock=clock, quota=_fetch_quota(tiers, clock)
+            ).running()
+        )
+
+        def forget(segments: Collection[RemoteLogSegmentId]) -> None:
+            indexes.forget(segments)
+            reader.forget(segments)
+
+        manager = await enter(
+            RemoteLogManager(
+                storage,
+                metadata,
+                broker_id=node_id,
+                limits=_manager_limits(tiers),
+                clock=clock,
+                ids=ids,
+                chance=chance,
+                on_segments_deleted=forget,
+            ).running()
+        )
+        need = asyncio.Event()
+        following = TieredReplicas(
+            manager,
+            metadata,
+            loader,
+            clock=clock,
+            look_again_s=tiers.remote_log_manager_task_interval_ms / 1000,
+            on_need=need.set,
+        )
+        await enter(_background(following.run(), "tiered-topics-gone"))
+        if tiers.has_built_in_metadata:
+            await enter(
+                _background(_make_when_needed(need, settings, loader, controller, clock), "remote-log-metadata-topic")
+            )
+        replicas.set_replica_listener(following)
+        stack.callback(replicas.set_replica_listener, None)
+        yield RemoteTier(storage=storage, metadata=metadata, indexes=indexes, reader=reader, manager=manager)
+
+
+def _find_classes(tiers: TierSettings) -> None:
+    """Let Python look where the settings say for classes that are not installed."""
+    for path in (tiers.remote_log_storage_manager_class_path, tiers.remote_log_metadata_manager_class_path):
+        if path and path not in sys.path:
+            sys.path.append(path)
+
+
+@asynccontextmanager
+async def _open_metadata(settings: Settings, context: MetadataPluginContext) -> AsyncIterator[RemoteLogMetadataManager]:
+    tiers = settings.tiers
+    name = BUILT_IN_METADATA if tiers.has_built_in_metadata else tiers.remote_log_metadata_manager_class_name
+    chosen = await load_class("remote.log.metadata.manager.class.name", name, ("open", "close"))
+    metadata = await chosen.open(settings.rlmm_config, context)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(metadata.close)
+        if tiers.has_built_in_metadata:
+            await stack.enter_async_context(metadata.running())
+        yield metadata
+
+
+async def _make_when_needed(
+    need: asyncio.Event, settings: Settings, loader: MetadataLoader, controller: ActiveController, clock: Clock
+) -> None:
+    """Make the topic that describes remote segments as soon as there is a replica to describe."""
+    tiers = settings.tiers
+    pause = tiers.rlmm_config_remote_log_metadata_initialization_retry_interval_ms / 1000
+    patience = tiers.rlmm_config_remote_log_metadata_initialization_retry_max_timeout_ms / 1000
+    await need.wait()
+    complain_at = clock.monotonic() + patience
+    while REMOTE_LOG_METADATA_TOPIC not in loader.image.topics:
+        wanted = wanted_topic(REMOTE_LOG_METADATA_TOPIC, settings, loader.image)
+        try:
+            (answer,) = await controller.create_topics([wanted])
+        except StrandlineError as error:
+            answer = error
+        if not isinstance(answer, StrandlineError):
+            return
+        if clock.monotonic() >= complain_at:
+            logger.error("nothing can be tiered, %s cannot be made: %s", REMOTE_LOG_METADATA_TOPIC, answer)
+            complain_at = clock.monotonic() + patience
+        await clock.sleep(pause)
+
+
+@asynccontextmanager
+async def _background(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
+    """Run work while the block lasts. Work that dies ends the block."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work, name=name)
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+def _manager_limits(tiers: TierSettings) -> ManagerLimits:
+    return ManagerLimits(
+        copier_thread_pool_size=tiers.remote_log_manager_copier_thread_pool_size,
+        expiration_thread_pool_size=tiers.remote_log_manager_expiration_thread_pool_size,
+        task_interval_ms=tiers.remote_log_manager_task_interval_ms,
+        task_retry_backoff_ms=tiers.remote_log_manager_task_retry_backoff_ms,
+        task_retry_backoff_max_ms=tiers.remote_log_manager_task_retry_backoff_max_ms,
+        task_retry_jitter=tiers.remote_log_manager_task_retry_jitter,
+        copy_max_bytes_per_second=tiers.remote_log_manager_copy_max_bytes_per_second,
+        copy_quota_window_num=tiers.remote_log_manager_copy_quota_window_num,
+        copy_quota_window_size_seconds=tiers.remote_log_manager_copy_quota_window_size_seconds,
+        custom_metadata_max_bytes=tiers.remote_log_metadata_custom_metadata_max_bytes,
+    )
+
+
+def _reader_limits(tiers: TierSettings) -> ReaderLimits:
+    return ReaderLimits(
+        parallel_reads=tiers.remote_log_reader_threads,
+        max_pending=tiers.remote_log_reader_max_pending_tasks,
+        cache_max_bytes=tiers.strandline_remote_read_cache_max_bytes,
+        fetch_max_wait_ms=tiers.remote_fetch_max_wait_ms,
+        list_offsets_timeout_ms=tiers.remote_list_offsets_request_timeout_ms,
+    )
+
+
+def _fetch_quota(tiers: TierSettings, clock: Clock) -> RateQuota:
+    return RateQuota(
+        tiers.remote_log_manager_fetch_max_bytes_per_second,
+        windows=tiers.remote_log_manager_fetch_quota_window_num,
+        window_seconds=tiers.remote_log_manager_fetch_quota_window_size_seconds,
+        clock=clock,
+    )

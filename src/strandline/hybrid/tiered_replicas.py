@@ -1,0 +1,139 @@
+"""Makes tiered storage follow what becomes of this broker's replicas.
+
+By level, not by edge: a replica is looked at whenever something about it has changed, and what it should be is compared
+with what was asked of `RemoteLogManager` before. Partitions of topics that were deleted while no broker noticed are
+found by comparing what the description of remote storage knows with the metadata.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from strandline.clock import Clock
+from strandline.config.topic import TopicConfig
+from strandline.metadata import MetadataLoader
+from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC, LeaderEpoch
+from strandline.remote.manager import LeaderPartition, RemoteLogManager
+from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.values import TopicIdPartition
+from strandline.replication import Partition
+from strandline.sql import SqlError
+
+logger = logging.getLogger(__name__)
+
+_NEVER_TIERED: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
+
+
+class _Led(NamedTuple):
+    """What `RemoteLogManager` was told about a partition."""
+
+    leader_epoch: LeaderEpoch
+    config: TopicConfig
+
+
+class TieredReplicas:
+    """`ReplicaListener` for tiered storage."""
+
+    def __init__(
+        self,
+        manager: RemoteLogManager,
+        metadata: RemoteLogMetadataManager,
+        loader: MetadataLoader,
+        *,
+        clock: Clock,
+        look_again_s: float,
+        on_need: Callable[[], None],
+    ) -> None:
+        """`on_need` is called when there is a replica to describe, maybe again and again."""
+        self._manager = manager
+        self._metadata = metadata
+        self._loader = loader
+        self._clock = clock
+        self._look_again_s = look_again_s
+        self._on_need = on_need
+        self._led: dict[TopicIdPartition, _Led] = {}
+        self._followed: set[TopicIdPartition] = set()
+        self._deleted: set[TopicIdPartition] = set()
+
+    def replica_changed(self, partition: Partition) -> None:
+        """A replica leads, follows, or has other settings."""
+        key = _key(partition)
+        if not _concerns(partition):
+            self._let_go(key)
+            return
+        self._on_need()
+        if partition.is_leader:
+            self._lead(key, partition)
+        elif key not in self._followed:
+            self._stop_leading(key)
+            self._followed.add(key)
+            self._metadata.on_partition_leadership_changes([], [key])
+
+    def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
+        """A replica is gone, and what it has in remote storage as well if its topic was deleted."""
+        key = _key(partition)
+        if is_deleted and self._led.pop(key, None) is not None:
+            self._delete(key)
+        else:
+            self._let_go(key)
+
+    def _lead(self, key: TopicIdPartition, partition: Partition) -> None:
+        now, before = _Led(partition.leader_epoch, partition.log.config), self._led.get(key)
+        self._led[key] = now
+        if before is None or before.leader_epoch != now.leader_epoch:
+            self._followed.discard(key)
+            self._metadata.on_partition_leadership_changes([key], [])
+            self._manager.lead(LeaderPartition(partition=key, log=partition.log, leader_epoch=now.leader_epoch))
+        elif before.config != now.config:
+            self._manager.reconsider(key)
+
+    def _stop_leading(self, key: TopicIdPartition) -> None:
+        if self._led.pop(key, None) is not None:
+            self._manager.stop(key)
+
+    def _let_go(self, key: TopicIdPartition) -> None:
+        if key in self._led or key in self._followed:
+            self._stop_leading(key)
+            self._followed.discard(key)
+            self._metadata.on_stop_partitions([key])
+
+    # Topics that are gone
+
+    async def run(self) -> None:
+        """Look again and again for partitions of topics that do not exist any more."""
+        while True:
+            await self._clock.sleep(self._look_again_s)
+            if not self._gone():
+                continue
+            try:
+                await self._loader.catch_up()  # a topic that this broker has not heard of yet must not look gone
+            except SqlError as error:
+                logger.warning("it is not known which topics are gone, trying again: %s", error)
+                continue
+            for key in self._gone():
+                logger.info("%s is gone; what it has in remote storage is deleted", key)
+                self._delete(key)
+
+    def _gone(self) -> list[TopicIdPartition]:
+        topics = self._loader.image.topics_by_id
+        known = self._metadata.partitions()
+        self._deleted.intersection_update(known)
+        return [key for key in known if key.topic_id not in topics and key not in self._deleted]
+
+    def _delete(self, key: TopicIdPartition) -> None:
+        """Once: `RemoteLogManager` goes on until it is done, and needs the description until then."""
+        self._deleted.add(key)
+        self._manager.delete(key)
+
+
+def _key(partition: Partition) -> TopicIdPartition:
+    return TopicIdPartition(partition.topic_id, partition.topic_partition)
+
+
+def _concerns(partition: Partition) -> bool:
+    """Whether a replica has, or may still have, something in remote storage."""
+    config = partition.log.config
+    wanted = config.remote_storage_enable or config.remote_log_delete_on_disable
+    return wanted and partition.topic_partition.topic not in _NEVER_TIERED
