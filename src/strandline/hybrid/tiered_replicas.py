@@ -17,7 +17,7 @@ from strandline.metadata import MetadataLoader
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC, LeaderEpoch
 from strandline.remote.manager import LeaderPartition, RemoteLogManager
 from strandline.remote.ports import RemoteLogMetadataManager
-from strandline.remote.values import TopicIdPartition
+from strandline.remote.values import RemotePartitionDeleteState, TopicIdPartition
 from strandline.replication import Partition
 from strandline.sql import SqlError
 
@@ -120,7 +120,12 @@ class TieredReplicas:
         topics = self._loader.image.topics_by_id
         known = self._metadata.partitions()
         self._deleted.intersection_update(known)
-        return [key for key in known if key.topic_id not in topics and key not in self._deleted]
+        gone = (key for key in known if key.topic_id not in topics and key not in self._deleted)
+        return [key for key in gone if self._metadata.is_ready(key) and not self._is_finished(key)]
+
+    def _is_finished(self, key: TopicIdPartition) -> bool:
+        state = self._metadata.partition_delete_state(key)
+        return state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
 
     def _delete(self, key: TopicIdPartition) -> None:
         """Once: `RemoteLogManager` goes on until it is done, and needs the description until then."""
