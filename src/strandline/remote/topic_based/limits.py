@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from strandline.errors import InvalidConfig
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataLimits:
@@ -24,7 +26,7 @@ class MetadataLimits:
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> Self:
-        """The limits that these settings ask for. Raises ValueError naming a setting that is no number."""
+        """The limits that these settings ask for. Raises InvalidConfig."""
         return cls(
             consume_wait=_seconds(config, "remote.log.metadata.consume.wait.ms", 120_000),
             retry_interval=_seconds(config, "remote.log.metadata.initialization.retry.interval.ms", 100),
@@ -39,5 +41,5 @@ def _seconds(config: Mapping[str, str], name: str, default_ms: int) -> float:
     except ValueError:
         value = -1
     if value < 0:
-        raise ValueError(f"rlmm.config.{name} is {text!r}; it must be a number of milliseconds")
+        raise InvalidConfig(f"rlmm.config.{name} is {text!r}; it must be a number of milliseconds, 0 or more")
     return value / 1000

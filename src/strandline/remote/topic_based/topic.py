@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from strandline.model import Offset
 from strandline.remote.ports import RemoteStorageError
-
-REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
 
 
 class MetadataTopicUnavailable(RemoteStorageError):
@@ -54,11 +52,11 @@ class MetadataTopic(Protocol):
     An append that raises or is cancelled may or may not have happened. All calls end within a deadline of their own.
     """
 
-    async def ensure(self) -> TopicDescription:
-        """Create the topic if there is none. Raises MetadataTopicUnavailable."""
-
     def describe(self) -> TopicDescription | None:
-        """The topic as this broker knows it; None if there is none."""
+        """The topic as this broker knows it; None while there is none."""
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed` when the topic appears, or this broker leads other partitions of it; returns how to stop."""
 
     def led_partitions(self) -> Collection[int]:
         """The partitions that this broker leads."""

@@ -1,0 +1,60 @@
+"""The caches of all partitions that one metadata partition describes. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from strandline.model import Offset
+from strandline.remote.topic_based.cache import CacheImage, RemoteLogMetadataCache
+from strandline.remote.topic_based.serde import RemoteLogMetadata, partition_of
+from strandline.remote.values import TopicIdPartition
+
+
+class StoreImage(NamedTuple):
+    """A store as it was when the records before `next_offset` had been read, and of which topic they were."""
+
+    topic_id: UUID
+    topic_partitions: int
+    next_offset: Offset
+    caches: tuple[CacheImage, ...]
+
+
+class RemotePartitionMetadataStore:
+    """A cache for each partition of which anything is known."""
+
+    def __init__(self, images: Iterable[CacheImage] = ()) -> None:
+        self._caches = {image.partition: RemoteLogMetadataCache.restored(image) for image in images}
+
+    def apply(self, message: RemoteLogMetadata) -> None:
+        """Take a record. Raises ValueError or RemoteResourceNotFound if the move is illegal; then nothing changes."""
+        partition = partition_of(message)
+        cache = self._caches.get(partition)
+        if cache is not None:
+            cache.apply(message)
+            return
+        cache = RemoteLogMetadataCache(partition)
+        cache.apply(message)
+        self._caches[partition] = cache
+
+    def check(self, message: RemoteLogMetadata) -> None:
+        """Raise what `apply` would raise."""
+        self.cache(partition_of(message)).check(message)
+
+    def cache(self, partition: TopicIdPartition) -> RemoteLogMetadataCache:
+        """What is known of a partition; an empty cache if that is nothing."""
+        cache = self._caches.get(partition)
+        return RemoteLogMetadataCache(partition) if cache is None else cache
+
+    def partitions(self) -> Collection[TopicIdPartition]:
+        """All partitions of which anything is known."""
+        return self._caches.keys()
+
+    def segment_count(self) -> int:
+        """Segments of all partitions."""
+        return sum(map(len, self._caches.values()))
+
+    def images(self) -> tuple[CacheImage, ...]:
+        """Copies that do not change any more."""
+        return tuple(cache.image() for cache in self._caches.values())
