@@ -1,0 +1,141 @@
+"""Missing, cut and damaged objects, and stores that are away: an error for that partition, and one line for people."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import pytest_asyncio
+
+from strandline.errors import KafkaStorageError, OffsetOutOfRange
+from strandline.records import iter_headers
+from strandline.remote.reader import RemoteReadResult
+from strandline.testing.objects import ALWAYS
+from tests.remote.reader.consuming import UNCOMMITTED, Consumer, bytes_of, id_of, request
+from tests.remote.reader.world import PER_SEGMENT, World, open_world
+
+FILES_AND_CHUNKS = pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with open_world(tmp_path) as world:
+        yield world
+
+
+def next_offset(result: RemoteReadResult) -> int:
+    return [header.next_offset for _, header in iter_headers(bytes_of(result.records))][-1]
+
+
+@FILES_AND_CHUNKS
+async def test_a_missing_object_is_an_error_for_its_partition_only(
+    world: World, caplog: pytest.LogCaptureFixture, *, has_files: bool
+) -> None:
+    broken, fine = await world.add_log(), await world.add_log()
+    first = world.segments(broken)[0]
+    world.object_of(first).unlink()
+    reader = await world.reader(has_files=has_files)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(5):
+            results = await reader.read([request(broken, 0), request(fine, 0)], max_bytes=1 << 20)
+            assert isinstance(results[0].error, KafkaStorageError)
+            assert (results[1].error, results[1].records is None) == (None, False)
+    (line,) = [record.getMessage() for record in caplog.records if "remote records" in record.getMessage()]
+    for word in (str(first.segment_id.id), "orders-0", "0 to 19", world.storage.url):
+        assert word in line
+    # The next segment is there.
+    (result,) = await reader.read([request(broken, PER_SEGMENT)], max_bytes=1 << 20)
+    assert result.error is None
+    assert reader.status().topics["orders"].errors == 5
+
+
+@FILES_AND_CHUNKS
+async def test_an_object_that_was_cut_is_an_error(world: World, *, has_files: bool) -> None:
+    log = await world.add_log()
+    path = world.object_of(world.segments(log)[0])
+    path.write_bytes(path.read_bytes()[:5000])
+    reader = await world.reader(has_files=has_files)
+    (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
+    assert isinstance(result.error, KafkaStorageError)
+    assert "5000" in str(result.error)
+
+
+@FILES_AND_CHUNKS
+async def test_bytes_that_are_no_batches_are_an_error(world: World, *, has_files: bool) -> None:
+    log = await world.add_log()
+    path = world.object_of(world.segments(log)[0])
+    path.write_bytes(b"\xff" * path.stat().st_size)
+    reader = await world.reader(has_files=has_files)
+    for _ in range(2):
+        assert reader.read_now(request(log, 0), min_one_message=True) is None
+        (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
+        assert isinstance(result.error, KafkaStorageError)
+        assert "damaged" in str(result.error)
+    with pytest.raises(KafkaStorageError):
+        await reader.offset_by_timestamp(id_of(log), log, 1)
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+async def test_a_truncated_index_is_an_error_for_its_segment(world: World, suffix: str) -> None:
+    log = await world.add_log(value_bytes=5000)
+    path = world.object_of(world.segments(log)[0], suffix)
+    path.write_bytes(path.read_bytes()[:-3])
+    reader = await world.reader()
+    (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
+    assert isinstance(result.error, KafkaStorageError)
+    assert suffix in str(result.error)
+    (result,) = await reader.read([request(log, PER_SEGMENT)], max_bytes=1 << 20)
+    assert result.error is None
+
+
+async def test_when_the_store_is_back_reading_goes_on(world: World) -> None:
+    log = await world.add_log()
+    reader = await world.reader()
+    world.store.fail("any", times=ALWAYS)
+    for offset in (0, PER_SEGMENT):
+        (result,) = await reader.read([request(log, offset)], max_bytes=1 << 20)
+        assert isinstance(result.error, KafkaStorageError)
+    world.store.heal()
+    consumer = Consumer(reader, log, UNCOMMITTED, 5000)
+    assert await consumer.visible(0) == list(range(3 * PER_SEGMENT + 1))
+
+
+async def test_failures_of_what_is_read_ahead_are_nobodys_trouble(world: World) -> None:
+    log = await world.add_log(per_segment=400)
+    reader = await world.reader()
+    (first,) = await reader.read([request(log, 0, 200_000)], max_bytes=1 << 20)
+    following = next_offset(first)
+    world.store.fail("get_range", times=10, skip=1)
+    (second,) = await reader.read([request(log, following, 200_000)], max_bytes=1 << 20)
+    assert second.records is not None
+    async with asyncio.timeout(20):
+        while reader.status().running or reader.status().waiting:
+            await asyncio.to_thread(lambda: None)
+    world.store.heal()
+    consumer = Consumer(reader, log, UNCOMMITTED, 100_000)
+    assert await consumer.visible(next_offset(second)) == list(range(next_offset(second), 1201))
+
+
+async def test_a_segment_that_expires_while_it_is_read_is_out_of_range(world: World) -> None:
+    log = await world.add_log()
+    reader = await world.reader()
+    gate = world.store.block("get_range")
+    reading = asyncio.create_task(reader.read([request(log, 0)], max_bytes=1 << 20))
+    await gate.wait_reached()
+    log.increment_log_start_offset(PER_SEGMENT)
+    world.object_of(world.segments(log)[0]).unlink()
+    gate.release()
+    ((result,),) = (await reading,)
+    assert isinstance(result.error, OffsetOutOfRange)
+
+
+async def test_partitions_whose_description_is_not_read_yet_are_retriable(world: World) -> None:
+    log = await world.add_log()
+    reader = await world.reader()
+    other = request(log, 0)._replace(partition=id_of(log)._replace(topic_id=UUID(int=7)))
+    (result,) = await reader.read([other], max_bytes=1 << 20)
+    assert isinstance(result.error, KafkaStorageError | OffsetOutOfRange)
