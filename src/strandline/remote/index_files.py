@@ -91,7 +91,7 @@ class IndexFiles:
             elif expected != _sum(data):
                 raise RemoteIndexDamaged(f"{self._path(name, kind.value)} is not what was written there.")
             found[kind] = data
-        self._note_use(name, next(iter(kinds)))
+        self._note_use(name, found)
         return found
 
     def store(self, metadata: RemoteLogSegmentMetadata, found: Mapping[IndexType, bytes]) -> int:
@@ -101,7 +101,7 @@ class IndexFiles:
         for kind, data in found.items():
             self._write(self._path(name, kind.value), data)
         self._write(self._path(name, _SUMS), json.dumps(sums).encode())
-        self._note_use(name, next(iter(found)))
+        self._note_use(name, found)
         return self._size(name)
 
     def remove(self, name: str) -> None:
@@ -109,9 +109,10 @@ class IndexFiles:
         for suffix in (_SUMS, *(kind.value for kind in CACHED)):
             self._path(name, suffix).unlink(missing_ok=True)
 
-    def _note_use(self, name: str, kind: IndexType) -> None:
+    def _note_use(self, name: str, kinds: Collection[IndexType]) -> None:
         now = self._clock.now_ms() * 1_000_000
-        os.utime(self._path(name, kind.value), ns=(now, now))
+        for kind in kinds:
+            os.utime(self._path(name, kind.value), ns=(now, now))
 
     def _path(self, name: str, suffix: str) -> Path:
         return self._directory / f"{name}.{suffix}"
