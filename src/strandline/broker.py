@@ -380,6 +380,8 @@ class Broker:
             self._load_dynamic_settings(image)
             self.network.reconfigure(self.settings.network)
             self.cleaner.update_settings(self.settings.log)
+            if self.tiered.tier is not None:
+                self.tiered.tier.follow(self.settings.tiers)
         self.replicas.apply(delta, image)
         self.diskless.apply(delta, image)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from strandline.config.declare import BOOLEAN, CLASS, DOUBLE, INT, LONG, PASSWORD, SHORT, STRING, setting
+from strandline.config.declare import BOOLEAN, CLASS, CLUSTER_WIDE, DOUBLE, INT, LONG, PASSWORD, SHORT, STRING, setting
 from strandline.errors import InvalidConfig
 from strandline.model import INT64_MAX
 
@@ -254,6 +254,7 @@ class TierSettings:
         INT64_MAX,
         "The most that this broker copies to remote storage.",
         least=1,
+        dynamic=CLUSTER_WIDE,
     )
     remote_log_manager_copy_quota_window_num: int = setting(
         "remote.log.manager.copy.quota.window.num", INT, 11, "Windows over which the copy quota is taken.", least=1
@@ -301,6 +302,7 @@ class TierSettings:
         500,
         "How long a fetch waits for remote storage. The read goes on afterwards, so that the next fetch finds it.",
         least=1,
+        dynamic=CLUSTER_WIDE,
     )
     remote_list_offsets_request_timeout_ms: int = setting(
         "remote.list.offsets.request.timeout.ms",
@@ -308,6 +310,7 @@ class TierSettings:
         30_000,
         "How long a search by timestamp waits for remote storage.",
         least=1,
+        dynamic=CLUSTER_WIDE,
     )
     remote_log_manager_fetch_max_bytes_per_second: int = setting(
         "remote.log.manager.fetch.max.bytes.per.second",
@@ -315,6 +318,7 @@ class TierSettings:
         INT64_MAX,
         "The most that this broker reads from remote storage.",
         least=1,
+        dynamic=CLUSTER_WIDE,
     )
     remote_log_manager_fetch_quota_window_num: int = setting(
         "remote.log.manager.fetch.quota.window.num", INT, 11, "Windows over which the fetch quota is taken.", least=1

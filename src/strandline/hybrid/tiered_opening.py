@@ -89,9 +89,10 @@ async def open_remote_tier(
             )
         )
         metadata = await enter(_open_metadata(settings, context))
+        quota = _fetch_quota(tiers, clock)
         reader = await enter(
             RemoteLogReader(
-                storage, metadata, indexes, limits=_reader_limits(tiers), clock=clock, quota=_fetch_quota(tiers, clock)
+                storage, metadata, indexes, limits=_reader_limits(tiers), clock=clock, quota=quota
             ).running()
         )
 
@@ -127,7 +128,14 @@ async def open_remote_tier(
             )
         replicas.set_replica_listener(following)
         stack.callback(replicas.set_replica_listener, None)
-        yield RemoteTier(storage=storage, metadata=metadata, indexes=indexes, reader=reader, manager=manager)
+        yield RemoteTier(
+            storage=storage,
+            metadata=metadata,
+            indexes=indexes,
+            reader=reader,
+            manager=manager,
+            fetch_quota=quota,
+        )
 
 
 def _find_classes(tiers: TierSettings) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Final
 
 from strandline.clock import Clock
 from strandline.model import INT64_MAX
+
+# Less than this is rounding.
+_SHORTEST_WAIT_S: Final = 0.001
 
 
 class RateQuota:
@@ -27,6 +31,10 @@ class RateQuota:
     @property
     def is_unlimited(self) -> bool:
         return self._limit >= INT64_MAX
+
+    def change(self, bytes_per_second: int) -> None:
+        """Another limit from now on. Whoever waits already waits as long as the old one made them."""
+        self._limit = bytes_per_second
 
     def record(self, size: int) -> None:
         """So many bytes are moved now."""
@@ -54,8 +62,8 @@ class RateQuota:
         elapsed = max(now - self._samples[0][0], least)
         # The average falls as time passes: wait until `total` spread over the whole time is no more than the limit,
         # or the oldest window is forgotten, whichever comes first.
-        wanted = total / self._limit - elapsed
-        return max(min(wanted, self._samples[0][0] - oldest), 0.0)
+        wait = min(total / self._limit - elapsed, self._samples[0][0] - oldest)
+        return wait if wait >= _SHORTEST_WAIT_S else 0.0
 
     async def wait_for_room(self, size: int) -> float:
         """Wait for the turn of `size` bytes and record them. The seconds that it took. First come, first served."""

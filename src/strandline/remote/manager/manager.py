@@ -143,6 +143,10 @@ class RemoteLogManager:
             self._copies.wake(tasks.copy)
             self._expirations.wake(tasks.expiration)
 
+    def change_copy_quota(self, bytes_per_second: int) -> None:
+        """Another `remote.log.manager.copy.max.bytes.per.second` from now on."""
+        self._quota.change(bytes_per_second)
+
     def take_up(self) -> None:
         """Take up deletions that a crash has interrupted, and forget what is through."""
         for partition, deletion in list(self._deletions.items()):
