@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
-from struct import Struct
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from operator import le, lt
+from struct import Struct, unpack
 from typing import Final
 
 from strandline.log.transaction_index import AbortedTxn
@@ -98,17 +100,12 @@ def check_offset_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
     """Raises RemoteIndexDamaged if this cannot be the offset index of the segment."""
     if len(data) % _OFFSET_ENTRY:
         raise _damaged(metadata, IndexType.OFFSET, f"{len(data)} bytes are no whole number of entries")
-    entries = array("Q")
-    entries.frombytes(_without_tail(data, _OFFSET_ENTRY))
-    if _IS_LITTLE_ENDIAN:
-        entries.byteswap()
-    for first in range(0, len(entries), _CHUNK):
-        piece = entries[first : first + _CHUNK + 1]
-        # Both halves ascend; offsets strictly.
-        if not all((a >> 32) < (b >> 32) and (a & _POSITION_MASK) < (b & _POSITION_MASK) for a, b in pairwise(piece)):
+    entries = _without_tail(data, _OFFSET_ENTRY)
+    for offsets, positions in _columns(entries, "II", _OFFSET_ENTRY):
+        if not (_ascends(offsets, lt) and _ascends(positions, lt)):
             raise _damaged(metadata, IndexType.OFFSET, "its entries do not ascend")
     if entries:
-        relative, position = entries[-1] >> 32, entries[-1] & _POSITION_MASK
+        relative, position = unpack(">II", entries[-_OFFSET_ENTRY:])
         if relative > min(_LARGEST_RELATIVE, metadata.end_offset - metadata.start_offset):
             raise _damaged(metadata, IndexType.OFFSET, f"it speaks of offset {metadata.start_offset + relative}")
         if position >= metadata.segment_size_in_bytes:
@@ -120,10 +117,8 @@ def check_time_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
     if len(data) % _TIME.size:
         raise _damaged(metadata, IndexType.TIMESTAMP, f"{len(data)} bytes are no whole number of entries")
     entries = _without_tail(data, _TIME.size)
-    size = _CHUNK * _TIME.size
-    for first in range(0, len(entries), size):
-        piece = _TIME.iter_unpack(entries[first : first + size + _TIME.size])
-        if not all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(piece)):
+    for timestamps, offsets in _columns(entries, "qi", _TIME.size):
+        if not (_ascends(timestamps, le) and _ascends(offsets, le)):
             raise _damaged(metadata, IndexType.TIMESTAMP, "its entries do not ascend")
     if entries:
         relative = _time(entries, len(entries) // _TIME.size - 1)[1]
@@ -152,6 +147,18 @@ def _without_tail(data: bytes, entry_size: int) -> bytes:
         size = len(data.rstrip(b"\0"))
         return data[: max(size + -size % entry_size, entry_size)]
     return data
+
+
+def _columns(entries: bytes, entry: str, size: int) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+    """The two columns of an index, piece by piece; each piece begins with the last entry of the one before."""
+    for first in range(0, len(entries), _CHUNK * size):
+        piece = entries[first : first + (_CHUNK + 1) * size]
+        values = unpack(">" + entry * (len(piece) // size), piece)
+        yield values[::2], values[1::2]
+
+
+def _ascends(values: Sequence[int], order: Callable[[int, int], bool]) -> bool:
+    return all(map(order, values, islice(values, 1, None)))
 
 
 def _position(entry: int) -> int:
