@@ -215,9 +215,67 @@ def _services() -> Iterable[Figure]:
     yield quicker("latency.p99", "acknowledged p99, one quiet producer")
 
 
+def _tiered() -> Iterable[Figure]:
+    catching_up, latency, cost = (
+        f"Tiered storage on a directory: {part}"
+        for part in ("copying, catching up (1 KB)", "traffic of 10 MB/s", "broker CPU")
+    )
+
+    def faster(name: str, title: str, target: Target | None = None) -> Figure:
+        return Figure(name=f"tiered.{name}", title=title, unit="MB/s", target=target, section=catching_up)
+
+    def less(name: str, title: str, unit: str, section: str, target: Target | None = None) -> Figure:
+        return Figure(
+            name=f"tiered.{name}", title=title, unit=unit, more_is_better=False, target=target, section=section
+        )
+
+    yield faster("copy", "copy, nothing else going on")
+    for case, words in (("cached", ""), ("cold", ", from the disk")):
+        is_judged = case == "cached"
+        for partitions in ("1p", "4p"):
+            title = f"{partitions[0]} partition{'s' if partitions != '1p' else ''}{words}"
+            yield faster(f"{case}.local.{partitions}", f"local segments, {title}")
+            yield faster(f"{case}.remote.{partitions}", f"remote segments, {title}", Target(1.0) if is_judged else None)
+            yield Figure(
+                name=f"tiered.{case}.share.{partitions}",
+                title=f"remote by local, {title}",
+                unit="x",
+                target=Target(0.6, Against.NOTHING) if is_judged else None,
+                section=catching_up,
+            )
+    yield faster("drain.local", "local segments, 4 partitions, bare socket")
+    yield faster("drain.remote", "remote segments, 4 partitions, bare socket")
+
+    judged = {"traffic.copying", "backlog"}
+    without = Target(1.5, Against.ANOTHER, "tiered.traffic.without.ack_p99", "not tiered")
+    for case, words in (
+        ("traffic.without", "not tiered"),
+        ("traffic.copying", "tiered"),
+        ("readers.local", "beside 60 MB/s of old records, local"),
+        ("readers.remote", "tiered, beside 60 MB/s of old records, remote"),
+        ("backlog", "not tiered, beside the copy of a backlog"),
+    ):
+        target = without if case in judged else None
+        yield less(f"{case}.ack_p50", f"acknowledged p50, {words}", "ms", latency)
+        yield less(f"{case}.ack_p99", f"acknowledged p99, {words}", "ms", latency, target)
+        yield less(f"{case}.p99", f"end-to-end p99, {words}", "ms", latency)
+    for case, words in (
+        ("readers.local.out", "the reader of old local records"),
+        ("readers.remote.out", "the reader of old remote records"),
+        ("backlog.copy", "the copy of the backlog"),
+    ):
+        yield Figure(name=f"tiered.{case}", title=f"{words} meanwhile", unit="MB/s", section=latency)
+
+    yield less("cpu.copy", "copy", "s/GB", cost)
+    for kind in ("local", "remote"):
+        for partitions in ("1p", "4p"):
+            title = f"{kind} segments, {partitions[0]} partition{'s' if partitions != '1p' else ''}"
+            yield less(f"cpu.cached.{kind}.{partitions}", title, "s/GB", cost)
+
+
 FIGURES: Final[Mapping[str, Figure]] = {
     figure.name: figure
-    for part in (_throughput, _latency, _connections, _footprint, _diskless, _services, _cpu)
+    for part in (_throughput, _latency, _connections, _footprint, _diskless, _services, _tiered, _cpu)
     for figure in part()
 }
 

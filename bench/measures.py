@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ class Scale:
     loaded_seconds: int
     request_seconds: int
     idle_seconds: int
+    tiered_turns: int
     warmup_records: int
     many_partitions_for: frozenset[str]
 
@@ -43,6 +44,7 @@ FULL: Final = Scale(
     loaded_seconds=6,
     request_seconds=4,
     idle_seconds=10,
+    tiered_turns=2,
     warmup_records=1_000_000,
     many_partitions_for=frozenset({"strandline", "kafka"}),
 )
@@ -52,6 +54,7 @@ QUICK: Final = Scale(
     loaded_seconds=3,
     request_seconds=1,
     idle_seconds=4,
+    tiered_turns=1,
     warmup_records=300_000,
     many_partitions_for=frozenset({"strandline"}),
 )
@@ -66,10 +69,10 @@ class Bench:
     scale: Scale
 
     @contextmanager
-    def topic(self, name: str, partitions: int) -> Iterator[str]:
+    def topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> Iterator[str]:
         """A topic for the time of a block; its files are gone when the block is left."""
         topics = Topics(self.broker.bootstrap)
-        topics.create({name: partitions})
+        topics.create({name: partitions}, config)
         try:
             yield name
         finally:
@@ -167,7 +170,7 @@ def loaded_latency(bench: Bench) -> Measured:
         bench.produce(outward, load, load.records)
         consumer = bench.generator.start("consume", brokers=where, topic=outward, partitions=load.partitions, loop=1)
         producer = bench.generator.start("produce", brokers=where, topic=inward, size=load.size, seconds=120)
-        with _killed_on_error(consumer, producer):
+        with killed_on_error(consumer, producer):
             time.sleep(1.0)  # the consumer needs half a second to begin
             measured = _latency(bench, topic, "loaded", bench.scale.loaded_seconds)
             measured["latency.loaded.in"] = float(producer.stop()["mb_s"])
@@ -211,7 +214,8 @@ def _latency(bench: Bench, topic: str, case: str, seconds: int) -> Measured:
 
 
 @contextmanager
-def _killed_on_error(*loads: Load) -> Iterator[None]:
+def killed_on_error(*loads: Load) -> Iterator[None]:
+    """Leaves no load behind when the block fails."""
     try:
         yield
     except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,14 +12,14 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import measures, s3_server
+from bench import measures, s3_server, tiered
 from bench.diskless import diskless, diskless_on_services
 from bench.figures import WORKLOADS, Results
 from bench.footprint import footprint
 from bench.generator import Generator, LoadFailed
 from bench.measures import Bench, Measured, Scale
 from bench.process import ProcessFailed
-from bench.systems import Strandline, System
+from bench.systems import Broker, Strandline, System
 
 GROUPS: Final = (
     "loopback",
@@ -32,6 +32,7 @@ GROUPS: Final = (
     "footprint",
     "diskless",
     "services",
+    "tiered",
 )
 
 _PAGE_CACHE_MEGABYTES: Final = 3000
@@ -72,11 +73,14 @@ class Runner:
                 self._measure_loopback()
             steps = [watched(step) for step in self._steps()]
             if steps:
-                self._run_steps(order, steps)
+                brokers = {system.name: system.new_broker(self._round_dir / system.name) for system in order}
+                self._run_steps(brokers, steps)
             if "diskless" in self.groups:
                 self._run_diskless(order, number)
             if "services" in self.groups:
                 self._run_on_services(order, number)
+            if "tiered" in self.groups:
+                self._run_tiered(order, watched)
             if "footprint" in self.groups:
                 self._run_footprints(order)
         finally:
@@ -103,18 +107,17 @@ class Runner:
         if "requests" in self.groups:
             yield Step("small requests", measures.requests)
 
-    def _run_steps(self, order: Sequence[System], steps: Sequence[Step]) -> None:
+    def _run_steps(self, brokers: Mapping[str, Broker], steps: Sequence[Step]) -> None:
         """All brokers run at once, and only one is asked for anything at a time: neighbours in time compare best."""
-        with self._brokers(order) as benches:
+        with self._running(brokers) as benches:
             for step in steps:
                 for name, bench in benches.items():
                     with self._reporting(name, step.title):
                         self._add(name, step.title, step.run(bench))
 
     @contextmanager
-    def _brokers(self, order: Sequence[System]) -> Iterator[dict[str, Bench]]:
+    def _running(self, brokers: Mapping[str, Broker]) -> Iterator[dict[str, Bench]]:
         benches: dict[str, Bench] = {}
-        brokers = {system.name: system.new_broker(self._round_dir / system.name) for system in order}
         try:
             for name, broker in brokers.items():
                 with self._reporting(name, "start and warm-up"):
@@ -126,6 +129,12 @@ class Runner:
             for broker in brokers.values():
                 broker.stop()
                 shutil.rmtree(broker.data_dir, ignore_errors=True)
+
+    def _run_tiered(self, order: Sequence[System], watched: Callable[[Step], Step]) -> None:
+        brokers = {system.name: system.new_tiered_broker(self._round_dir / f"{system.name}-tiered") for system in order}
+        self._run_steps(
+            brokers, [watched(Step(f"tiered, {title}", run)) for title, run in tiered.measurements(self.scale)]
+        )
 
     def _run_footprints(self, order: Sequence[System]) -> None:
         for system in order:

@@ -18,6 +18,18 @@ from bench.process import ProcessFailed, ServerProcess, free_port
 # disk stays small and deleting files does not run into the next measurement.
 HOUSEKEEPING: Final[Mapping[str, str]] = {"log.segment.delete.delay.ms": "100"}
 
+# With the defaults finished segments wait half a minute to be copied, and five minutes to leave the disk afterwards.
+_TIERED: Final[Mapping[str, str]] = {
+    **HOUSEKEEPING,
+    "remote.log.manager.task.interval.ms": "500",
+    "log.retention.check.interval.ms": "500",
+}
+
+
+def remote_dir(data_dir: Path) -> Path:
+    """Where a tiered broker with this data directory keeps its remote segments."""
+    return data_dir.with_name(f"{data_dir.name}-remote")
+
 
 class Broker(Protocol):
     """A broker that can be started again on the same data."""
@@ -45,6 +57,9 @@ class System(Protocol):
     def why_unavailable(self) -> str | None: ...
 
     def new_broker(self, data_dir: Path) -> Broker: ...
+
+    def new_tiered_broker(self, data_dir: Path) -> Broker:
+        """A broker with tiered storage switched on, whose remote storage is `remote_dir(data_dir)`."""
 
 
 class StrandlineBroker:
@@ -110,6 +125,10 @@ class Strandline:
     def new_broker(self, data_dir: Path, settings: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
         return StrandlineBroker([str(self._program)], data_dir, {**HOUSEKEEPING, **settings})
 
+    def new_tiered_broker(self, data_dir: Path) -> StrandlineBroker:
+        where = {"remote.log.storage.system.enable": "true", "rsm.config.url": f"file://{remote_dir(data_dir)}"}
+        return self.new_broker(data_dir, {**_TIERED, **where})
+
     def new_broker_on_slow_storage(self, data_dir: Path, milliseconds: int) -> StrandlineBroker:
         """The same, with so much added to every call of the object store."""
         command = [sys.executable, "-m", "bench.slow_objects", str(milliseconds)]
@@ -133,3 +152,9 @@ class ApacheKafka:
 
     def new_broker(self, data_dir: Path) -> Broker:
         return kafka.KafkaBroker(self.libraries, data_dir, settings=HOUSEKEEPING)
+
+    def new_tiered_broker(self, data_dir: Path) -> Broker:
+        # Kafka looks for segments to delete only after its first 30 seconds, unless told otherwise.
+        settings = {**_TIERED, "log.initial.task.delay.ms": "500", **kafka.tiered_settings(remote_dir(data_dir))}
+        plugins = kafka.install_tiered_storage(self._cache)
+        return kafka.KafkaBroker(self.libraries, data_dir, settings=settings, plugins=plugins)

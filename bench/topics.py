@@ -42,6 +42,18 @@ class Topics:
             is_serving(self._host, self._port, name, partitions) for name, partitions in partitions_by_topic.items()
         )
 
+    def configure(self, names: Iterable[str], config: Mapping[str, str]) -> None:
+        """Change settings of topics, all of them at once."""
+        from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+        from confluent_kafka.admin._resource import ResourceType
+
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
+        ]
+        wanted = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries) for name in names]
+        for future in self._admin.incremental_alter_configs(wanted, request_timeout=_PATIENCE_SECONDS).values():
+            future.result()
+
     def delete(self, names: Iterable[str]) -> None:
         for future in self._admin.delete_topics(list(names), request_timeout=_PATIENCE_SECONDS).values():
             future.result()

@@ -1,9 +1,10 @@
 /* consume: read all partitions from the beginning with librdkafka's simple consumer (no group, nothing committed).
  *
  * The first half second of a consumer is its own start-up, so the clock starts with the first batch of records, which
- * is not counted, and stops with the last. With loop=1 it starts again at each end, until `seconds` or SIGTERM.
+ * is not counted, and stops with the last. With loop=1 it starts again at each end, until `seconds` or SIGTERM. With
+ * limit=N it takes no more than N MB a second: the same load for brokers of different speed.
  *
- * topic= partitions= records= (expected; fewer is a failure) loop=0 seconds=0
+ * topic= partitions= records= (expected; fewer is a failure) loop=0 seconds=0 limit=0
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "loadgen.h"
 
 #define BATCH 5000
+#define LIMITED_BATCH 500
 
 static int64_t counted_bytes, counted_records, seen_records;
 
@@ -38,7 +40,8 @@ void run_consume(void) {
   int32_t partitions = (int32_t)number_option("partitions", 1);
   int loops = (int)number_option("loop", 0);
   int64_t expected = loops ? INT64_MAX : number_option("records", 0);
-  double seconds = (double)number_option("seconds", 0);
+  double seconds = (double)number_option("seconds", 0), limit = (double)number_option("limit", 0) * 1e6;
+  size_t most = limit > 0 ? LIMITED_BATCH : BATCH;
   rd_kafka_conf_t *conf = new_client_settings();
   if (loops) set_client(conf, "enable.partition.eof", "true");
   rd_kafka_t *client = new_client(RD_KAFKA_CONSUMER, conf);
@@ -51,7 +54,7 @@ void run_consume(void) {
 
   double asked = now_seconds(), first = 0, last = 0, patience = asked + 60;
   while (seen_records < expected && !stop_asked) {
-    ssize_t count = rd_kafka_consume_batch_queue(queue, 100, messages, BATCH);
+    ssize_t count = rd_kafka_consume_batch_queue(queue, 100, messages, most);
     if (count < 0) fail("consume: %s", rd_kafka_err2str(rd_kafka_last_error()));
     double now = now_seconds();
     if (take(messages, count, loops, first == 0) > 0) {
@@ -60,6 +63,7 @@ void run_consume(void) {
     }
     if (now > patience) fail("only %lld of %lld records came", (long long)seen_records, (long long)expected);
     if (seconds > 0 && now > asked + seconds) break;
+    if (limit > 0 && first > 0) sleep_until(first + (double)counted_bytes / limit);
   }
   double elapsed = last > first ? last - first : 1e-9;
   printf("{\"mode\": \"consume\", \"records\": %lld, \"bytes\": %lld, \"seconds\": %.6f, \"records_s\": %.1f, "

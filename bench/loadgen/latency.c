@@ -2,6 +2,7 @@
  *
  * The producer does not wait for company (linger.ms=0), the consumer uses its defaults (fetch.min.bytes=1). The schedule
  * is kept even when the broker is slow, so that a stall shows in every record it delayed. Partition 0 of the topic.
+ * SIGTERM ends it early: what was sent until then counts.
  *
  * topic= rate=1000 seconds=10 warmup=1 size=100
  */
@@ -13,7 +14,7 @@
 #include "loadgen.h"
 
 static double *sent_at, *acked_at, *received_at;
-static int64_t total;
+static volatile int64_t total;
 static volatile int64_t received_count, delivered_count;
 static volatile int probe_received;
 
@@ -29,7 +30,7 @@ static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, v
 static void *receive(void *opaque) {
   rd_kafka_queue_t *queue = opaque;
   rd_kafka_message_t *messages[64];
-  while (received_count < total && !stop_asked) {
+  while (received_count < total) {
     ssize_t count = rd_kafka_consume_batch_queue(queue, 100, messages, 1);
     double now = now_seconds();
     for (ssize_t i = 0; i < count; i++) {
@@ -49,7 +50,7 @@ static void *receive(void *opaque) {
 }
 
 static void *report(void *opaque) {
-  while (delivered_count < total && !stop_asked) rd_kafka_poll(opaque, 100);
+  while (delivered_count < total) rd_kafka_poll(opaque, 100);
   return NULL;
 }
 
@@ -104,10 +105,12 @@ void run_latency(void) {
   }
   sleep_until(now_seconds() + 0.3);
   double start = now_seconds();
-  for (int64_t i = 0; i < total && !stop_asked; i++) {
-    sleep_until(start + (double)i / rate);
-    send_record(produced, payload, size, i);
+  int64_t sent = 0;
+  for (; sent < total && !stop_asked; sent++) {
+    sleep_until(start + (double)sent / rate);
+    send_record(produced, payload, size, sent);
   }
+  total = sent;
   wait_for(&received_count, "received");
   wait_for(&delivered_count, "acknowledged");
   pthread_join(receiver, NULL);

@@ -1,0 +1,90 @@
+"""Topics on their way to remote storage: fill them, switch tiering on, wait for the copies, forget the page cache.
+
+Works on any broker with Kafka's files: what is local is seen on its disk, what is remote is asked with ListOffsets.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.generator import LoadFailed
+from bench.probe import latest_tiered_offsets
+from bench.systems import Broker, remote_dir
+from bench.topics import Topics
+
+SEGMENT_BYTES: Final = 16 * 1024 * 1024
+SEGMENTS: Final = {"segment.bytes": str(SEGMENT_BYTES)}
+TIERED: Final = {"remote.storage.enable": "true", "local.retention.bytes": "1"}
+
+_PATIENCE_SECONDS: Final = 120.0
+_POLL_SECONDS: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFiles:
+    """One topic of a running broker, seen from its disk and from its remote storage."""
+
+    broker: Broker
+    topic: str
+    partitions: int
+
+    def finished_bytes(self) -> int:
+        """The size of all segments on the disk that are not written to any more."""
+        return sum(path.stat().st_size for logs in self._logs() for path in logs[:-1])
+
+    def latest_tiered(self) -> list[int]:
+        """The last offset in remote storage of each partition, -1 where nothing is."""
+        host, _, port = self.broker.bootstrap.rpartition(":")
+        return latest_tiered_offsets(host, int(port), self.topic, self.partitions)
+
+    def is_copied(self) -> bool:
+        """Whether everything before the active segment of each partition is in remote storage."""
+        active = (int(logs[-1].stem) for logs in self._logs())
+        return all(last + 1 == base for last, base in zip(self.latest_tiered(), active, strict=True))
+
+    def is_only_remote(self) -> bool:
+        """Whether nothing but the active segment of each partition is left on the disk."""
+        return all(len(logs) == 1 for logs in self._logs())
+
+    def forget_pages(self) -> None:
+        """Put the records of this topic, local and remote, out of the page cache: the next reader needs the disk."""
+        for path in (*(path for logs in self._logs() for path in logs), *self._remote_logs()):
+            with path.open("rb") as file:
+                os.fsync(file.fileno())  # what is not on the disk yet would stay
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def _logs(self) -> Iterator[Sequence[Path]]:
+        """The segments on the disk of each partition, oldest first."""
+        for partition in range(self.partitions):
+            yield sorted((self.broker.data_dir / f"{self.topic}-{partition}").glob("*.log"))
+
+    def _remote_logs(self) -> Iterator[Path]:
+        return remote_dir(self.broker.data_dir).rglob(f"{self.topic}-*/*.log")
+
+
+def copy_all(topics: Sequence[TopicFiles]) -> float:
+    """Switch tiering on and wait until every finished segment is in remote storage. Seconds it took."""
+    started_at = time.perf_counter()
+    Topics(topics[0].broker.bootstrap).configure([each.topic for each in topics], TIERED)
+    for each in topics:
+        _wait(each.is_copied, f"{each.topic} to be copied")
+    return time.perf_counter() - started_at
+
+
+def wait_only_remote(topics: Sequence[TopicFiles]) -> None:
+    """Wait until the copied segments have left the disk."""
+    for each in topics:
+        _wait(each.is_only_remote, f"the segments of {each.topic} to leave the disk")
+
+
+def _wait(is_true: Callable[[], bool], what: str) -> None:
+    deadline = time.perf_counter() + _PATIENCE_SECONDS
+    while not is_true():
+        if time.perf_counter() > deadline:
+            raise LoadFailed(f"no end of waiting for {what}")
+        time.sleep(_POLL_SECONDS)
