@@ -36,6 +36,8 @@ class SourceFile:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 self.size = os.fstat(self._fd).st_size
+                # Otherwise the kernel reads ahead, and what it brought looks like what was there before.
+                os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
             except BaseException:
                 os.close(self._fd)
                 raise
