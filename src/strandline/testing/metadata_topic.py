@@ -56,7 +56,7 @@ class MemoryMetadataTopic:
         """The topic is made, perhaps anew with another id."""
         self.exists = True
         if topic_id is not None:
-            self._topic_id = UUID(int=0x4D)
+            self._topic_id = topic_id
             self.values = [[] for _ in self.values]
         for changed in tuple(self._subscribers):
             changed()

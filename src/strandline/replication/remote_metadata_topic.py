@@ -1,0 +1,150 @@
+"""`MetadataTopic` on the partitions of `__remote_log_metadata`: those led here, and those led by other brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from strandline.clock import Clock
+from strandline.errors import CorruptMessage, StrandlineError
+from strandline.log import FileSlice
+from strandline.metadata.controller_client import Images
+from strandline.metadata.delta import MetadataDelta
+from strandline.metadata.image import MetadataImage
+from strandline.model import REMOTE_LOG_METADATA_TOPIC, BrokerId, Offset, TopicPartition
+from strandline.remote.topic_based.topic import (
+    MetadataTopicTruncated,
+    MetadataTopicUnavailable,
+    TopicChunk,
+    TopicDescription,
+)
+from strandline.replication.metadata_topic_leader import READ_BYTES, RemoteMetadataLeader
+from strandline.replication.metadata_topic_records import metadata_batch, read_chunk
+from strandline.replication.partition import Partition
+from strandline.replication.replica_manager import ReplicaManager
+
+_APPEND_MS: Final = 30_000
+
+
+class ImageSource(Images, Protocol):
+    """Who holds the newest image and tells of others: the loader."""
+
+    def subscribe(self, subscriber: Callable[[MetadataDelta, MetadataImage], None]) -> Callable[[], None]:
+        """Tell of every change from now on; returns how to stop."""
+
+
+class ReplicatedMetadataTopic:
+    """The topic as the metadata of the cluster has it. Somebody else creates it."""
+
+    def __init__(
+        self, replicas: ReplicaManager, images: ImageSource, *, node_id: BrokerId, listener: str, clock: Clock
+    ) -> None:
+        self._replicas, self._images, self._node_id, self._clock = replicas, images, node_id, clock
+        self._listener = listener
+        self._others: dict[int, RemoteMetadataLeader] = {}
+
+    def describe(self) -> TopicDescription | None:
+        topic = self._images.image.topics.get(REMOTE_LOG_METADATA_TOPIC)
+        return None if topic is None else TopicDescription(topic.topic_id, len(topic.partitions))
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        def look(delta: MetadataDelta, _: MetadataImage) -> None:
+            if REMOTE_LOG_METADATA_TOPIC in delta.changed_topics:
+                changed()
+
+        return self._images.subscribe(look)
+
+    def led_partitions(self) -> Collection[int]:
+        topic = self._images.image.topics.get(REMOTE_LOG_METADATA_TOPIC)
+        partitions = () if topic is None else topic.partitions
+        return [image.partition for image in partitions if image.leader == self._node_id]
+
+    async def append(self, partition: int, value: bytes) -> Offset:
+        batch = metadata_batch(value, self._clock.now_ms())
+        with _unavailable(partition):
+            if not self._leads(partition):
+                return await self._other(partition).append(bytes(batch))
+            info = await self._leader(partition).append_and_wait(memoryview(batch), timeout_ms=_APPEND_MS)
+            return info.last_offset
+
+    async def end_offset(self, partition: int) -> Offset:
+        with _unavailable(partition):
+            if not self._leads(partition):
+                return await self._other(partition).end_offset()
+            return self._leader(partition).log.high_watermark
+
+    async def read(self, partition: int, from_offset: Offset, *, wait: float) -> TopicChunk:
+        with _unavailable(partition):
+            if not self._leads(partition):
+                return await self._other(partition).read(from_offset, wait=wait)
+            leader = self._leader(partition)
+            end = leader.log.log_end_offset
+            if from_offset > end:
+                raise MetadataTopicTruncated(f"it ends at offset {end}, before {from_offset}")
+            offset = max(from_offset, leader.log.log_start_offset)
+            records = self._slice(leader, offset)
+            if records is None:
+                await self._wait_for_more(leader, offset, wait)
+                records = self._slice(self._leader(partition), offset)
+            if records is None:
+                return TopicChunk((), offset)
+            return await asyncio.to_thread(_read, records, offset)
+
+    def _slice(self, leader: Partition, offset: Offset) -> FileSlice | None:
+        return leader.log.read(offset, READ_BYTES).records
+
+    async def _wait_for_more(self, leader: Partition, offset: Offset, wait: float) -> None:
+        watcher = _Watcher()
+        leader.watch(watcher)
+        try:
+            if leader.log.high_watermark <= offset:
+                await self._clock.wait_set(watcher.event, within=wait)
+        finally:
+            leader.unwatch(watcher)
+
+    async def close(self) -> None:
+        for other in self._others.values():
+            other.close()
+
+    def _leads(self, partition: int) -> bool:
+        image = self._images.image.partition(REMOTE_LOG_METADATA_TOPIC, partition)
+        return image is not None and image.leader == self._node_id
+
+    def _leader(self, partition: int) -> Partition:
+        return self._replicas.get_leader(TopicPartition(REMOTE_LOG_METADATA_TOPIC, partition))
+
+    def _other(self, partition: int) -> RemoteMetadataLeader:
+        other = self._others.get(partition)
+        if other is None:
+            other = self._others[partition] = RemoteMetadataLeader(
+                partition, self._images, node_id=self._node_id, listener=self._listener
+            )
+        return other
+
+
+class _Watcher:
+    """Somebody who waits for a partition to move, once."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    def notify(self) -> None:
+        self.event.set()
+
+
+def _read(records: FileSlice, offset: Offset) -> TopicChunk:
+    return read_chunk(records.read(), offset)
+
+
+@contextmanager
+def _unavailable(partition: int) -> Iterator[None]:
+    """Turn what a partition refuses into what the port promises."""
+    name = f"{REMOTE_LOG_METADATA_TOPIC}-{partition}"
+    try:
+        yield
+    except CorruptMessage as error:
+        raise MetadataTopicUnavailable(f"{name} has bytes that are no batch: {error}") from error
+    except (StrandlineError, OSError) as error:
+        raise MetadataTopicUnavailable(f"{name}: {error}") from error

@@ -1,0 +1,98 @@
+"""What `MetadataTopic` promises, kept by every implementation; and what only real files can go through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from strandline.model import REMOTE_LOG_METADATA_TOPIC, TopicPartition
+from strandline.records.builder import build_batch
+from strandline.records.record import Record
+from strandline.remote.topic_based.topic import MetadataTopic, MetadataTopicTruncated, TopicRecord
+from strandline.replication.metadata_topic_records import read_chunk
+from strandline.testing.metadata_topic import MemoryMetadataTopic
+from tests.remote.topic_based.topics import open_topic
+
+LONG = 20.0
+
+
+@pytest_asyncio.fixture(params=["memory", "replicated"])
+async def topic(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataTopic]:
+    if request.param == "memory":
+        yield MemoryMetadataTopic()
+        return
+    with open_topic(tmp_path) as (replicated, _):
+        yield replicated
+        await replicated.close()
+
+
+async def test_it_is_described_and_its_partitions_are_led(topic: MetadataTopic) -> None:
+    description = topic.describe()
+    assert description is not None
+    assert description.partitions == 3
+    assert list(topic.led_partitions()) == [0, 1, 2]
+
+
+async def test_what_is_appended_is_read_in_order_from_any_offset(topic: MetadataTopic) -> None:
+    values = [b"value %d" % number for number in range(20)]
+    assert [await topic.append(1, value) for value in values] == list(range(20))
+    assert await topic.end_offset(1) == 20
+    assert await topic.end_offset(0) == 0
+    chunk = await topic.read(1, 5, wait=LONG)
+    assert list(chunk.records) == [TopicRecord(offset, values[offset]) for offset in range(5, 20)]
+    assert chunk.next_offset == 20
+
+
+async def test_a_read_at_the_end_waits_for_the_next_record(topic: MetadataTopic) -> None:
+    await topic.append(0, b"first")
+    reading = asyncio.create_task(topic.read(0, 1, wait=LONG))
+    await asyncio.to_thread(lambda: None)
+    assert not reading.done()
+    await topic.append(0, b"second")
+    assert list((await reading).records) == [TopicRecord(1, b"second")]
+
+
+async def test_a_read_at_the_end_gives_up_after_its_wait(topic: MetadataTopic) -> None:
+    chunk = await topic.read(0, 0, wait=0.01)
+    assert (list(chunk.records), chunk.next_offset) == ([], 0)
+
+
+async def test_a_read_beyond_the_end_says_that_the_topic_is_not_what_it_was(topic: MetadataTopic) -> None:
+    await topic.append(0, b"first")
+    with pytest.raises(MetadataTopicTruncated, match="it ends at offset 1, before 7"):
+        await topic.read(0, 7, wait=LONG)
+
+
+async def test_records_survive_a_restart_and_a_trimmed_beginning_is_passed_over(tmp_path: Path) -> None:
+    with open_topic(tmp_path) as (topic, replicas):
+        for number in range(5):
+            await topic.append(2, b"%d" % number)
+        replicas.get_leader(TopicPartition(REMOTE_LOG_METADATA_TOPIC, 2)).delete_records(3)
+    with open_topic(tmp_path) as (topic, _):
+        chunk = await topic.read(2, 0, wait=LONG)
+        assert [record.value for record in chunk.records] == [b"3", b"4"]
+
+
+def _batch(offset: int, value: bytes) -> bytes:
+    return bytes(build_batch([Record(offset, 1000, None, value)], base_offset=offset))
+
+
+def test_a_damaged_batch_is_told_and_the_others_are_read() -> None:
+    damaged = bytearray(_batch(1, b"b"))
+    damaged[-1] ^= 1
+    chunk = read_chunk(_batch(0, b"a") + bytes(damaged) + _batch(2, b"c"), 0)
+    assert list(chunk.records) == [
+        TopicRecord(0, b"a"),
+        TopicRecord(1, None, "its batch does not fit its checksum"),
+        TopicRecord(2, b"c"),
+    ]
+    assert chunk.next_offset == 3
+
+
+def test_a_batch_that_is_cut_at_the_end_is_left_to_the_next_read() -> None:
+    chunk = read_chunk(_batch(0, b"a") + _batch(1, b"b")[:-3], 0)
+    assert (list(chunk.records), chunk.next_offset) == ([TopicRecord(0, b"a")], 1)
