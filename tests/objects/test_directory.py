@@ -190,6 +190,19 @@ async def test_a_torn_upload_is_never_seen_and_removed_when_it_is_old(root: Path
         assert uploads(root) == []
 
 
+async def test_a_torn_upload_is_also_removed_while_the_store_is_in_use(root: Path) -> None:
+    clock = VirtualClock(SystemClock().now_ms())
+    store = DirectoryStore(str(root), clock=clock, ids=SystemIds(), threads=1)
+    await store.open()
+    (root / ".uploads/torn").write_bytes(b"half an obj")
+    await store.delete(["missing"])
+    assert uploads(root) == ["torn"]
+    clock.move(3700)
+    await store.delete(["missing"])
+    assert uploads(root) == []
+    await store.close()
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EMFILE])
 @pytest.mark.parametrize("call", ["writev", "fsync", "rename"])
 async def test_a_write_that_fails_leaves_nothing_behind(

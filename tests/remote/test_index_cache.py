@@ -194,6 +194,18 @@ async def test_a_segment_without_aborted_transactions_is_asked_for_them_once(har
     assert harness.store.count("get") == 1
 
 
+async def test_a_segment_that_is_being_deleted_is_not_taken_for_one_without_aborted_transactions(
+    harness: Harness,
+) -> None:
+    made = await harness.made()
+    async with harness.cache() as cache:
+        await cache.indexes(made.metadata)
+        await harness.storage.delete_log_segment_data(made.metadata)
+        with pytest.raises(RemoteResourceNotFound, match=r"\.log"):
+            await cache.aborted_transactions(made.metadata)
+    assert names_of(1, "txnindex")[0] not in harness.files()
+
+
 async def test_many_who_ask_at_once_share_one_fetch(harness: Harness) -> None:
     made = await harness.made()
     gate = harness.store.block("get")

@@ -23,7 +23,8 @@ from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectSto
 
 T = TypeVar("T")
 
-# Much longer than any upload may take, also one of another broker that writes to this directory.
+# Much longer than any upload is left untouched, also one of another broker that writes to this directory. Looked for
+# at the start and, since a copy that a crash cut short may be large, as often when objects are deleted.
 _LEFTOVER_AGE_MS: Final = 3_600_000
 _PAGE: Final = 1000
 
@@ -48,6 +49,7 @@ class DirectoryStore:
         # Under the lock a directory is made and gets its object, or is found empty and removed.
         self._tree = threading.Lock()
         self._removals = 0
+        self._looked_ms = 0
         self._durable = {self._root}  # directories whose own name is known to be on the disk
 
     @property
@@ -58,8 +60,7 @@ class DirectoryStore:
         """Make the directory if it is missing, and remove what crashes left behind."""
         try:
             await self._in(self._writers, lambda: files.make_root(self._root))
-            before = self._clock.now_ms() - _LEFTOVER_AGE_MS
-            await self._in(self._writers, lambda: files.remove_leftovers(self._root, before))
+            await self._in(self._writers, self._remove_leftovers)
         except OSError as error:
             if isinstance(error, FileExistsError | NotADirectoryError):
                 raise ObjectStoreMisconfigured(f"{self.url} is not a directory: name another place.") from error
@@ -163,6 +164,12 @@ class DirectoryStore:
         for directory in directories:
             self._sync.wait_durable(directory)
         self._prune(directories)
+        if self._clock.now_ms() - self._looked_ms > _LEFTOVER_AGE_MS:
+            self._remove_leftovers()
+
+    def _remove_leftovers(self) -> None:
+        self._looked_ms = self._clock.now_ms()
+        files.remove_leftovers(self._root, self._looked_ms - _LEFTOVER_AGE_MS)
 
     def _not_durable(self, directory: str) -> Sequence[str]:
         found = []

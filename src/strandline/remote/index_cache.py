@@ -224,15 +224,22 @@ class RemoteIndexCache:
 
     async def _fetch(self, metadata: RemoteLogSegmentMetadata, part: _Part) -> Mapping[IndexType, bytes]:
         if part is _Part.ABORTED:
-            try:
-                return {IndexType.TRANSACTION: await self._storage.fetch_index(metadata, IndexType.TRANSACTION)}
-            except RemoteResourceNotFound:  # no transaction was aborted; that is worth remembering too
-                return {IndexType.TRANSACTION: b""}
+            return {IndexType.TRANSACTION: await self._fetch_aborted(metadata)}
         offsets, times = await asyncio.gather(
             self._storage.fetch_index(metadata, IndexType.OFFSET),
             self._storage.fetch_index(metadata, IndexType.TIMESTAMP),
         )
         return {IndexType.OFFSET: offsets, IndexType.TIMESTAMP: times}
+
+    async def _fetch_aborted(self, metadata: RemoteLogSegmentMetadata) -> bytes:
+        """The transaction index; empty if the segment has none, which is worth remembering too."""
+        try:
+            return await self._storage.fetch_index(metadata, IndexType.TRANSACTION)
+        except RemoteResourceNotFound:
+            # A segment that is being deleted loses its log first. As long as that is there, nothing was aborted. When
+            # it is gone, who has read records before must not take aborted ones for committed: this raises.
+            await self._storage.fetch_log_segment(metadata, 0, 1)
+            return b""
 
     async def _store(self, metadata: RemoteLogSegmentMetadata, data: Mapping[IndexType, bytes]) -> None:
         """Keep indexes on disk. A disk that cannot is no reason to leave a reader without them."""
