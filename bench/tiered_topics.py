@@ -61,7 +61,10 @@ class TopicFiles:
     def _logs(self) -> Iterator[Sequence[Path]]:
         """The segments on the disk of each partition, oldest first."""
         for partition in range(self.partitions):
-            yield sorted((self.broker.data_dir / f"{self.topic}-{partition}").glob("*.log"))
+            logs = sorted(self.broker.data_dir.rglob(f"{self.topic}-{partition}/*.log"))
+            if not logs:
+                raise LoadFailed(f"no segment of {self.topic}-{partition} below {self.broker.data_dir}")
+            yield logs
 
     def _remote_logs(self) -> Iterator[Path]:
         return remote_dir(self.broker.data_dir).rglob(f"{self.topic}-*/*.log")
