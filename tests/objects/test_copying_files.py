@@ -147,6 +147,29 @@ async def test_lesson_19_a_copy_that_nobody_waits_for_any_more_ends_at_its_next_
     assert [info.key async for info in directory.list("")] == []
 
 
+async def test_small_writes_and_deletes_do_not_wait_for_large_copies(
+    directory: DirectoryStore, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = tmp_path / "large"
+    large.write_bytes(bytes(16 * MIB))
+    go_on = threading.Event()
+    read_into = SourceFile.read_into
+
+    def slow(self: SourceFile, piece: memoryview, position: int) -> None:
+        if self.size == 16 * MIB:
+            go_on.wait(30)
+        read_into(self, piece, position)
+
+    monkeypatch.setattr(SourceFile, "read_into", slow)
+    copying = [asyncio.create_task(directory.put_file(f"large-{number}", large)) for number in range(10)]
+    await directory.put("small", [b"data"])
+    await directory.put_file("index", path)
+    await directory.delete(["small"])
+    assert [info.key async for info in directory.list("")] == ["index"]
+    go_on.set()
+    await asyncio.gather(*copying)
+
+
 async def test_a_file_that_becomes_shorter_is_no_object(
     directory: DirectoryStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

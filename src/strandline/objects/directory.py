@@ -19,6 +19,7 @@ from strandline.objects import directory_files as files
 from strandline.objects.directory_errors import general_error, reading_error, writing_error
 from strandline.objects.directory_sync import DirectorySync
 from strandline.objects.keys import checked_key
+from strandline.objects.source_file import size_of
 from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStoreError, ObjectStoreMisconfigured
 
 T = TypeVar("T")
@@ -27,6 +28,9 @@ T = TypeVar("T")
 # at the start and, since a copy that a crash cut short may be large, as often when objects are deleted.
 _LEFTOVER_AGE_MS: Final = 3_600_000
 _PAGE: Final = 1000
+# A file of this size takes so long that others must not queue behind it. More copies at once only make a disk slower.
+_LONG_COPY: Final = 16 * 1024 * 1024
+_COPIES_AT_ONCE: Final = 4
 
 # Makes a flushed file under a name, and may end early when it is told that nobody wants it any more.
 _Write: TypeAlias = Callable[[str, Callable[[], bool]], None]
@@ -37,13 +41,14 @@ class DirectoryStore:
 
     A write is two flushes: one of the file, which writes of several objects at once wait for side by side, and one of
     the directory, which they share. Both in one thread: on a busy broker a change of threads takes as long as a flush.
-    Writes and reads have their own threads, so that a read never waits for a flush.
+    Writes, long copies and reads have their own threads: no read waits for a flush, no small write for a large copy.
     """
 
     def __init__(self, path: str, *, clock: Clock, ids: Ids, threads: int) -> None:
         self._root = os.path.abspath(path)
         self._clock, self._ids = clock, ids
         self._writers = ThreadPoolExecutor(threads, thread_name_prefix="objects-write")
+        self._copiers = ThreadPoolExecutor(_COPIES_AT_ONCE, thread_name_prefix="objects-copy")
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="objects-read")
         self._sync = DirectorySync(files.sync_directory)
         # Under the lock a directory is made and gets its object, or is found empty and removed.
@@ -68,7 +73,7 @@ class DirectoryStore:
 
     async def close(self) -> None:
         """End the threads. Writes that nobody waits for any more end as if they had been cancelled."""
-        for threads in (self._writers, self._readers):
+        for threads in (self._writers, self._copiers, self._readers):
             await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:
@@ -78,7 +83,10 @@ class DirectoryStore:
         await self._write(key, lambda upload, _: files.write_flushed(upload, parts), _link)
 
     async def put_file(self, key: str, path: Path) -> None:
-        await self._write(key, lambda upload, is_wanted: files.copy_flushed(path, upload, is_wanted), os.rename)
+        threads = self._copiers if size_of(path) >= _LONG_COPY else self._writers
+        await self._write(
+            key, lambda upload, is_wanted: files.copy_flushed(path, upload, is_wanted), os.rename, threads=threads
+        )
 
     async def get(self, key: str) -> Buffer:
         return await self._read(key, 0, None)
@@ -114,12 +122,21 @@ class DirectoryStore:
         except OSError as error:
             raise general_error(error, "list objects", self.url) from error
 
-    async def _write(self, key: str, write: _Write, publish: Callable[[str, str], None]) -> None:
+    async def _write(
+        self,
+        key: str,
+        write: _Write,
+        publish: Callable[[str, str], None],
+        *,
+        threads: ThreadPoolExecutor | None = None,
+    ) -> None:
         path = self._path(key)
         upload = os.path.join(self._root, files.UPLOADS, self._ids.uuid().hex)
         abandoned = threading.Event()
         try:
-            await self._in(self._writers, lambda: self._write_blocking(path, upload, write, publish, abandoned))
+            await self._in(
+                threads or self._writers, lambda: self._write_blocking(path, upload, write, publish, abandoned)
+            )
         except asyncio.CancelledError:
             abandoned.set()  # from now on the parts may change: the object must not appear
             raise
