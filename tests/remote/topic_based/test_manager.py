@@ -264,13 +264,13 @@ def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-7])
 
 
-DAMAGES: dict[str, tuple[str, Callable[[Path], None]]] = {
+DAMAGES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a flipped bit": ("snapshot", _flip),
     "a cut file": ("snapshot", _cut),
-    "an empty file": ("snapshot", lambda path: path.write_bytes(b"") and None),
+    "an empty file": ("snapshot", lambda path: path.write_bytes(b"")),
     "a missing file": ("snapshot", Path.unlink),
-    "committed offsets that are none": ("offsets", lambda path: path.write_text("0 zero\n") and None),
-    "a later committed offset": ("offsets", lambda path: path.write_text("0 99\n1 99\n2 99\n") and None),
+    "committed offsets that are none": ("offsets", lambda path: path.write_text("0 zero\n")),
+    "a later committed offset": ("offsets", lambda path: path.write_text("0 99\n1 99\n2 99\n")),
 }
 
 

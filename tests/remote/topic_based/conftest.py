@@ -1,0 +1,3 @@
+"""Kafka's tiered log directory, for all tests here."""
+
+from tests.golden import kafka_tiered as kafka_tiered
