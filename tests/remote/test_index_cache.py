@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import UUID
@@ -21,7 +22,7 @@ from strandline.remote.index_files import IndexFiles
 from strandline.remote.indexes import RemoteIndexDamaged
 from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
-from strandline.remote.values import IndexType
+from strandline.remote.values import IndexType, RemoteLogSegmentMetadata
 from strandline.testing.clock import VirtualClock
 from strandline.testing.objects import FaultyStore
 from tests.remote.segments import Made, make_segment
@@ -341,6 +342,31 @@ async def test_an_index_that_arrives_after_its_segment_was_forgotten_is_not_kept
         await asking
         status = cache.status()
         assert (status.segments, status.bytes, status.memory_bytes) == (0, 0, 0)
+    assert harness.files() == []
+
+
+async def test_files_that_make_room_while_others_of_their_segment_are_written_leave_no_trace(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await harness.made()
+    reached, go_on = threading.Event(), threading.Event()
+    store = IndexFiles.store
+
+    def slow(self: IndexFiles, metadata: RemoteLogSegmentMetadata, found: Mapping[IndexType, bytes]) -> int:
+        if IndexType.TRANSACTION in found:
+            reached.set()
+            go_on.wait(30)
+        return store(self, metadata, found)
+
+    monkeypatch.setattr(IndexFiles, "store", slow)
+    async with harness.cache() as cache:
+        await cache.indexes(made.metadata)
+        asking = asyncio.create_task(cache.aborted_transactions(made.metadata))
+        await asyncio.to_thread(reached.wait, 30)
+        cache._drop_from_disk(made.metadata.segment_id.id)
+        go_on.set()
+        assert len(await asking) == 2
+        assert (cache.status().segments, cache.status().bytes) == (0, 0)
     assert harness.files() == []
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -89,6 +89,9 @@ class RemoteIndexCache:
         self._fetching = asyncio.Semaphore(_FETCHES_AT_ONCE)
         self._on_disk: OrderedDict[UUID, CachedSegment] = OrderedDict()
         self._disk_bytes = 0
+        # Segments with files on their way to the disk, and those of them that go again as soon as they have arrived.
+        self._storing: Counter[UUID] = Counter()
+        self._doomed: set[UUID] = set()
         self._memory: OrderedDict[_Key, tuple[_Value, int]] = OrderedDict()
         self._memory_bytes = 0
         self._flights: dict[_Key, _Flight] = {}
@@ -243,11 +246,19 @@ class RemoteIndexCache:
 
     async def _store(self, metadata: RemoteLogSegmentMetadata, data: Mapping[IndexType, bytes]) -> None:
         """Keep indexes on disk. A disk that cannot is no reason to leave a reader without them."""
-        key = metadata.segment_id.id
+        key, size = metadata.segment_id.id, None
+        self._storing[key] += 1
         try:
             size = await self._on_thread(lambda: self._files.store(metadata, data))
         except (OSError, RemoteIndexDamaged) as error:
             logger.warning("a remote index cannot be kept on disk, which costs a fetch the next time: %s", error)
+        finally:
+            self._storing[key] -= 1
+        is_doomed = key in self._doomed
+        if not self._storing[key]:
+            del self._storing[key]
+            self._doomed.discard(key)
+        if size is None or is_doomed:
             self._drop_from_disk(key, cache_name(metadata))
             return
         before = self._on_disk.pop(key, None)
@@ -269,7 +280,9 @@ class RemoteIndexCache:
         if segment is not None:
             self._disk_bytes -= segment.size
             name = segment.name
-        if name is not None:
+        if self._storing[segment_id]:
+            self._doomed.add(segment_id)
+        elif name is not None:
             self._disk.submit(self._remove, name)
 
     def _remove(self, name: str) -> None:
