@@ -17,7 +17,8 @@ EpochEntry = tuple[LeaderEpoch, Offset]
 
 def with_records(epochs: Sequence[EpochEntry]) -> list[EpochEntry]:
     """The epochs that wrote something: one that begins where the next one begins did not."""
-    return [entry for entry, after in zip(epochs, (*epochs[1:], None), strict=True) if not after or entry[1] < after[1]]
+    last = len(epochs) - 1
+    return [entry for at, entry in enumerate(epochs) if at == last or entry[1] < epochs[at + 1][1]]
 
 
 def is_in_lineage(segment: RemoteLogSegmentMetadata, epochs: Sequence[EpochEntry], log_end: Offset) -> bool:
