@@ -15,6 +15,7 @@ from strandline.admin.groups import groups_app
 from strandline.admin.log_dump import log_app
 from strandline.admin.metadata_dump import metadata_app
 from strandline.admin.output import AsJson, print_json, print_line
+from strandline.admin.remote_dump import remote_app
 from strandline.admin.topics import topics_app
 from strandline.admin.wal import wal_app
 
@@ -32,6 +33,7 @@ app.add_typer(configs_app, name="configs")
 app.add_typer(groups_app, name="groups")
 app.add_typer(log_app, name="log")
 app.add_typer(metadata_app, name="metadata")
+app.add_typer(remote_app, name="remote")
 app.add_typer(wal_app, name="wal")
 app.command()(cluster)
 app.command()(fsck)

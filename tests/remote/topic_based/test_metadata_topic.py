@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,29 +13,40 @@ import pytest_asyncio
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, TopicPartition
 from strandline.records.builder import build_batch
 from strandline.records.record import Record
-from strandline.remote.topic_based.topic import MetadataTopic, MetadataTopicTruncated, TopicRecord
+from strandline.remote.topic_based.topic import (
+    MetadataTopic,
+    MetadataTopicTruncated,
+    MetadataTopicUnavailable,
+    TopicRecord,
+)
 from strandline.replication.metadata_topic_records import read_chunk
 from strandline.testing.metadata_topic import MemoryMetadataTopic
-from tests.remote.topic_based.topics import open_topic
+from tests.broker import running_broker
+from tests.remote.topic_based.topics import open_topic, topic_led_by
 
 LONG = 20.0
 
 
-@pytest_asyncio.fixture(params=["memory", "replicated"])
+@pytest_asyncio.fixture(params=["memory", "led here", "led by another broker"])
 async def topic(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataTopic]:
-    if request.param == "memory":
-        yield MemoryMetadataTopic()
-        return
-    with open_topic(tmp_path) as (replicated, _):
-        yield replicated
-        await replicated.close()
+    match request.param:
+        case "memory":
+            yield MemoryMetadataTopic()
+        case "led here":
+            with open_topic(tmp_path) as (replicated, _):
+                yield replicated
+        case _:
+            with running_broker(tmp_path) as broker:
+                elsewhere, _ = topic_led_by(broker)
+                yield elsewhere
+                await elsewhere.close()
 
 
 async def test_it_is_described_and_its_partitions_are_led(topic: MetadataTopic) -> None:
     description = topic.describe()
     assert description is not None
     assert description.partitions == 3
-    assert list(topic.led_partitions()) == [0, 1, 2]
+    assert set(topic.led_partitions()) <= {0, 1, 2}
 
 
 async def test_what_is_appended_is_read_in_order_from_any_offset(topic: MetadataTopic) -> None:
@@ -96,3 +108,34 @@ def test_a_damaged_batch_is_told_and_the_others_are_read() -> None:
 def test_a_batch_that_is_cut_at_the_end_is_left_to_the_next_read() -> None:
     chunk = read_chunk(_batch(0, b"a") + _batch(1, b"b")[:-3], 0)
     assert (list(chunk.records), chunk.next_offset) == ([TopicRecord(0, b"a")], 1)
+
+
+async def test_a_leader_that_is_away_is_an_error_until_it_is_back(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as broker:
+        topic, _ = topic_led_by(broker)
+        await topic.append(0, b"first")
+        broker.stop()
+        for work in (topic.append(0, b"lost"), topic.end_offset(0), topic.read(0, 1, wait=LONG)):
+            with pytest.raises(MetadataTopicUnavailable, match="which leads __remote_log_metadata-0, cannot be asked"):
+                await work
+        broker.start()
+        assert await topic.append(0, b"second") == 1
+        assert [record.value for record in (await topic.read(0, 0, wait=LONG)).records] == [b"first", b"second"]
+        await topic.close()
+
+
+async def test_a_partition_without_leader_is_an_error(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as broker:
+        topic, images = topic_led_by(broker)
+        images.lose_leaders()
+        with pytest.raises(MetadataTopicUnavailable, match="has no leader at the moment"):
+            await topic.append(0, b"lost")
+
+
+async def test_somebody_of_another_cluster_is_not_the_leader(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as broker:
+        topic, images = topic_led_by(broker)
+        images.image = replace(images.image, cluster_id="ours")
+        with pytest.raises(MetadataTopicUnavailable, match="somebody of another cluster"):
+            await topic.end_offset(0)
+        await topic.close()
