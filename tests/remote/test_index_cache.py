@@ -298,7 +298,11 @@ async def test_an_index_larger_than_the_whole_cache_is_still_served(harness: Har
 
 async def test_memory_is_bounded_too(harness: Harness) -> None:
     mades = [await harness.made(number) for number in range(1, 9)]
-    one = len(mades[0].contents[IndexType.OFFSET]) + len(mades[0].contents[IndexType.TIMESTAMP])
+    async with harness.cache() as probe:
+        await probe.indexes(mades[0].metadata)
+        one = probe.status().memory_bytes
+        assert one >= len(mades[0].contents[IndexType.OFFSET]) + len(mades[0].contents[IndexType.TIMESTAMP])
+        probe.forget([mades[0].metadata.segment_id])
     async with harness.cache(max_memory_bytes=3 * one) as cache:
         for made in mades:
             await cache.indexes(made.metadata)
@@ -363,7 +367,7 @@ async def test_files_that_make_room_while_others_of_their_segment_are_written_le
         await cache.indexes(made.metadata)
         asking = asyncio.create_task(cache.aborted_transactions(made.metadata))
         await asyncio.to_thread(reached.wait, 30)
-        cache._drop_from_disk(made.metadata.segment_id.id)
+        cache._disk.drop(made.metadata.segment_id.id)
         go_on.set()
         assert len(await asking) == 2
         assert (cache.status().segments, cache.status().bytes) == (0, 0)

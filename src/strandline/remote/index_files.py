@@ -8,7 +8,6 @@ position would send a reader into the middle of a batch. Nothing is flushed: wha
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import zlib
@@ -22,8 +21,6 @@ from strandline.clock import Clock, Ids
 from strandline.model import uuid_from_text, uuid_to_text
 from strandline.remote.indexes import RemoteIndexDamaged, check_index
 from strandline.remote.values import IndexType, RemoteLogSegmentMetadata
-
-logger = logging.getLogger(__name__)
 
 CACHED: Final = (IndexType.OFFSET, IndexType.TIMESTAMP, IndexType.TRANSACTION)
 _SUMS: Final = "sums"
