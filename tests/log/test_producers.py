@@ -136,6 +136,12 @@ class TestTransactions:
         harness.end_transaction(PRODUCER, commits=True)
         assert harness.log.last_stable_offset == 7
 
+    def test_the_last_stable_offset_is_not_below_the_log_start(self, harness: LogHarness) -> None:
+        harness.append(batch(3, producer_id=1, sequence=0, is_transactional=True))
+        harness.append(batch(3))
+        harness.log.delete_records(5)
+        assert harness.log.last_stable_offset == 5
+
     def test_a_marker_counts_when_it_is_replicated(self, harness: LogHarness) -> None:
         send_txn(harness, 0)
         harness.log.append(marker(PRODUCER, commits=True), leader_epoch=0, origin=AppendOrigin.COORDINATOR)
@@ -267,6 +273,13 @@ class TestTruncation:
         harness.log.truncate_to(4)
         assert harness.log.producers.entries[PRODUCER].last_sequence == 3
         assert send(harness, 4) == 4
+
+    def test_a_producer_whose_batch_reaches_over_the_log_start_is_known(self, harness: LogHarness) -> None:
+        harness.append(batch(4, producer_id=1, sequence=0))
+        harness.append(batch(producer_id=2, sequence=0))
+        harness.log.delete_records(1)
+        harness.log.truncate_to(4)
+        assert harness.log.producers.entries[1].last_sequence == 3
 
     def test_a_cut_transaction_is_forgotten(self, harness: LogHarness) -> None:
         harness.append(batch(3))

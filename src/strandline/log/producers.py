@@ -55,6 +55,7 @@ def rebuild_producers(log: LogState, log_start: int, end: int) -> bool:
 
 
 def _replay(log: LogState, producers: ProducerState, start: int, end: int) -> None:
+    """Let producer state follow the batches that end after `start`. Only a log start lies inside a batch."""
     for segment in log.segments.covering(start):
         if segment.base_offset >= end:
             break
@@ -64,5 +65,4 @@ def _replay(log: LogState, producers: ProducerState, start: int, end: int) -> No
         for position, header in segment.headers(found[0]):
             if header.base_offset >= end:
                 break
-            if header.base_offset >= start:
-                follow_batch(producers, header, segment, position)
+            follow_batch(producers, header, segment, position)

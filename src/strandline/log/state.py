@@ -142,10 +142,10 @@ class LogState:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction is decided."""
+        """Below it every transaction is decided. Never below the log start, where an open one may have begun."""
         first = self._first_unstable
         watermark = self.high_watermark
-        return watermark if first is None or first > watermark else first
+        return watermark if first is None or first > watermark else max(first, self.log_start_offset)
 
     @property
     def size(self) -> int:
