@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -257,6 +258,47 @@ class TestHousekeeping:
         await manager.housekeeping.delete_old_segments()
         assert [log.log_start_offset for log in logs] == [5, 5, 5]
         manager.shutdown()
+
+    async def test_others_have_a_turn_while_many_segments_go(self, tmp_path: Path) -> None:
+        clock = VirtualClock(NOW)
+        manager = loaded(tmp_path, clock=clock)
+        log = manager.get_or_create(T0, None, TopicConfig(retention_ms=1000, internal_segment_bytes=SIZE))
+        for _ in range(70):
+            log.append(batch(), leader_epoch=0)
+        log.update_high_watermark(70)
+        clock.move(2)
+        task = asyncio.create_task(manager.housekeeping.delete_old_segments())
+        left = [len(log.segments)]
+        while not task.done():
+            await clock.sleep(0)
+            left.append(len(log.segments))
+        assert (log.log_start_offset, len(log.segments)) == (70, 1)
+        assert max(before - after for before, after in itertools.pairwise(left)) <= 20
+        manager.shutdown()
+
+    async def test_lesson_21_the_start_of_a_tiered_log_is_always_checkpointed(self, tmp_path: Path) -> None:
+        """Also where it is the first local offset: tomorrow it may not be."""
+        settings = LogSettings(log_dirs=(str(tmp_path),))
+        tiered = TopicConfig(remote_storage_enable=True, internal_segment_bytes=SIZE, local_retention_bytes=0)
+        clock, chance = VirtualClock(NOW), SystemChance(1)
+        manager = LogManager(settings, node_id=1, clock=clock, chance=chance, remote_enabled=True)
+        manager.load(lambda topic: tiered)
+        logs = [manager.get_or_create(T0, None, tiered), manager.get_or_create(T1, None, TopicConfig())]
+        for log in logs:
+            for _ in range(5):
+                log.append(batch(), leader_epoch=0)
+            log.update_high_watermark(5)
+        logs[0].update_highest_offset_in_remote_storage(3)
+        await manager.housekeeping.delete_old_segments()
+        await manager.housekeeping.checkpoint()
+        assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 0\n"
+        manager.shutdown()
+        again = LogManager(settings, node_id=1, clock=clock, chance=chance, remote_enabled=True)
+        again.load(lambda topic: tiered)
+        loaded_again = again.get(T0)
+        assert loaded_again is not None
+        assert (loaded_again.log_start_offset, loaded_again.local_log_start_offset) == (0, 4)
+        again.shutdown()
 
     async def test_checkpoints_are_written_when_something_moved(self, tmp_path: Path) -> None:
         manager = loaded(tmp_path)

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 _PRODUCER_CHECK_MS: Final = 600_000
 _LONGEST_WAIT_S: Final = 3_600.0
 _LOGS_PER_TURN: Final = 100
+_SEGMENTS_PER_TURN: Final = 20
 
 
 class Logs(Protocol):
@@ -119,8 +120,9 @@ class Housekeeping:
         for number, log in enumerate(self._logs.all_logs()):
             if number % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
                 await self._clock.sleep(0)
+            while not log.is_offline and self._delete_old_segments(log) == _SEGMENTS_PER_TURN:
+                await self._clock.sleep(0)
             if not log.is_offline:
-                self._delete_old_segments(log)
                 log.close_idle_files()
 
     async def expire_producers(self) -> None:
@@ -188,8 +190,9 @@ class Housekeeping:
             return False
         return True
 
-    def _delete_old_segments(self, log: UnifiedLog) -> None:
+    def _delete_old_segments(self, log: UnifiedLog) -> int:
         try:
-            log.delete_old_segments(self._clock.now_ms())
+            return log.delete_old_segments(self._clock.now_ms(), limit=_SEGMENTS_PER_TURN)
         except KafkaStorageError as error:
             logger.error("Retention could not work on %s: %s", log.topic_partition, error)
+            return 0

@@ -66,15 +66,15 @@ class LogKeeper(LogFlusher):
         self.increment_log_start_offset(target)
         return self.log_start_offset
 
-    def delete_old_segments(self, now_ms: int) -> int:
-        """Let retention work. Returns how many segments went."""
+    def delete_old_segments(self, now_ms: int, *, limit: int = sys.maxsize) -> int:
+        """Let retention work, on at most `limit` segments. Returns how many went: if `limit`, there may be more."""
         self.check_online()
         try:
-            return self._delete_old_segments(now_ms)
+            return self._delete_old_segments(now_ms, limit)
         except OSError as error:
             raise self.env.directory.fail(error) from error
 
-    def _delete_old_segments(self, now_ms: int) -> int:
+    def _delete_old_segments(self, now_ms: int, limit: int) -> int:
         deleted = 0
         bounds = self._bounds()
         is_local = bounds.highest_remote is not None
@@ -82,6 +82,7 @@ class LogKeeper(LogFlusher):
             doomed, is_roll_wanted = deletable(self.segments.as_list(), bounds, breaches)
             if is_roll_wanted or (doomed and len(doomed) == len(self.segments)):
                 self.roll()
+            doomed = doomed[: limit - deleted]
             for segment in doomed:
                 logger.info("Deleting %s of %s: %s", segment, self.topic_partition, reason.text(is_local=is_local))
                 self._discard(segment)
