@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -270,6 +271,10 @@ def _metrics(broker: BrokerProcess) -> dict[str, float]:
     return {name: float(value) for name, value in lines}
 
 
+def _has_copied(broker: BrokerProcess, topic: str, offset: int) -> bool:
+    return first_local_offset(broker, topic) > offset
+
+
 @pytest.mark.parametrize("way", ["clean", "killed"])
 def test_everything_is_there_after_a_restart(tmp_path: Path, way: str) -> None:
     with running_broker(tmp_path / "data", QUICK) as broker:
@@ -288,7 +293,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path, way: str) -> None:
             assert earliest(admin, topic) == 0, "lesson 21: the log still begins with what is remote"
             assert values(read(broker, topic, 100 * round_)) == list(range(100 * round_))
             produce(broker, topic, numbered(100 * round_, 100))
-            wait_for(lambda begin=100 * round_: first_local_offset(broker, topic) > begin, "copies after the restart")
+            wait_for(partial(_has_copied, broker, topic, 100 * round_), "copies after the restart")
         assert values(read(broker, topic, 300)) == list(range(300))
         admin.delete_topics([other])[other].result(SECONDS)
         wait_for(lambda: not remote_files(broker, other), "the store to have nothing of a deleted topic")

@@ -62,6 +62,7 @@ def _common_settings(data_dir: Path, metadata_url: str, assignments: Sequence[st
     settings = {
         "strandline.metadata.url": metadata_url,
         "strandline.objects.url": f"file://{data_dir.resolve()}/objects",
+        "rsm.config.url": f"file://{data_dir.resolve()}/remote",
     }
     for assignment in assignments:
         name, equals, value = assignment.partition("=")

@@ -16,8 +16,9 @@ from typing import Final
 
 from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings, TierSettings
-from strandline.config.tiers import BUILT_IN_METADATA
-from strandline.errors import StrandlineError
+from strandline.config.passed_on import handed_on
+from strandline.config.tiers import BUILT_IN_METADATA, BUILT_IN_STORAGE
+from strandline.errors import InvalidConfig, StrandlineError
 from strandline.hybrid.remote_tier import RemoteTier
 from strandline.hybrid.tiered_replicas import TieredReplicas
 from strandline.metadata import ActiveController, MetadataLoader
@@ -73,6 +74,7 @@ async def open_remote_tier(
         chance=chance,
         metadata_topic=metadata_topic,
     )
+    _check_shared(settings, loader.image.brokers)
     _find_classes(tiers)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -135,6 +137,19 @@ async def open_remote_tier(
             reader=reader,
             manager=manager,
             fetch_quota=quota,
+        )
+
+
+def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
+    """Brokers that nobody told where the segments are would each keep their own, which the others cannot read."""
+    others = sorted(set(brokers) - {settings.cluster.node_id})
+    is_own = settings.tiers.remote_log_storage_manager_class_name == BUILT_IN_STORAGE
+    if others and is_own and not handed_on(settings.static, settings.tiers.remote_log_storage_manager_impl_prefix):
+        names = ", ".join(map(str, others))
+        raise InvalidConfig(
+            f"The cluster has other brokers ({names}), and all of them have to keep segments in one storage, but "
+            f"{settings.tiers.rsm_config_url} would be this one's alone. Give every broker the same "
+            "rsm.config.url."
         )
 
 
