@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import kafka
@@ -33,22 +33,43 @@ class Tools:
 
     def run(self, main_class: str, *arguments: str, stdin: str = "", expect: str = "") -> str:
         """What a tool printed. Raises ToolFailed unless it succeeds and prints `expect` (a pattern)."""
+        code, said = self._run(main_class, arguments, stdin)
+        if code != 0 or "Exception" in said:
+            raise ToolFailed(f"{main_class} {' '.join(arguments)} ended with {code}:\n{said[-3000:]}")
+        _must_print(expect, said, main_class, arguments)
+        return said
+
+    def ask(self, tool: str, *arguments: str, stdin: str = "", expect: str = "") -> str:
+        """Run one of the tools that take --bootstrap-server."""
+        return self.run(_main_class(tool), *self._server, *arguments, stdin=stdin, expect=expect)
+
+    def be_refused(self, tool: str, *arguments: str, expect: str) -> None:
+        """Run a tool that must end with an error and print `expect`. Raises ToolFailed if it does not."""
+        code, said = self._run(_main_class(tool), (*self._server, *arguments), "")
+        if code == 0:
+            raise ToolFailed(f"{tool} {' '.join(arguments)} was not refused:\n{said[-3000:]}")
+        _must_print(expect, said, tool, arguments)
+
+    @property
+    def _server(self) -> tuple[str, str]:
+        return "--bootstrap-server", self.bootstrap
+
+    def _run(self, main_class: str, arguments: Sequence[str], stdin: str) -> tuple[int, str]:
         command = kafka.java_command(self._libraries, main_class, *arguments)
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS)
         said = done.stdout + done.stderr
         with self._log_file.open("a") as log:
             log.write(f"$ {main_class} {' '.join(arguments)}\n{said}\n")
-        if done.returncode != 0 or "Exception" in said:
-            raise ToolFailed(f"{main_class} {' '.join(arguments)} ended with {done.returncode}:\n{said[-3000:]}")
-        if not re.search(expect, said, re.MULTILINE):
-            raise ToolFailed(f"{main_class} {' '.join(arguments)} did not print {expect!r}:\n{said[-3000:]}")
-        return said
+        return done.returncode, said
 
-    def ask(self, tool: str, *arguments: str, stdin: str = "", expect: str = "") -> str:
-        """Run one of the tools that take --bootstrap-server."""
-        main_class = tool if "." in tool else f"{TOOLS}.{tool}"
-        server = ("--bootstrap-server", self.bootstrap)
-        return self.run(main_class, *server, *arguments, stdin=stdin, expect=expect)
+
+def _main_class(tool: str) -> str:
+    return tool if "." in tool else f"{TOOLS}.{tool}"
+
+
+def _must_print(expect: str, said: str, tool: str, arguments: Sequence[str]) -> None:
+    if not re.search(expect, said, re.MULTILINE):
+        raise ToolFailed(f"{tool} {' '.join(arguments)} did not print {expect!r}:\n{said[-3000:]}")
 
 
 def topics(tools: Tools) -> None:
