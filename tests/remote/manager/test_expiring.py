@@ -309,3 +309,18 @@ async def test_the_status_shows_what_is_where_and_what_is_pending(world: World) 
         assert (topic.copy_lag_segments, topic.copy_lag_bytes) == (1, 2 * SIZE)
         assert topic.copy_bytes == topic.remote_bytes == 4 * SIZE
         assert topic.copy_errors >= 1
+
+
+async def test_what_delete_records_has_taken_is_not_pending_any_more(world: World) -> None:
+    world.append(4)
+    async with world.running():
+        await world.until_ready()
+        world.configure(remote_log_copy_disable=True)
+        world.append(1)
+        assert world.status().pending_segments == 2
+        world.log.delete_records(3)
+        assert world.status().pending_segments == 1
+        assert world.status().local_from == 2
+        world.configure()
+        await world.until_copied()
+        assert world.ranges() == [(2, 3)]

@@ -41,6 +41,7 @@ TOPIC_ID = UUID(int=0xFEED)
 TIERED = TopicIdPartition(TOPIC_ID, PARTITION)
 BROKER = 1
 LIMITS = ManagerLimits(task_interval_ms=1000)
+_PATIENCE = 100.0
 SIZE = len(batch())
 FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
@@ -95,6 +96,8 @@ class World:
     metadata: TopicBasedRemoteLogMetadataManager = field(init=False)
     manager: RemoteLogManager = field(init=False)
     epoch: int = 0
+    step: float = 0.25
+    """How much time passes at once. Little, if objects are in real files: they take real time."""
     deleted: deque[RemoteLogSegmentId] = field(default_factory=deque)
 
     @property
@@ -199,9 +202,10 @@ class World:
 
     # Waiting
 
-    async def until(self, holds: Callable[[], object], *, step: float = 0.25) -> None:
+    async def until(self, holds: Callable[[], object], *, step: float | None = None) -> None:
         """Let time pass until something is so; files get real time for their part."""
-        for _ in range(400):
+        step = self.step if step is None else step
+        for _ in range(round(_PATIENCE / self.step)):
             if holds():
                 return
             await self.clock.advance(step)

@@ -16,6 +16,7 @@ from strandline.remote.manager.status import (
     TopicTierStatus,
     copy_lag,
     count_states,
+    only_local,
     segment_rows,
     summarize,
 )
@@ -106,11 +107,10 @@ class TierReport:
         is_ready: bool,
     ) -> LocalSegmentQuestion:
         log, now, copying = leader.log, self._clock.monotonic(), partition.copying
-        first = next((s for s in log.segments if s.base_offset > partition.copied), log.segments.active)
-        following = log.segments.after(first.base_offset)
+        first, following = next(only_local(log, partition.copied))
         return LocalSegmentQuestion(
             base_offset=first.base_offset,
-            next_base_offset=None if following is None else following.base_offset,
+            next_base_offset=following,
             last_stable_offset=log.last_stable_offset,
             high_watermark=log.high_watermark,
             is_enabled=log.config.remote_storage_enable,

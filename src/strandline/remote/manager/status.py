@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from typing import NamedTuple
 
 from strandline.log import UnifiedLog
+from strandline.log.segment import LogSegment
 from strandline.model import Offset
 from strandline.remote.manager.jobs import PoolStatus
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
@@ -130,9 +132,22 @@ def summarize(segments: Iterable[RemoteLogSegmentMetadata]) -> RemoteSummary:
     return RemoteSummary(count, finished, deleting, deleting_bytes)
 
 
+def only_local(log: UnifiedLog, copied: Offset) -> Iterator[tuple[LogSegment, Offset | None]]:
+    """The segments that are not in remote storage, each with where the next one begins; None for the active one.
+
+    Not those below the log start: they only wait to be deleted.
+    """
+    for segment, following in pairwise((*log.segments, None)):
+        assert segment is not None
+        if following is None:
+            yield segment, None
+        elif following.base_offset > max(copied + 1, log.log_start_offset):
+            yield segment, following.base_offset
+
+
 def copy_lag(log: UnifiedLog, copied: Offset) -> CopyLag:
     """Of the finished local segments, those that are not in remote storage."""
-    waiting = [s.size for s in log.segments if s.base_offset > copied and s is not log.segments.active]
+    waiting = [segment.size for segment, end in only_local(log, copied) if end is not None]
     return CopyLag(len(waiting), sum(waiting))
 
 
@@ -149,12 +164,10 @@ def segment_rows(log: UnifiedLog, remote: Sequence[RemoteLogSegmentMetadata], co
         )
         for segment in remote
     ]
-    for segment in log.segments:
-        if segment.base_offset > copied:
-            following = log.segments.after(segment.base_offset)
-            end = log.log_end_offset if following is None else following.base_offset
-            state = "LOCAL_ACTIVE" if following is None else "LOCAL_FINISHED"
-            rows.append(SegmentRow(segment.base_offset, end - 1, segment.size, state, SegmentTier.LOCAL))
+    for local, end in only_local(log, copied):
+        state = "LOCAL_ACTIVE" if end is None else "LOCAL_FINISHED"
+        last = (log.log_end_offset if end is None else end) - 1
+        rows.append(SegmentRow(local.base_offset, last, local.size, state, SegmentTier.LOCAL))
     return rows
 
 
