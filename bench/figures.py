@@ -266,6 +266,22 @@ def _tiered() -> Iterable[Figure]:
     ):
         yield Figure(name=f"tiered.{case}", title=f"{words} meanwhile", unit="MB/s", section=latency)
 
+    s3 = "Tiered storage on S3, all on this machine"
+    for name, words, unit in (
+        ("copy", "copy, nothing else going on", "MB/s"),
+        ("cached.local.1p", "local segments, 1 partition", "MB/s"),
+        ("cached.remote.1p", "remote segments, 1 partition", "MB/s"),
+        ("cached.share.1p", "remote by local, 1 partition", "x"),
+        ("cached.local.4p", "local segments, 4 partitions", "MB/s"),
+        ("cached.remote.4p", "remote segments, 4 partitions", "MB/s"),
+        ("cached.share.4p", "remote by local, 4 partitions", "x"),
+        ("drain.remote", "remote segments, 4 partitions, bare socket", "MB/s"),
+    ):
+        yield Figure(name=f"tiered.s3.{name}", title=words, unit=unit, section=s3)
+    yield less("s3.cpu.copy", "broker CPU, copy", "s/GB", s3)
+    yield less("s3.cpu.cached.remote.4p", "broker CPU, remote segments, 4 partitions", "s/GB", s3)
+    yield less("s3.memory", "memory afterwards", "MB", s3)
+
     yield less("cpu.copy", "copy", "s/GB", cost)
     for kind in ("local", "remote"):
         for partitions in ("1p", "4p"):

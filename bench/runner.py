@@ -163,6 +163,10 @@ class Runner:
                     data_dir = self.work_dir / f"services-{number}"
                     measured = diskless_on_services(system, self.generator, self.scale, data_dir, self.cache)
                     self._add(system.name, "diskless on PostgreSQL and S3", measured)
+                with self._reporting(system.name, "tiered on S3"):
+                    data_dir = self._round_dir / "tiered-s3"
+                    measured = tiered.tiered_on_s3(system, self.generator, self.scale, data_dir, self.cache)
+                    self._add(system.name, "tiered on S3", measured)
 
     def _measure_loopback(self) -> None:
         size = int(_LOOPBACK_MEGABYTES * self.scale.share)

@@ -36,8 +36,16 @@ class S3Server:
     def settings(self, bucket: str) -> Mapping[str, str]:
         """What a broker of ours has to be told to keep diskless topics in a new bucket."""
         (self.buckets / bucket).mkdir()
+        return {"strandline.objects.url": f"s3://{bucket}/diskless", **self._access()}
+
+    def remote_settings(self, bucket: str) -> Mapping[str, str]:
+        """What it has to be told to keep the remote segments of tiered topics in a new bucket."""
+        (self.buckets / bucket).mkdir()
+        access = {f"rsm.config.{name}": value for name, value in self._access().items()}
+        return {"rsm.config.url": f"s3://{bucket}/tiered", **access}
+
+    def _access(self) -> Mapping[str, str]:
         return {
-            "strandline.objects.url": f"s3://{bucket}/diskless",
             "inkless.storage.s3.endpoint.url": self.endpoint,
             "inkless.storage.s3.region": "us-east-1",
             "inkless.storage.aws.access.key.id": _KEY,

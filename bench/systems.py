@@ -125,9 +125,10 @@ class Strandline:
     def new_broker(self, data_dir: Path, settings: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
         return StrandlineBroker([str(self._program)], data_dir, {**HOUSEKEEPING, **settings})
 
-    def new_tiered_broker(self, data_dir: Path) -> StrandlineBroker:
-        where = {"remote.log.storage.system.enable": "true", "rsm.config.url": f"file://{remote_dir(data_dir)}"}
-        return self.new_broker(data_dir, {**_TIERED, **where})
+    def new_tiered_broker(self, data_dir: Path, storage: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
+        """`storage` says where remote segments go, if not to a directory."""
+        where = storage or {"rsm.config.url": f"file://{remote_dir(data_dir)}"}
+        return self.new_broker(data_dir, {**_TIERED, "remote.log.storage.system.enable": "true", **where})
 
     def new_broker_on_slow_storage(self, data_dir: Path, milliseconds: int) -> StrandlineBroker:
         """The same, with so much added to every call of the object store."""

@@ -12,10 +12,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
-from bench.generator import Answer, Load, LoadFailed
+from bench import s3_server
+from bench.generator import Answer, Generator, Load, LoadFailed
 from bench.measures import Bench, Measured, Scale, killed_on_error
+from bench.systems import Strandline
 from bench.tiered_topics import SEGMENTS, TIERED, TopicFiles, copy_all, wait_only_remote
 from bench.topics import Topics
 
@@ -50,6 +53,22 @@ def measurements(scale: Scale) -> Iterator[Measurement]:
         yield f"normal traffic, turn {turn + 1}", normal_traffic
         yield f"beside catch-up readers, turn {turn + 1}", beside_readers
     yield "beside the copy of a backlog", beside_backlog
+
+
+def tiered_on_s3(system: Strandline, generator: Generator, scale: Scale, data_dir: Path, cache: Path) -> Measured:
+    """Copying and catching up with an S3 server of this machine: its segments are no files that a broker could send."""
+    measured: Measured = {}
+    with s3_server.running(s3_server.build(cache), data_dir) as s3:
+        broker = system.new_tiered_broker(data_dir / "broker", s3.remote_settings("bench"))
+        try:
+            broker.start()
+            bench = Bench(broker, generator, scale)
+            for measure in (fill, copy, warm_catch_up, partial(catch_up, case="cached")):
+                measured |= measure(bench)
+            measured["tiered.memory"] = broker.process.usage().rss_bytes / 1e6
+        finally:
+            broker.stop()
+    return {name.replace("tiered.", "tiered.s3.", 1): value for name, value in measured.items()}
 
 
 def fill(bench: Bench) -> Measured:
