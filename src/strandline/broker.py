@@ -203,6 +203,7 @@ class Broker:
         self.lifecycle = BrokerLifecycle(
             self.active_controller, self.loader, self._registration(), self.settings.cluster, self._clock
         )
+        self._check_tiers()
         await loop.run_in_executor(None, self._load_logs)
         self._stack.push_async_callback(self._close_logs)
         await enter(self._background(self.logs.run, "log-housekeeping"))
@@ -350,6 +351,19 @@ class Broker:
             raise BrokerFailed(f"diskless topics cannot be served: {error}") from error
 
     # Tiered topics
+
+    def _check_tiers(self) -> None:
+        """Raise BrokerFailed if a log would be opened without its remote part: it would forget that it has one."""
+        if self.settings.tiers.remote_log_storage_system_enable:
+            return
+        image = self.loader.image
+        here = (topic for topic in image.topics.values() if any(self.node_id in p.replicas for p in topic.partitions))
+        tiered = sorted(topic.name for topic in here if self.topic_config(topic.name).remote_storage_enable)
+        if tiered:
+            raise BrokerFailed(
+                f"There are tiered topics ({', '.join(tiered[:3])}{', ...' * (len(tiered) > 3)}), so "
+                "remote.log.storage.system.enable has to be true on this broker."
+            )
 
     async def _open_tiered(self) -> None:
         # Loaded in a thread, as above.

@@ -318,3 +318,13 @@ def test_without_the_switch_of_the_broker_no_topic_is_tiered(tmp_path: Path) -> 
             create(admin, "a")
         assert caught.value.args[0].code() == KafkaError.INVALID_CONFIG
         assert "remote.log.storage.system.enable is false" in caught.value.args[0].str()
+
+
+def test_a_broker_with_tiered_topics_does_not_start_without_tiers(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "data", QUICK) as broker:
+        create(AdminClient({"bootstrap.servers": broker.bootstrap}), "a")
+        broker.stop()
+        other = BrokerProcess(broker.data_dir)
+        other.spawn()
+        assert other.wait() != 0
+    assert "There are tiered topics (a), so remote.log.storage.system.enable has to be true" in other.log_text
