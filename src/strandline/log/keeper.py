@@ -1,8 +1,7 @@
-"""Keeping a log in shape: retention, truncation, replacement of segments, its end."""
+"""Keeping a log in shape: truncation, replacement of segments, its end."""
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -10,22 +9,18 @@ from typing import Final
 
 from strandline.config.topic import TopicConfig
 from strandline.crash import crash_point
-from strandline.errors import OffsetOutOfRange
 from strandline.log.epochs import Epochs
 from strandline.log.files import DELETED, SWAP
-from strandline.log.flusher import LogFlusher
 from strandline.log.limits import LogLimits
 from strandline.log.producers import rebuild_producers
-from strandline.log.retention import LogBounds, deletable, limits_of
 from strandline.log.segment import LogSegment
 from strandline.log.state import is_remote
-
-logger = logging.getLogger(__name__)
+from strandline.log.trimmer import LogTrimmer
 
 _IDLE_REFERENCES: Final = 2
 
 
-class LogKeeper(LogFlusher):
+class LogKeeper(LogTrimmer):
     """What changes a log other than by appending. None of it while appends are pending, except retention."""
 
     __slots__ = ()
@@ -39,93 +34,7 @@ class LogKeeper(LogFlusher):
             self.env.directory.has_new_log_starts = True  # from now on the checkpoint names it, wherever it starts
         self.watch_unflushed()
 
-    # From the start
-
-    def increment_log_start_offset(self, offset: int) -> bool:
-        """Hide everything below `offset`; segments wholly below go with the next retention. True if it moved.
-
-        Raises OffsetOutOfRange above the high watermark.
-        """
-        self.check_online()
-        if offset > self.high_watermark:
-            raise OffsetOutOfRange(
-                f"The log start of {self.topic_partition} cannot move to {offset}: the high watermark is "
-                f"{self.high_watermark}."
-            )
-        if offset <= self.log_start_offset:
-            return False
-        self._set_log_start(offset)
-        self.epochs.truncate_from_start(offset)
-        return True
-
-    def delete_records(self, offset: int) -> int:
-        """DeleteRecords: -1 stands for the high watermark. Returns the log start offset. Raises OffsetOutOfRange."""
-        target = self.high_watermark if offset == -1 else offset
-        if target < 0:
-            raise OffsetOutOfRange(f"Records cannot be deleted up to the offset {offset}.")
-        self.increment_log_start_offset(target)
-        return self.log_start_offset
-
-    def delete_old_segments(self, now_ms: int, *, limit: int = sys.maxsize) -> int:
-        """Let retention work, on at most `limit` segments. Returns how many went: if `limit`, there may be more."""
-        self.check_online()
-        try:
-            return self._delete_old_segments(now_ms, limit)
-        except OSError as error:
-            raise self.env.directory.fail(error) from error
-
-    def _delete_old_segments(self, now_ms: int, limit: int) -> int:
-        deleted = 0
-        bounds = self._bounds()
-        is_local = bounds.highest_remote is not None
-        for reason, breaches in limits_of(self.config, self.segments, bounds, now_ms):
-            doomed, is_roll_wanted = deletable(self.segments.as_list(), bounds, breaches)
-            if is_roll_wanted or (doomed and len(doomed) == len(self.segments)):
-                self.roll()
-            doomed = doomed[: limit - deleted]
-            for segment in doomed:
-                logger.info("Deleting %s of %s: %s", segment, self.topic_partition, reason.text(is_local=is_local))
-                self._discard(segment)
-                crash_point("log.retention.removed_segment")
-            if doomed:
-                deleted += len(doomed)
-                self._start_with_first_segment(is_local=is_local)
-        return deleted
-
-    def _bounds(self) -> LogBounds:
-        is_copied = self.is_remote and not self.config.remote_log_copy_disable
-        return LogBounds(
-            self.log_start_offset,
-            self.local_log_start_offset,
-            self.high_watermark,
-            self.reserved_end,
-            self.highest_offset_in_remote_storage if is_copied else None,
-        )
-
-    def _start_with_first_segment(self, *, is_local: bool) -> None:
-        """Old segments have gone: from this disk only (`is_local`), or for good."""
-        first = self.segments.first.base_offset
-        if is_local:
-            # Epochs stay: what is in remote storage is found by them.
-            self.local_log_start_offset = max(self.local_log_start_offset, first)
-            self.env.directory.has_new_log_starts = True
-        elif first > self.log_start_offset:
-            self._set_log_start(first)
-            self.epochs.truncate_from_start(first)
-
-    def _discard(self, segment: LogSegment) -> None:
-        """Take a segment out of the log now, and off the disk after file.delete.delay.ms."""
-        self.segments.remove(segment)
-        segment.forget_indexes()
-        due_ms = self.env.clock.now_ms() + self.config.file_delete_delay_ms
-        segment.rename(DELETED)
-        self.env.deletions.add(due_ms, segment)
-        snapshot = self.producers.rename_snapshot(segment.base_offset, DELETED)
-        if snapshot is not None:
-            self.env.deletions.add(due_ms, snapshot)
-        self._directory_changes += 1
-
-    # From the end
+    # Truncation
 
     def truncate_to(self, offset: int) -> bool:
         """Cut the log so that `offset` is its end. A batch that reaches over it goes as a whole. True if it was cut."""
