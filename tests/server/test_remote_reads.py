@@ -1,0 +1,229 @@
+"""Fetch and ListOffsets of records in remote storage, which may be slow or dead: how long clients wait, and what they
+get meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from strandline.broker import Broker
+from strandline.config import Settings
+from strandline.remote.object_storage import ObjectRemoteStorage
+from strandline.remote.ports import RemoteStorageError
+from strandline.wire.api import ApiKey
+from strandline.wire.errors import ErrorCode
+from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.broker import free_port
+from tests.server.test_produce_memory import CREATE, FETCH
+from tests.server.test_slow_reads import LONG_MS, Gate, World, fetch, fetched, offsets
+
+SEGMENTS = 3
+LIST_OFFSETS = 10
+
+
+class RemoteStore:
+    """What tests do to the remote storage."""
+
+    def __init__(self) -> None:
+        self.gate = Gate()
+        self.reads = 0
+        self.is_dead = False
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> RemoteStore:
+    """The storage of the broker, through memory as with S3."""
+    store, read = RemoteStore(), ObjectRemoteStorage.fetch_log_segment
+
+    async def gated(storage: ObjectRemoteStorage, *arguments: Any) -> Any:
+        store.reads += 1
+        store.gate.reached.set()
+        await store.gate.open.wait()
+        if store.is_dead:
+            raise RemoteStorageError("a test let the storage die")
+        return await read(storage, *arguments)
+
+    monkeypatch.setattr(ObjectRemoteStorage, "fetch_log_segment", gated)
+    monkeypatch.setattr(ObjectRemoteStorage, "log_segment_path", lambda *_: None)
+    return store
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path, store: RemoteStore, request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    """A broker with a topic that is mostly remote, and a local one."""
+    properties = {
+        "strandline.data.dir": str(tmp_path / "data"),
+        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+        "strandline.http.listen": "",
+        "remote.log.storage.system.enable": "true",
+        "remote.log.manager.task.interval.ms": "50",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
+        "log.retention.check.interval.ms": "50",
+        "log.initial.task.delay.ms": "0",
+        **getattr(request, "param", {}),
+    }
+    async with Broker(Settings.from_properties(properties)) as broker:
+        opened = World(broker, store.gate)
+        client = await opened.connect()
+        configs = {"remote.storage.enable": "true", "internal.segment.bytes": "200", "local.retention.bytes": "1"}
+        topics = [
+            CreatableTopic(name="classic", num_partitions=1, replication_factor=1),
+            CreatableTopic(
+                name="tiered",
+                num_partitions=1,
+                replication_factor=1,
+                configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+            ),
+        ]
+        response = await client.call(ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=topics))
+        assert [row.error_code for row in response.topics] == [0, 0]
+        for _ in range(SEGMENTS + 1):
+            await opened.write("tiered", b"x" * 50)
+        log = broker.replicas.by_key["tiered", 0].log
+        async with asyncio.timeout(30):
+            while log.local_log_start_offset < SEGMENTS:
+                await asyncio.to_thread(lambda: None)
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
+
+quick = pytest.mark.parametrize("world", [{"remote.fetch.max.wait.ms": "50"}], indirect=True, ids=["50ms"])
+patient = pytest.mark.parametrize("world", [{"remote.fetch.max.wait.ms": "60000"}], indirect=True, ids=["60s"])
+
+
+async def test_records_of_both_tiers_come_in_one_answer(world: World) -> None:
+    await world.write("classic")
+    client = await world.connect()
+    client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), ("classic", 0)))
+    found = await fetched(client)
+    assert [offsets(found["tiered"]), offsets(found["classic"])] == [[0], [0]]
+    assert (found["tiered"].high_watermark, found["tiered"].log_start_offset) == (SEGMENTS + 1, 0)
+
+
+async def test_a_consumer_goes_from_remote_to_local_records(world: World) -> None:
+    client = await world.connect()
+    seen: list[int] = []
+    while len(seen) <= SEGMENTS:
+        client.send(ApiKey.FETCH, FETCH, fetch(("tiered", len(seen))))
+        seen += offsets((await fetched(client))["tiered"])
+    assert seen == list(range(SEGMENTS + 1))
+
+
+@quick
+async def test_local_records_wait_for_remote_ones_no_longer_than_the_setting_says(world: World) -> None:
+    await world.write("classic")
+    world.gate.close()
+    client = await world.connect()
+    client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), ("classic", 0), wait_ms=LONG_MS))
+    found = await fetched(client)
+    assert offsets(found["classic"]) == [0]
+    slow = found["tiered"]
+    assert (offsets(slow), slow.error_code, slow.high_watermark) == ([], ErrorCode.NONE, SEGMENTS + 1)
+
+
+@quick
+async def test_lesson_23_remote_records_that_come_too_late_are_there_for_the_next_fetch(
+    world: World, store: RemoteStore
+) -> None:
+    world.gate.close()
+    client = await world.connect()
+    for _ in range(3):
+        client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), wait_ms=1))
+        assert offsets((await fetched(client))["tiered"]) == []
+    world.gate.open.set()
+    found: list[int] = []
+    while not found:
+        client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), wait_ms=1))
+        found = offsets((await fetched(client))["tiered"])
+    assert found == [0]
+    assert store.reads == 1
+
+
+@patient
+@pytest.mark.parametrize("wait_ms", [0, 1])
+async def test_remote_records_are_waited_for_whatever_the_client_says(world: World, wait_ms: int) -> None:
+    await world.write("classic")
+    world.gate.close()
+    client = await world.connect()
+    client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), ("classic", 0), wait_ms=wait_ms))
+    await world.gate.reached.wait()
+    for _ in range(5):  # somebody else is served meanwhile
+        await world.write("classic")
+    world.gate.open.set()
+    found = await fetched(client)
+    assert offsets(found["tiered"]) == [0]
+    assert offsets(found["classic"])[0] == 0
+
+
+async def test_remote_records_below_min_bytes_are_given_at_once(world: World) -> None:
+    client = await world.connect()
+    for _ in range(2):  # the second time they are in memory
+        client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), wait_ms=LONG_MS, min_bytes=1_000_000))
+        assert offsets((await fetched(client))["tiered"]) == [0]
+
+
+async def test_a_dead_store_is_an_error_for_the_remote_partition_only(world: World, store: RemoteStore) -> None:
+    await world.write("classic")
+    store.is_dead = True
+    client = await world.connect()
+    client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), ("classic", 0)))
+    found = await fetched(client)
+    assert found["tiered"].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert offsets(found["classic"]) == [0]
+    store.is_dead = False
+    client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0)))
+    assert offsets((await fetched(client))["tiered"]) == [0]
+
+
+@patient
+async def test_a_store_that_hangs_holds_up_nobody_but_its_readers(world: World) -> None:
+    world.gate.close()
+    waiting = [await world.connect() for _ in range(5)]
+    for client in waiting:
+        client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0)))
+    await world.gate.reached.wait()
+    other = await world.connect()
+    for offset in range(10):
+        await world.write("classic")
+        other.send(ApiKey.FETCH, FETCH, fetch(("classic", offset)))
+        assert offsets((await fetched(other))["classic"]) == [offset]
+    world.gate.open.set()
+    for client in waiting:
+        assert offsets((await fetched(client))["tiered"]) == [0]
+
+
+async def test_followers_are_told_that_the_records_are_remote(world: World) -> None:
+    client = await world.connect()
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="tiered", partitions=[partition])]
+    client.send(ApiKey.FETCH, FETCH, FetchRequest(replica_id=5, max_wait_ms=0, max_bytes=1 << 20, topics=topics))
+    assert (await fetched(client))["tiered"].error_code == ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+
+
+def asked(timestamp: int, timeout_ms: int = 0) -> ListOffsetsRequest:
+    partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    topics = [ListOffsetsTopic(name="tiered", partitions=[partition])]
+    return ListOffsetsRequest(replica_id=-1, topics=topics, timeout_ms=timeout_ms)
+
+
+async def test_a_timestamp_is_found_in_remote_storage_first(world: World) -> None:
+    client = await world.connect()
+    response = await client.call(ApiKey.LIST_OFFSETS, LIST_OFFSETS, asked(1))
+    row = response.topics[0].partitions[0]
+    assert (row.error_code, row.offset, row.leader_epoch) == (0, 0, 0)
+
+
+async def test_a_search_that_takes_too_long_ends_when_the_client_says(world: World) -> None:
+    world.gate.close()
+    client = await world.connect()
+    response = await client.call(ApiKey.LIST_OFFSETS, LIST_OFFSETS, asked(1, timeout_ms=20))
+    assert response.topics[0].partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT
