@@ -7,23 +7,43 @@ of them belong to its history.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterator
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
 
+from strandline.clock import Clock
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
 from strandline.log import UnifiedLog
 from strandline.model import LeaderEpoch, Offset
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
 
+_REMEMBERED: Final = 1024
+_REMEMBERED_SECONDS: Final = 1.0
+
 FindSegment: TypeAlias = Callable[[TopicIdPartition, LeaderEpoch, Offset], RemoteLogSegmentMetadata | None]
 
 
-class Lineage:
-    """Finds segments of one partition after the other."""
+class _Found(NamedTuple):
+    """The last answer for a partition, and for which offsets it would be the same."""
 
-    def __init__(self, metadata: RemoteLogMetadataManager) -> None:
-        self._metadata = metadata
+    segment: RemoteLogSegmentMetadata
+    epoch: LeaderEpoch
+    first: Offset
+    last: Offset
+    until: float
+
+
+class Lineage:
+    """Finds segments of one partition after the other.
+
+    A consumer that catches up asks for the same segment hundreds of times. The last answer for a partition is used for
+    a second: a segment that is deleted meanwhile lies below the log start, or was never referred to.
+    """
+
+    def __init__(self, metadata: RemoteLogMetadataManager, clock: Clock) -> None:
+        self._metadata, self._clock = metadata, clock
+        self._found: dict[TopicIdPartition, _Found] = {}
 
     def segment_of(self, partition: TopicIdPartition, log: UnifiedLog, offset: Offset) -> RemoteLogSegmentMetadata:
         """The segment that holds `offset`.
@@ -33,13 +53,26 @@ class Lineage:
         epoch = log.epoch_for_offset(offset)
         if epoch is None:
             raise out_of_range(log, offset)
+        now = self._clock.monotonic()
+        known = self._found.get(partition)
+        if known is not None and known.epoch == epoch and known.first <= offset <= known.last and now < known.until:
+            return known.segment
         try:
             found = self._metadata.remote_log_segment_metadata(partition, epoch, offset)
         except RemoteStorageError as error:
             raise KafkaStorageError(f"What of {partition} is in remote storage is not known yet: {error}") from error
         if found is None:
             raise out_of_range(log, offset)
+        if len(self._found) >= _REMEMBERED:
+            self._found.clear()
+        self._found[partition] = _Found(found, epoch, offset, _end_of(epoch, found), now + _REMEMBERED_SECONDS)
         return found
+
+    def forget(self, segment_ids: Collection[UUID]) -> None:
+        """These segments were deleted, or are not what they should be."""
+        self._found = {
+            key: known for key, known in self._found.items() if known.segment.segment_id.id not in segment_ids
+        }
 
     def following(self, log: UnifiedLog, segment: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata | None:
         """The segment that goes on where this one ends; None if it was the last one. Raises KafkaStorageError."""
@@ -64,6 +97,12 @@ class Lineage:
         except RemoteStorageError as error:
             raise KafkaStorageError(f"What of {partition} is in remote storage is not known yet: {error}") from error
         return None
+
+
+def _end_of(epoch: LeaderEpoch, segment: RemoteLogSegmentMetadata) -> Offset:
+    """The last offset of an epoch in a segment."""
+    later = [start for other, start in segment.segment_leader_epochs.items() if other > epoch]
+    return min(later) - 1 if later else segment.end_offset
 
 
 def epochs_from(log: UnifiedLog, offset: Offset) -> Iterator[tuple[LeaderEpoch, Offset]]:

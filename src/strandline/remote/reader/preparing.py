@@ -107,6 +107,7 @@ class Preparation:
         assert metadata is not None
         if isinstance(trouble, RemoteResourceNotFound):
             self._segments.forget([metadata.segment_id.id])
+            self._lineage.forget([metadata.segment_id.id])
             if request.offset < request.log.log_start_offset:
                 self.error = out_of_range(request.log, request.offset)  # it was deleted while we looked
                 return

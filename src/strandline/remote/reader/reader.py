@@ -62,7 +62,7 @@ class RemoteLogReader:
         self._chunks = ChunkCache(storage, self._gate, quota, clock, max_bytes=limits.cache_max_bytes)
         self._files = FileReads(self._gate, quota, clock)
         self._segments = OpenSegments(storage, indexes, self._chunks, self._files, clock)
-        self._lineage = Lineage(metadata)
+        self._lineage = Lineage(metadata, clock)
         self._complaints = Complaints(storage.url, clock)
         self._aborted = AbortedTransactions(indexes, self._lineage, self._complaints)
         self._ahead = ReadAhead(self._segments, self._lineage, clock, max_bytes=limits.cache_max_bytes // 2)
@@ -272,7 +272,9 @@ class RemoteLogReader:
 
     def forget(self, segment_ids: Iterable[RemoteLogSegmentId]) -> None:
         """These segments were deleted: let go of files and memory."""
-        self._segments.forget([segment_id.id for segment_id in segment_ids])
+        deleted = {segment_id.id for segment_id in segment_ids}
+        self._lineage.forget(deleted)
+        self._segments.forget(deleted)
 
     def status(self) -> ReaderStatus:
         """For metrics and tests."""
