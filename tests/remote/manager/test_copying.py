@@ -114,9 +114,24 @@ async def test_a_failed_copy_is_deleted_at_once_and_tried_again(world: World) ->
     world.append(3)
     world.store.fail("put_file", times=1, skip=3)  # indexes and epochs are there, the log is not
     async with world.running():
+        await world.until(lambda: world.status().last_error is not None)
+        assert [call.operation for call in world.store.calls].count("delete") == 2
+        assert await world.keys() == set()
         await world.until(lambda: world.ranges() == [(0, 1)])
-        assert len(world.segments()) == 1
+        await world.until_copied()
         assert world.manager.status().topics["orders"].copy_errors == 1
+        await world.check_nothing_leaked()
+
+
+async def test_what_arrives_after_its_copy_was_given_up_is_deleted_too(world: World) -> None:
+    world.append(3)
+    world.store.fail("put_file", times=1, skip=3)
+    async with world.running():
+        await world.until(lambda: world.segments(RemoteLogSegmentState.DELETE_SEGMENT_STARTED))
+        (failed,) = world.segments(RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+        await world.store.put(world.objects.log_key(failed), [b"late"])
+        await world.until(lambda: world.ranges() == [(0, 1)])
+        await world.until_copied()
         await world.check_nothing_leaked()
 
 
@@ -248,8 +263,7 @@ async def test_custom_metadata_that_is_too_large_stops_copying_with_a_reason(wor
     async with world.running():
         await world.until(lambda: "copying has stopped" in world.status().local_because)
         assert "remote.log.metadata.custom.metadata.max.bytes is 128" in world.status().local_because
-        await world.pass_time(3)
-        assert world.segments() == []
+        await world.until(lambda: not world.segments())
         assert await world.keys() == set()
         assert world.manager.status().topics["orders"].copy_requests == 1
 

@@ -144,6 +144,24 @@ async def test_whatever_one_job_raises_the_others_go_on() -> None:
         assert bad.turns > 3
 
 
+async def test_a_look_that_fails_is_repeated_later_and_harms_nobody() -> None:
+    clock = VirtualClock()
+
+    class Blind(Work):
+        def look(self) -> Look:
+            super().look()
+            raise RuntimeError("a plugin with a fault")
+
+    bad, good = Blind(), Work()
+    good.say = Look.WORK
+    async with pool_of(2, clock) as pool:
+        pool.wake(bad)
+        pool.wake(good)
+        await clock.advance(65)
+        assert good.turns == 3
+        assert bad.looks > 3
+
+
 async def test_what_is_not_ready_is_looked_at_soon_and_then_less_and_less() -> None:
     clock = VirtualClock()
     job = Work()

@@ -16,7 +16,6 @@ from strandline.model import NO_EPOCH, BrokerId
 from strandline.remote.manager.copy_plan import copy_from, to_copy
 from strandline.remote.manager.counters import Counters
 from strandline.remote.manager.deleting import SegmentDeleter
-from strandline.remote.manager.expiry_plan import Deletion, DeletionReason
 from strandline.remote.manager.jobs import JobPool, Look
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition, offsets_of
 from strandline.remote.manager.starting import find_out
@@ -111,7 +110,7 @@ class SegmentCopier:
 
     async def _take_back(self, described: RemoteLogSegmentMetadata) -> None:
         try:
-            await self._deleter.delete(Deletion(described, DeletionReason.ABANDONED))
+            await self._deleter.take_back(described)
         except (RemoteStorageError, ValueError) as error:
             logger.info("What is left of a failed copy of %s is deleted later: %s", described.partition, error)
 
@@ -219,5 +218,6 @@ class CopyTask:
         if not partition.is_led_as(leader):
             return False
         partition.copied = segment.end_offset
+        partition.summary = partition.summary.with_copy(segment.size)
         log.update_highest_offset_in_remote_storage(segment.end_offset)
         return True

@@ -20,6 +20,7 @@ from strandline.remote.manager.jobs import JobPool, Look
 from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition
 from strandline.remote.manager.starting import find_out
+from strandline.remote.manager.summary import summarize
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 
 # A partition on which nothing has changed is still looked at thoroughly from time to time: others write there too.
@@ -137,18 +138,18 @@ class ExpirationTask:
             if not await DeletionTurn(self._deleter).run(deletions, lambda: partition.is_led_as(leader)):
                 return False
             partition.changes += 1
-        if len(deletions) < len(plan.deletions):
-            return True
+            return True  # to plan again with what is left, which is mostly nothing
         self._saw(leader, plan.next_due_ms)
         return False
 
     def _plan(self, log: UnifiedLog) -> ExpiryPlan:
         partition, now_ms = self._partition, self._clock.now_ms()
         copying = partition.copying
-
+        segments = self._metadata.list_remote_log_segments(partition.id)
+        partition.summary = summarize(segments)
         return plan_expiry(
             ExpiryQuestion(
-                segments=self._metadata.list_remote_log_segments(partition.id),
+                segments=segments,
                 lookup=lambda epoch, at: self._metadata.remote_log_segment_metadata(partition.id, epoch, at),
                 epochs=log.epochs.entries,
                 log_start=log.log_start_offset,
@@ -183,5 +184,6 @@ class ExpirationTask:
         ):
             return True
         partition.changes += 1
+        partition.summary = summarize(self._metadata.list_remote_log_segments(partition.id))
         self._saw(leader, None)
         return False

@@ -180,7 +180,11 @@ class JobPool:
                 self._look_at(state)
 
     def _look_at(self, state: JobState) -> None:
-        look = state.job.look()
+        try:
+            look = state.job.look()
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything; other partitions must go on
+            self._schedule(state, self._clock.monotonic() + self._failed(state, error))
+            return
         if look is Look.WORK:
             state.due, state.is_ready, state.postponed = math.inf, True, 0
             self._ready.append(state)

@@ -120,7 +120,6 @@ class RemoteLogManager:
         tasks.partition.leader = None
         self._copies.remove(tasks.copy)
         self._expirations.remove(tasks.expiration)
-        self._report.forget(partition)
         if tasks.partition.quiet.is_set():
             del self._tasks[partition]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from strandline.log import UnifiedLog
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset
 from strandline.remote.manager.copy_plan import LogOffsets
+from strandline.remote.manager.summary import RemoteSummary
 from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
 
 
@@ -41,6 +42,7 @@ class TieredPartition:
         "leader",
         "quiet",
         "refusal",
+        "summary",
     )
 
     def __init__(self, partition: TopicIdPartition) -> None:
@@ -58,6 +60,8 @@ class TieredPartition:
         self.is_waiting_for_quota = False
         self.refusal: str | None = None
         """Why nothing is copied until the settings change or another leader is elected."""
+        self.summary = RemoteSummary()
+        """What the description says, in numbers. Behind by no more than an interval: descriptions may be long."""
         self.changes = 0
         """Grows with everything that this broker does to the remote segments."""
 

@@ -12,28 +12,22 @@ from strandline.remote.manager.partition import LeaderPartition, TieredPartition
 from strandline.remote.manager.status import (
     CopyLag,
     PartitionTierStatus,
-    RemoteSummary,
     TopicTierStatus,
     copy_lag,
     count_states,
     only_local,
     segment_rows,
-    summarize,
 )
+from strandline.remote.manager.summary import RemoteSummary, summarize
 from strandline.remote.manager.why_local import LocalSegmentQuestion, why_local
 from strandline.remote.ports import RemoteLogMetadataManager
-from strandline.remote.values import TopicIdPartition
 
 
 class TierReport:
-    """Remembers the numbers of partitions on which nothing happened: descriptions may be long."""
+    """Numbers of all topics are taken from what the tasks have noted; only a single partition is looked up."""
 
     def __init__(self, metadata: RemoteLogMetadataManager, clock: Clock) -> None:
         self._metadata, self._clock = metadata, clock
-        self._summaries: dict[TopicIdPartition, tuple[int, RemoteSummary]] = {}
-
-    def forget(self, partition: TopicIdPartition) -> None:
-        self._summaries.pop(partition, None)
 
     def topics(
         self, counters: Mapping[str, TopicCounters], partitions: Iterable[TieredPartition]
@@ -43,21 +37,11 @@ class TierReport:
         for partition in partitions:
             if partition.leader is not None:
                 lag = copy_lag(partition.leader.log, partition.copied)
-                lags[partition.id.topic].append((lag, self._summary(partition)))
+                lags[partition.id.topic].append((lag, partition.summary))
         return {
             topic: _topic(counters.get(topic, TopicCounters()), lags.get(topic, ()))
             for topic in (*counters, *(topic for topic in lags if topic not in counters))
         }
-
-    def _summary(self, partition: TieredPartition) -> RemoteSummary:
-        known = self._summaries.get(partition.id)
-        if known is not None and known[0] == partition.changes:
-            return known[1]
-        if not self._metadata.is_ready(partition.id):
-            return RemoteSummary()
-        summary = summarize(self._metadata.list_remote_log_segments(partition.id))
-        self._summaries[partition.id] = partition.changes, summary
-        return summary
 
     def partition(
         self,

@@ -13,7 +13,7 @@ from strandline.log import UnifiedLog
 from strandline.log.segment import LogSegment
 from strandline.model import Offset
 from strandline.remote.manager.jobs import PoolStatus
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
 
 
 class SegmentTier(Enum):
@@ -33,16 +33,6 @@ class SegmentRow(NamedTuple):
     state: str
     """A `RemoteLogSegmentState`, or LOCAL_ACTIVE or LOCAL_FINISHED."""
     tier: SegmentTier
-
-
-class RemoteSummary(NamedTuple):
-    """The description of a partition in numbers."""
-
-    segments: int = 0
-    """In whatever state."""
-    finished_bytes: int = 0
-    deleting_segments: int = 0
-    deleting_bytes: int = 0
 
 
 class CopyLag(NamedTuple):
@@ -117,19 +107,6 @@ class PartitionTierStatus:
     """How long the segment that is being copied takes already; None if none is."""
     failures_in_a_row: int
     last_error: str | None
-
-
-def summarize(segments: Iterable[RemoteLogSegmentMetadata]) -> RemoteSummary:
-    """The numbers of all known segments of a partition."""
-    count = finished = deleting = deleting_bytes = 0
-    for segment in segments:
-        count += 1
-        if segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            finished += segment.segment_size_in_bytes
-        elif segment.state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
-            deleting += 1
-            deleting_bytes += segment.segment_size_in_bytes
-    return RemoteSummary(count, finished, deleting, deleting_bytes)
 
 
 def only_local(log: UnifiedLog, copied: Offset) -> Iterator[tuple[LogSegment, Offset | None]]:
