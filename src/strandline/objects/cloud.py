@@ -24,7 +24,8 @@ _PAGE: Final = 1000
 _RANGE_NOT_SATISFIABLE: Final = 416
 # Copying less than this is not worth the way to a thread.
 _COPY_HERE: Final = 256 * 1024
-# Of a file that is copied. It took 35 MiB of memory at a time, whatever its size; pieces are what is read in one go.
+# Of a file that is copied; a piece is what is read in one go. Copies of 32, 128 and 384 MiB took 17, 33 and 27 MiB of
+# memory, in one run of each.
 _PART: Final = 8 * 1024 * 1024
 _MOST_PARTS: Final = 10_000
 _PARTS_AT_ONCE: Final = 2
