@@ -73,7 +73,7 @@ class World:
 
 async def until(holds: Callable[[], object]) -> None:
     """Files are read in threads, so turns of the loop are not enough; but nothing here needs time to pass."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.to_thread(lambda: None)
 
@@ -331,3 +331,22 @@ async def test_a_topic_that_lost_its_end_is_read_from_its_beginning(
         world.topic.wake()
         await until(lambda: manager.is_ready(TP) and len(manager.list_remote_log_segments(TP)) == 1)
     assert "is read from its beginning: it ends at offset 1, before 2" in caplog.text
+
+
+async def test_short_trouble_is_no_line_in_the_log_and_lasting_trouble_is_one(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world.ready() as manager:
+        world.topic.fail_reads = "its leader is away"
+        world.topic.wake()
+        await until(lambda: manager.status()[world.number()].last_error)
+        await world.clock.advance(0.5)
+        assert caplog.messages == []
+        await world.clock.advance(30.0)
+        lines = [line for line in caplog.messages if line.startswith(f"__remote_log_metadata-{world.number()} cannot")]
+        assert len(lines) == 1
+        await world.clock.advance(LIMITS.retry_max_timeout)
+        assert "ERROR" in [record.levelname for record in caplog.records]
+        world.topic.fail_reads = None
+        await world.clock.advance(5.0 + LIMITS.read_wait)
+        await until(lambda: manager.status()[world.number()].last_error is None)

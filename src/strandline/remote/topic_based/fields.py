@@ -44,6 +44,9 @@ class FieldReader:
         return self.unpack(I64)[0]
 
     def uvarint(self) -> int:
+        if self.position < len(self.data) and (byte := self.data[self.position]) < 0x80:
+            self.position += 1  # by far the most have one byte
+            return byte
         value = 0
         for shift in _VARINT_SHIFTS:
             byte = self.take(1)[0]
@@ -77,6 +80,9 @@ class FieldReader:
 
     def tags(self) -> dict[int, bytes]:
         """The tagged fields at the end of a structure."""
+        if self.data[self.position : self.position + 1] == b"\x00":
+            self.position += 1
+            return {}
         return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}
 
     def end(self) -> None:

@@ -17,6 +17,10 @@ from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadat
 
 _HEAD: Final = Struct(">qqiqq")
 _EPOCH: Final = Struct(">iqB")
+# A segment of one leader epoch without custom metadata, up to its state.
+_USUAL: Final = Struct(">qqiqqBiqBiBb")
+_ONE_EPOCH: Final = 2
+_NULL: Final = 0
 _TXN_INDEX_EMPTY_TAG: Final = 0
 _NO_TAGS: Final = b"\x00"
 _TXN_INDEX_EMPTY: Final = b"\x01\x00\x01\x01"
@@ -69,6 +73,9 @@ def write_tail(out: bytearray, metadata: RemoteLogSegmentMetadata) -> None:
 
 def read_tail(reader: FieldReader, segment_id: RemoteLogSegmentId) -> RemoteLogSegmentMetadata:
     """Read what `write_tail` wrote. Raises CorruptMessage."""
+    usual = _read_usual(reader, segment_id)
+    if usual is not None:
+        return usual
     start, end, broker_id, max_timestamp_ms, event_timestamp_ms = reader.unpack(_HEAD)
     epochs = _read_epochs(reader)
     size = reader.i32()
@@ -91,6 +98,34 @@ def read_tail(reader: FieldReader, segment_id: RemoteLogSegmentId) -> RemoteLogS
         state=_STATES[state],
         custom_metadata=custom_metadata,
         txn_index_empty=tags.get(_TXN_INDEX_EMPTY_TAG, b"\x00") != b"\x00",
+    )
+
+
+def _read_usual(reader: FieldReader, segment_id: RemoteLogSegmentId) -> RemoteLogSegmentMetadata | None:
+    """Most segments, in one step and several times as fast; None if this is another one."""
+    data, tags_at = reader.data, reader.position + _USUAL.size
+    if tags_at >= len(data):
+        return None
+    start, end, broker_id, max_timestamp_ms, event_timestamp_ms, count, epoch, offset, tags, size, custom, state = (
+        _USUAL.unpack_from(data, reader.position)
+    )
+    if (count, tags, custom) != (_ONE_EPOCH, 0, _NULL) or not (0 <= start <= end and 0 <= state < len(_STATES)):
+        return None
+    txn_index_empty = data.startswith(_TXN_INDEX_EMPTY, tags_at)
+    if not txn_index_empty and data[tags_at] != 0:
+        return None
+    reader.position = tags_at + (len(_TXN_INDEX_EMPTY) if txn_index_empty else len(_NO_TAGS))
+    return RemoteLogSegmentMetadata(
+        segment_id=segment_id,
+        start_offset=start,
+        end_offset=end,
+        max_timestamp_ms=max_timestamp_ms,
+        broker_id=broker_id,
+        event_timestamp_ms=event_timestamp_ms,
+        segment_size_in_bytes=size,
+        segment_leader_epochs={epoch: offset},
+        state=_STATES[state],
+        txn_index_empty=txn_index_empty,
     )
 
 
