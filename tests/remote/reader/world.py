@@ -14,6 +14,7 @@ from strandline.config.topic import TopicConfig
 from strandline.log import UnifiedLog
 from strandline.model import TopicPartition
 from strandline.objects.opening import open_objects
+from strandline.objects.options import ObjectOptions
 from strandline.remote.index_cache import RemoteIndexCache, open_index_cache
 from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.reader import ReaderLimits, RemoteLogReader
@@ -73,8 +74,16 @@ class World:
         self.logs.append(harness)
         for number in range(segments * per_segment + 1):
             harness.append(batch(value=b"%08d" % number + bytes(value_bytes - 8), timestamp=NOW + number))
+        await self.tier(harness)
+        assert log.local_log_start_offset == segments * per_segment
+        return log
+
+    async def tier(self, harness: LogHarness) -> None:
+        """Copy what can be copied, and let it leave the disk."""
+        log = harness.log
         self.metadata.on_partition_leadership_changes([self.id_of(log)], [])
-        for segment in log.segments_to_copy(0):
+        copied = log.segments_to_copy(0)
+        for segment in copied:
             metadata = RemoteLogSegmentMetadata(
                 segment_id=RemoteLogSegmentId(self.id_of(log), SystemIds().uuid()),
                 start_offset=segment.base_offset,
@@ -110,11 +119,9 @@ class World:
             log.update_highest_offset_in_remote_storage(segment.end_offset)
         self.topic.wake()
         log.delete_old_segments(harness.clock.now_ms())
-        assert log.local_log_start_offset == segments * per_segment
         async with asyncio.timeout(20):
-            while not self.metadata.is_ready(self.id_of(log)) or len(self.segments(log)) < segments:
+            while not self.metadata.is_ready(self.id_of(log)) or len(self.segments(log)) < len(copied):
                 await asyncio.to_thread(lambda: None)
-        return log
 
     @staticmethod
     def id_of(log: UnifiedLog) -> TopicIdPartition:
@@ -146,12 +153,16 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(directory: Path) -> AsyncIterator[World]:
-    """No partition yet."""
+async def open_world(
+    directory: Path, url: str | None = None, options: ObjectOptions | None = None
+) -> AsyncIterator[World]:
+    """No partition yet. The store is a directory, unless a test names another."""
     clock, ids = SystemClock(), SystemIds()
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        objects = await enter(open_objects(f"file://{directory}/remote", clock=clock, ids=ids, chance=SystemChance(1)))
+        objects = await enter(
+            open_objects(url or f"file://{directory}/remote", options, clock=clock, ids=ids, chance=SystemChance(1))
+        )
         store = FaultyStore(objects, clock)
         storage = ObjectRemoteStorage(store)
         indexes = await enter(
