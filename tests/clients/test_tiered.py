@@ -7,7 +7,9 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.broker import BrokerProcess, running_broker
+from tests.clients.drivers import Received
 from tests.clients.tiering import (
     QUICK,
     SECONDS,
@@ -190,6 +193,51 @@ def test_tiering_is_switched_off_together_with_what_is_remote(
     produce(own, tiered, numbered(COUNT, 100))
     wait_for(lambda: first_local_offset(own, tiered) > COUNT, "segments to be copied again")
     assert values(read(own, tiered, COUNT + 100 - local, offset=local)) == list(range(local, COUNT + 100))
+
+
+def test_consumers_miss_nothing_while_segments_are_written_copied_and_deleted_locally(
+    own: BrokerProcess, own_admin: AdminClient, unique_name: Callable[[], str]
+) -> None:
+    topic, total = create(own_admin, unique_name()), 1500
+    with ThreadPoolExecutor(3) as pool:
+        writing = pool.submit(produce, own, topic, numbered(0, total))
+        following = pool.submit(read, own, topic, total)
+        again: list[Future[list[Received]]] = []
+        while not writing.done():
+            again.append(pool.submit(read, own, topic, 100))
+            assert values(again[-1].result(SECONDS)) == list(range(100))
+        assert values(following.result(SECONDS)) == list(range(total))
+    wait_tiered(own, topic)
+    assert values(read(own, topic, total)) == list(range(total))
+
+
+def test_consumers_that_expiry_overtakes_go_on_at_the_new_beginning(
+    own: BrokerProcess, own_admin: AdminClient, unique_name: Callable[[], str]
+) -> None:
+    total = 1500
+    topic = create(own_admin, unique_name(), {**TIERED, "retention.bytes": "200000"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": own.bootstrap,
+            "group.id": topic,
+            "auto.offset.reset": "earliest",
+            "fetch.message.max.bytes": 20_000,
+            "queued.max.messages.kbytes": 20,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[int] = []
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(produce, own, topic, numbered(0, total))
+        while not found or found[-1] < total - 1:
+            for message in consumer.consume(10, timeout=SECONDS):
+                assert message.error() is None
+                found.append(int((message.value() or b"").split()[0]))
+        assert writing.result(SECONDS) == list(range(total))
+    consumer.close()
+    assert found == sorted(set(found)), "nothing twice, nothing out of order"
+    jumps = [after for before, after in pairwise(found) if after != before + 1]
+    assert all(offset % 20 == 0 for offset in jumps), "whole segments expire"
 
 
 def test_several_partitions_are_read_together(
