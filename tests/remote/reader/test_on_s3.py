@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from strandline.errors import KafkaStorageError
+from tests.log.harness import NOW
 from tests.remote.reader.consuming import UNCOMMITTED, Consumer, id_of, request
-from tests.remote.reader.world import BATCH, NOW, open_world
+from tests.remote.reader.world import BATCH, open_world
 from tests.s3 import S3
 from tests.s3 import s3 as s3
 from tests.s3 import s3_url as s3_url

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
@@ -54,6 +54,7 @@ class FileReads:
     def __init__(self, gate: ReadGate, quota: FetchQuota | None, clock: Clock) -> None:
         self.gate, self.quota, self._clock = gate, quota, clock
         self._threads: ThreadPoolExecutor | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self.can_ask = hasattr(os, "RWF_NOWAIT")
         """Whether the kernel can be asked what is in its memory; if not, everything counts as being there."""
         self.requests = 0
@@ -92,8 +93,25 @@ class FileReads:
         """Whether something may be read that nobody waits for."""
         return self.gate.has_spare and (self.quota is None or self.quota.throttle_seconds() == 0)
 
-    def close(self) -> None:
-        """Give the threads back."""
+    def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Do something that goes on when nobody waits for it any more."""
+        task = asyncio.get_running_loop().create_task(work, name="remote-read")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; what was read ahead will be asked for again
+
+    async def close(self) -> None:
+        """End what is under way, and give the threads back."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -118,14 +136,13 @@ class FileLoading:
 class FileSource:
     """A `SegmentSource` in a file."""
 
-    __slots__ = ("_byte", "_file", "_reads", "_tasks", "size")
+    __slots__ = ("_byte", "_file", "_reads", "size")
 
     takes_memory = False
 
     def __init__(self, reads: FileReads, file: RemoteFile, size: int) -> None:
         self._reads, self._file = reads, file
         self._byte = [bytearray(1)]
-        self._tasks: set[asyncio.Task[None]] = set()
         self.size = size
 
     def at_hand(self, position: int, length: int) -> int:
@@ -176,27 +193,16 @@ class FileSource:
         length = min(length, self.size - position)
         if self.at_hand(position, length) >= length:
             return FileLoading(None)
-        return FileLoading(self._start(position, length))
+        return FileLoading(self._reads.start(self._touch(position, length)))
 
     def load_ahead(self, position: int, length: int) -> int:
         end = min(position + length, self.size)
         while position < end and self._reads.has_spare:
             upto = min(position + _AHEAD, end)
             if self.at_hand(position, upto - position) < upto - position:
-                self._start(position, upto - position)
+                self._reads.start(self._touch(position, upto - position))
             position = upto
         return position
-
-    def _start(self, position: int, length: int) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(self._touch(position, length), name="remote-read")
-        self._tasks.add(task)
-        task.add_done_callback(self._touched)
-        return task
-
-    def _touched(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # whoever waited has it; what was read ahead will be asked for again
 
     async def _touch(self, position: int, length: int) -> None:
         file = self._file
@@ -206,8 +212,7 @@ class FileSource:
             raise RemoteStorageError(f"{file.path} cannot be read: {error.strerror}") from error
 
     def close(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
+        """The descriptor goes with the last slice."""
 
 
 def _read_through(file: SegmentFile, position: int, length: int) -> None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from strandline.errors import CorruptMessage, StrandlineError
+from strandline.log import FetchIsolation
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
+from strandline.remote.reader.aborted import AbortedTransactions
 from strandline.remote.reader.complaints import Complaints
 from strandline.remote.reader.lineage import Lineage, out_of_range
 from strandline.remote.reader.locating import Located, locate, planned_end
@@ -12,12 +18,20 @@ from strandline.remote.reader.source import Loading
 from strandline.remote.reader.values import RemoteRead
 from strandline.remote.values import RemoteLogSegmentMetadata
 
+_log = logging.getLogger(__name__)
+
 
 class Preparation:
     """What is known of one partition so far. Trouble is kept in `error`: other partitions go on."""
 
     def __init__(
-        self, request: RemoteRead, share: int, segments: OpenSegments, lineage: Lineage, complaints: Complaints
+        self,
+        request: RemoteRead,
+        share: int,
+        segments: OpenSegments,
+        lineage: Lineage,
+        aborted: AbortedTransactions,
+        complaints: Complaints,
     ) -> None:
         self.request = request
         self.share = share
@@ -28,7 +42,7 @@ class Preparation:
         """The first batch to give."""
         self.is_local = False
         """No remote segment has a batch from the offset on."""
-        self._segments, self._lineage, self._complaints = segments, lineage, complaints
+        self._segments, self._lineage, self._aborted, self._complaints = segments, lineage, aborted, complaints
         self._metadata: RemoteLogSegmentMetadata | None = None
         self._loadings: list[Loading] = []
         self._loaded_to = 0
@@ -41,12 +55,8 @@ class Preparation:
     async def open(self) -> None:
         """Find the segment and open it."""
         request = self.request
-        try:
+        with self._keeping_errors():
             await self._open(self._lineage.segment_of(request.partition, request.log, request.offset))
-        except StrandlineError as error:
-            self.error = error
-        except RemoteStorageError as trouble:
-            self._fail(trouble)
 
     async def _open(self, metadata: RemoteLogSegmentMetadata) -> OpenSegment:
         self._metadata = metadata
@@ -57,17 +67,12 @@ class Preparation:
         """Bring the bytes of the answer, and find where they begin. With `whole_batch` at least one batch."""
         if self.error is not None or not (self.share or whole_batch):
             return
-        try:
+        with self._keeping_errors():
             await self._locate()
             batch = self.batch
             if batch is not None and (whole_batch or batch.end - batch.position <= self.share):
                 await self._load_to(batch.position, batch.end)
-        except CorruptMessage as trouble:
-            self._fail(trouble)
-        except StrandlineError as error:
-            self.error = error
-        except RemoteStorageError as trouble:
-            self._fail(trouble)
+                await self._load_aborted(batch.position)
 
     async def load_batch(self) -> None:
         """Bring at least the first batch, if that has not been done."""
@@ -95,6 +100,27 @@ class Preparation:
         self._loadings.append(loading)
         await loading.wait()
         self._loaded_to = end
+
+    async def _load_aborted(self, position: int) -> None:
+        """Have the transaction indexes at hand that the answer will need."""
+        request, segment = self.request, self.segment
+        if request.isolation is FetchIsolation.TXN_COMMITTED and segment is not None:
+            upper = segment.upper_offset(position + self.share)
+            await self._aborted.find(request.log, segment.metadata, request.offset, upper)
+
+    @contextmanager
+    def _keeping_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (CorruptMessage, RemoteStorageError) as trouble:
+            self._fail(trouble)
+        except StrandlineError as error:
+            self.error = error
+        except Exception as trouble:  # a plugin may raise anything
+            _log.exception("a remote read of %s failed", self.request.partition)
+            if self._metadata is None:
+                raise
+            self._fail(trouble)
 
     def release(self) -> None:
         """The answer has been made."""

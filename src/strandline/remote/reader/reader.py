@@ -82,7 +82,7 @@ class RemoteLogReader:
             await self._ahead.close()
             await self._segments.close()
             await self._chunks.close()
-            self._files.close()
+            await self._files.close()
 
     async def _tidy(self) -> None:
         while True:
@@ -132,7 +132,7 @@ class RemoteLogReader:
             return None
         aborted = None
         if request.isolation is FetchIsolation.TXN_COMMITTED:
-            upper = _upper_offset(segment, batch.position + length)
+            upper = segment.upper_offset(batch.position + length)
             aborted = self._aborted.now(log, segment.metadata, offset, upper)
             if aborted is None:
                 return None
@@ -155,7 +155,7 @@ class RemoteLogReader:
             return [self._nothing(request, is_throttled=True) for request in requests]
         shares = fair_shares([request.max_bytes for request in requests], max_bytes)
         reads = [
-            Preparation(request, share, self._segments, self._lineage, self._complaints)
+            Preparation(request, share, self._segments, self._lineage, self._aborted, self._complaints)
             for request, share in zip(requests, shares, strict=True)
         ]
         await asyncio.gather(*(read.open() for read in reads))
@@ -209,7 +209,7 @@ class RemoteLogReader:
                 length = batch.end - batch.position
             aborted = None
             if request.isolation is FetchIsolation.TXN_COMMITTED:
-                upper = _upper_offset(segment, batch.position + length)
+                upper = segment.upper_offset(batch.position + length)
                 aborted = await self._aborted.find(request.log, segment.metadata, request.offset, upper)
             return self._served(request, segment, batch.position, length, aborted)
         except StrandlineError as error:
@@ -293,12 +293,6 @@ class RemoteLogReader:
             cache_limit=self._chunks.limit,
             open_segments=len(self._segments),
         )
-
-
-def _upper_offset(segment: OpenSegment, end: int) -> Offset:
-    """An offset that everything in front of `end` lies below; it may be somewhat too high."""
-    found = segment.indexes.offset_at_or_after(end)
-    return segment.metadata.end_offset + 1 if found is None else found
 
 
 def _ready_length(segment: OpenSegment, batch: Located, length: int) -> int:

@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from strandline.clock import Clock
+from strandline.model import Offset
 from strandline.remote.ports import LocalSegmentFiles, RemoteStorageManager
 from strandline.remote.reader.chunks import ChunkCache
 from strandline.remote.reader.files import FileReads
@@ -32,6 +33,11 @@ class OpenSegment:
         self.indexes = indexes
         self.source = source
         self.used_at = 0.0
+
+    def upper_offset(self, end: int) -> Offset:
+        """An offset that everything in front of position `end` lies below; it may be somewhat too high."""
+        found = self.indexes.offset_at_or_after(end)
+        return self.metadata.end_offset + 1 if found is None else found
 
 
 class OpenSegments:
