@@ -350,3 +350,18 @@ async def test_short_trouble_is_no_line_in_the_log_and_lasting_trouble_is_one(
         world.topic.fail_reads = None
         await world.clock.advance(5.0 + LIMITS.read_wait)
         await until(lambda: manager.status()[world.number()].last_error is None)
+
+
+async def test_a_crash_between_snapshot_and_committed_offset_does_no_harm(world: World) -> None:
+    offsets = world.directory / "_rlmm_committed_offsets"
+    async with world.ready() as manager:
+        await manager.add_remote_log_segment_metadata(segment(1))
+    before = offsets.read_text()
+    async with world.ready() as manager:
+        await manager.update_remote_log_segment_metadata(update(1, FINISHED))
+        known = manager.list_remote_log_segments(TP)
+    assert offsets.read_text() != before
+    offsets.write_text(before)
+    world.topic.values[world.number()] = [None, None]
+    async with world.ready() as manager:
+        assert manager.list_remote_log_segments(TP) == known
