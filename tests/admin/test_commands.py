@@ -242,3 +242,10 @@ def test_wrong_words_end_with_status_2(command: Command) -> None:
 def test_the_version(command: Command) -> None:
     number = json.loads(command("version", "--json").out)["version"]
     assert command("version").out == f"strandline {number}\n"
+
+
+def test_where_a_topic_is_cannot_be_told_by_a_broker_without_tiers(ask: Command, orders: str) -> None:
+    outcome = ask("topics", "tiers", orders)
+    assert outcome.status == 1
+    assert "remote.log.storage.system.enable is false on this broker" in outcome.err
+    assert ask("topics", "tiers", "no-such-topic").status == 1

@@ -119,3 +119,11 @@ def test_starting_a_broker_loads_nothing_that_only_other_commands_need() -> None
     loaded = set(done.stdout.split())
     assert "strandline" in loaded
     assert loaded.isdisjoint({"typer", "click", "rich", "httpx", "starlette", "uvicorn", "anyio", "asyncpg", "kio"})
+
+
+def test_a_broker_without_tiered_storage_does_not_load_it() -> None:
+    program = (
+        "import sys, strandline.broker; print(*(name for name in sys.modules if name.startswith('strandline.remote.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"strandline.remote.ports", "strandline.remote.values"}

@@ -270,6 +270,23 @@ def test_sizes_of_both_tiers_are_shown(own: BrokerProcess, tiered: str) -> None:
     assert partition["remote"]["bytes"] == sum(path.stat().st_size for path in remote_logs(own, tiered))
 
 
+def test_people_are_told_where_everything_is_and_why(
+    own: BrokerProcess, own_admin: AdminClient, tiered: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["topics", "tiers", tiered, "--segments", "-b", own.bootstrap]
+    assert run(command) == 0
+    shown = capsys.readouterr().out
+    assert f"0 to {first_local_offset(own, tiered) - 1}" in shown
+    assert "only finished ones are copied" in shown
+    assert shown.count("COPY_SEGMENT_FINISHED") == len(remote_logs(own, tiered))
+    alter(own_admin, tiered, {"remote.log.copy.disable": "true", "local.retention.bytes": "-2"})
+    assert run(command) == 0
+    assert "remote.log.copy.disable is true" in capsys.readouterr().out
+    plain = create(own_admin, f"{tiered}-plain", {})
+    assert run(["topics", "tiers", plain, "-b", own.bootstrap]) == 0
+    assert "remote.storage.enable is false" in capsys.readouterr().out
+
+
 def test_log_directories_are_described_together_with_the_remote_storage(own: BrokerProcess, tiered: str) -> None:
     with Cluster(own.bootstrap) as cluster:
         wanted = [DescribableLogDirTopic(topic=tiered, partitions=[0])]
