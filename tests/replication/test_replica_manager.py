@@ -72,6 +72,23 @@ class Diary:
         self.entries.append(("lost", partition.partition, leader_epoch))
 
 
+class Register:
+    """Writes down what becomes of replicas."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, str, bool]] = []
+
+    def replica_changed(self, partition: Partition) -> None:
+        self.entries.append(("changed", str(partition.topic_partition), partition.is_leader))
+
+    def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
+        self.entries.append(("removed", str(partition.topic_partition), is_deleted))
+
+    def taken(self) -> list[tuple[str, str, bool]]:
+        entries, self.entries = self.entries, []
+        return entries
+
+
 async def test_partitions_come_and_go_with_the_metadata(fixture: Fixture, tmp_path: Path) -> None:
     node = Node(fixture)
     node.see(cluster(topic("a", 2)))
@@ -120,6 +137,27 @@ async def test_coordinators_hear_of_leadership_also_of_what_holds_already(fixtur
     assert diary.entries[2:] == [("gained", 0, 1), ("gained", 1, 1)]
     node.see(cluster(offset=2))
     assert diary.entries[4:] == [("lost", 0, 1), ("lost", 1, 1)]
+
+
+async def test_tiered_storage_hears_of_every_replica(fixture: Fixture, tmp_path: Path) -> None:
+    node, register = Node(fixture), Register()
+    node.see(cluster(topic("a")))
+    node.replicas.set_replica_listener(register)
+    assert register.taken() == [("changed", "a-0", True)]
+    followed = TopicImage("b", UUID(int=2), (PartitionImage(0, (9, NODE), (9,), 9, 0, 0),))
+    node.see(cluster(topic("a"), followed, offset=1))
+    assert register.taken() == [("changed", "b-0", False)]
+    node.see(cluster(topic("a"), followed, offset=2, configs={"a": {"retention.ms": "5"}}))
+    assert register.taken() == [("changed", "a-0", True)]
+    node.see(cluster(topic("a", epoch=1), offset=3))
+    assert register.taken() == [("removed", "b-0", True), ("changed", "a-0", True), ("changed", "a-0", True)]
+    node.see(cluster(topic("a", number=3), offset=4))
+    assert register.taken() == [("removed", "a-0", True), ("changed", "a-0", True)]
+    node.replicas.directory_failed(tmp_path)
+    assert register.taken() == [("removed", "a-0", False)]
+    node.replicas.set_replica_listener(None)
+    node.see(cluster(offset=5))
+    assert register.taken() == []
 
 
 async def test_settings_reach_the_logs(fixture: Fixture) -> None:

@@ -191,6 +191,8 @@ class ReplicaManager:
         self._partitions[key] = partition
         if partition.follow(image):
             self._tell(partition)
+        elif self._replica_listener is not None:
+            self._replica_listener.replica_changed(partition)
 
     def _writer_of(self, log: UnifiedLog) -> LogWriter:
         directory = log.env.directory.path
