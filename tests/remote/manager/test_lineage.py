@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from strandline.remote.manager.lineage import covers, highest_copied_offset, is_in_lineage, with_records
+from strandline.remote.manager.lineage import EpochEntry, Lineage, covers, highest_copied_offset, with_records
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata
 from tests.remote.manager.world import FINISHED, TIERED
 
@@ -26,6 +26,10 @@ def segment(start: int, end: int, epochs: Mapping[int, int], number: int = 1) ->
         segment_leader_epochs=epochs,
         state=FINISHED,
     )
+
+
+def is_in_lineage(copied: RemoteLogSegmentMetadata, epochs: Sequence[EpochEntry], log_end: int) -> bool:
+    return copied in Lineage(epochs, log_end)
 
 
 def test_scenario_1_all_segments_of_the_only_leader_belong() -> None:

@@ -76,9 +76,11 @@ class SegmentCopier:
             await self._copy_described(described, segment)
         except Exception:
             counters.copy_errors += 1
+            partition.changes += 1
             raise
         finally:
             partition.end_copy()
+        if not partition.has_kept:
             partition.changes += 1
         counters.copied_segments += 1
         counters.copy_bytes += segment.size

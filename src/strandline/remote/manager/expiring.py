@@ -38,8 +38,6 @@ class _Seen(NamedTuple):
     changes: int
     log_start: Offset
     epoch: LeaderEpoch | None
-    log_end: Offset
-    """Only if the size counts; else -1."""
 
 
 class DeletionTurn:
@@ -82,6 +80,8 @@ class ExpirationTask:
         self._broker_id, self._limits, self._clock = broker_id, limits, clock
         self._seen: _Seen | None = None
         self._due_ms = 0
+        self._due_bytes: int | None = None
+        self._sized_at: Offset = NO_OFFSET
 
     @property
     def name(self) -> str:
@@ -94,7 +94,7 @@ class ExpirationTask:
         config = leader.log.config
         if not config.remote_storage_enable and not config.remote_log_delete_on_disable:
             return Look.IDLE
-        if self._seen is not None and self._clock.now_ms() < self._due_ms and self._now(leader) == self._seen:
+        if self._is_settled(leader):
             return Look.IDLE
         return Look.WORK if self._metadata.is_ready(self._partition.id) else Look.NOT_READY
 
@@ -116,19 +116,35 @@ class ExpirationTask:
             self._partition.changes,
             log.log_start_offset,
             log.epochs.latest,
-            log.log_end_offset if log.config.retention_bytes >= 0 else NO_OFFSET,
         )
 
-    def _saw(self, leader: LeaderPartition, due_ms: int | None) -> None:
+    def _is_settled(self, leader: LeaderPartition) -> bool:
+        """Whether the last plan still holds. Asked of idle partitions again and again."""
+        if self._seen is None or self._clock.now_ms() >= self._due_ms or self._now(leader) != self._seen:
+            return False
+        log = leader.log
+        if log.config.retention_bytes < 0 or log.log_end_offset == self._sized_at:
+            return True
+        # What is remote and does not count (duplicates) only makes this look too large, and the plan too early.
+        if self._due_bytes is None or self._partition.summary.finished_bytes + log.only_local_size >= self._due_bytes:
+            return False
+        self._sized_at = log.log_end_offset
+        return True
+
+    def _saw(self, leader: LeaderPartition, plan: ExpiryPlan | None) -> None:
         """Nothing is left to do until something changes, or time passes."""
+        due_ms = None if plan is None else plan.next_due_ms
         thorough_ms = self._clock.now_ms() + _INTERVALS_UNSEEN * self._limits.task_interval_ms
         self._seen, self._due_ms = self._now(leader), thorough_ms if due_ms is None else min(due_ms, thorough_ms)
+        self._due_bytes = None if plan is None else plan.next_due_bytes
+        self._sized_at = leader.log.log_end_offset
 
     # Retention
 
     async def _expire(self, leader: LeaderPartition, pool: JobPool) -> bool:
         partition, log = self._partition, leader.log
         plan = self._plan(log)
+        partition.has_kept = plan.has_kept
         if plan.log_start > log.log_start_offset:
             log.increment_log_start_offset(plan.log_start)
             crash_point("remote.delete.after_log_start")
@@ -139,7 +155,7 @@ class ExpirationTask:
                 return False
             partition.changes += 1
             return True  # to plan again with what is left, which is mostly nothing
-        self._saw(leader, plan.next_due_ms)
+        self._saw(leader, plan)
         return False
 
     def _plan(self, log: UnifiedLog) -> ExpiryPlan:

@@ -6,15 +6,15 @@ failed or are not finished do not count, neither as size nor as something that w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset, TimestampMs
-from strandline.remote.manager.lineage import EpochEntry, covers, finished_in_lineage, is_in_lineage, with_records
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs
+from strandline.remote.manager.lineage import EpochEntry, covers, finished_in_lineage, with_records
+from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _S: Final = RemoteLogSegmentState
 Lookup = Callable[[LeaderEpoch, Offset], RemoteLogSegmentMetadata | None]
@@ -71,8 +71,12 @@ class ExpiryPlan:
     log_start: Offset
     """Where the log begins from now on: never below where it begins now."""
     deletions: Sequence[Deletion]
+    has_kept: bool
+    """Whether a segment of the log stays: if not, the next one that is copied may have to go."""
     next_due_ms: TimestampMs | None
     """When time alone lets the next segment expire; None if it never does."""
+    next_due_bytes: int | None
+    """The size of the log at which the next segment goes; None if the size does not count, or nothing is left."""
 
 
 @dataclass(slots=True)
@@ -93,10 +97,11 @@ def plan_expiry(question: ExpiryQuestion) -> ExpiryPlan:
     ]
     abandoned = [Deletion(s, DeletionReason.ABANDONED) for s in question.segments if _is_abandoned(s, question)]
     finished = [s for s in question.segments if s.state is _S.COPY_SEGMENT_FINISHED]
-    redundant = redundant_segments(finished_in_lineage(finished, question.epochs, question.log_end), question.lookup)
+    in_lineage = finished_in_lineage(finished, question.epochs, question.log_end)
+    redundant = redundant_segments(in_lineage, question.lookup)
     spare = {segment.segment_id for segment in redundant}
     counted = [s for s in finished if s.segment_id not in spare]
-    walk = _expire(counted, question)
+    walk = _expire(counted, {s.segment_id for s in in_lineage}, question)
     gone = {deletion.segment.segment_id for deletion in walk.expired}
     unreferenced = [
         Deletion(s, DeletionReason.UNREFERENCED)
@@ -112,7 +117,9 @@ def plan_expiry(question: ExpiryQuestion) -> ExpiryPlan:
             *(Deletion(segment, DeletionReason.REDUNDANT) for segment in redundant),
             *unreferenced,
         ),
+        has_kept=walk.first_kept is not None,
         next_due_ms=_next_due_ms(walk.first_kept, question),
+        next_due_bytes=_next_due_bytes(walk.first_kept, question),
     )
 
 
@@ -178,19 +185,21 @@ def _is_unreferenced(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion
     return all(epoch < first for epoch in segment.segment_leader_epochs)
 
 
-def _expire(segments: Sequence[RemoteLogSegmentMetadata], question: ExpiryQuestion) -> _Walk:
+def _expire(
+    segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[RemoteLogSegmentId], question: ExpiryQuestion
+) -> _Walk:
     """Retention: from the oldest segment to the first of the log that stays."""
     epochs = with_records(question.epochs)
     until = question.now_ms - question.retention_ms
     walk = _Walk(
-        excess=_excess(segments, question),
+        excess=_excess([s for s in segments if s.segment_id in in_lineage], question),
         cleanup_until_ms=until if question.retention_ms >= 0 and until >= 0 else None,
         log_start=question.log_start,
     )
     for segment in _by_epoch(segments, epochs):
         if _is_below_log_start(segment, epochs, question.log_start):
             walk.expired.append(Deletion(segment, DeletionReason.LOG_START))
-        elif is_in_lineage(segment, epochs, question.log_end):
+        elif segment.segment_id in in_lineage:
             reason = None if segment.end_offset >= question.high_watermark else _breach(segment, walk)
             if reason is None:
                 walk.first_kept = segment
@@ -219,15 +228,11 @@ def _by_epoch(
         yield from group
 
 
-def _excess(segments: Sequence[RemoteLogSegmentMetadata], question: ExpiryQuestion) -> int:
-    """By how many bytes the log is larger than it may be."""
+def _excess(segments: Iterable[RemoteLogSegmentMetadata], question: ExpiryQuestion) -> int:
+    """By how many bytes the log is larger than it may be, given all remote segments of it."""
     if question.retention_bytes < 0:
         return 0
-    remote = sum(
-        segment.segment_size_in_bytes
-        for segment in finished_in_lineage(segments, question.epochs, question.log_end)
-        if segment.end_offset >= question.log_start
-    )
+    remote = sum(segment.segment_size_in_bytes for segment in segments if segment.end_offset >= question.log_start)
     return max(remote + question.local_only_bytes - question.retention_bytes, 0)
 
 
@@ -244,6 +249,12 @@ def _breach(segment: RemoteLogSegmentMetadata, walk: _Walk) -> DeletionReason | 
 
 
 def _next_due_ms(kept: RemoteLogSegmentMetadata | None, question: ExpiryQuestion) -> TimestampMs | None:
-    if kept is None or question.retention_ms < 0 or kept.end_offset == NO_OFFSET:
+    if kept is None or question.retention_ms < 0:
         return None
     return kept.max_timestamp_ms + question.retention_ms
+
+
+def _next_due_bytes(kept: RemoteLogSegmentMetadata | None, question: ExpiryQuestion) -> int | None:
+    if kept is None or question.retention_bytes < 0:
+        return None
+    return question.retention_bytes + kept.segment_size_in_bytes

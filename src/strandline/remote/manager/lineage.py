@@ -21,40 +21,44 @@ def with_records(epochs: Sequence[EpochEntry]) -> list[EpochEntry]:
     return [entry for at, entry in enumerate(epochs) if at == last or entry[1] < epochs[at + 1][1]]
 
 
-def is_in_lineage(segment: RemoteLogSegmentMetadata, epochs: Sequence[EpochEntry], log_end: Offset) -> bool:
-    """Whether the records of a segment, from the beginning of the log on, are records of the log.
+class Lineage:
+    """The history of a log: its leader epochs, ascending, and its end."""
 
-    `epochs` are those of the leader, ascending. The log may begin inside the segment: what lies before does not count.
-    """
-    leader = with_records(epochs)
-    own = with_records(tuple(segment.segment_leader_epochs.items()))
-    if not leader or not own or segment.end_offset >= log_end:
-        return False
-    if not leader[0][0] <= own[-1][0] <= leader[-1][0]:
-        return False
-    own = [entry for entry in own if entry[0] >= leader[0][0]]
-    index = {epoch: position for position, (epoch, _) in enumerate(leader)}
-    if any(epoch not in index for epoch, _ in own):
-        return False
-    first = index[own[0][0]]
-    if first > 0 and own[0][1] < leader[first][1]:
-        return False
-    # One after the other, without another epoch between them, each from the same offset on.
-    if own[1:] != leader[first + 1 : first + len(own)]:
-        return False
-    after = first + len(own)
-    return after == len(leader) or segment.end_offset < leader[after][1]
+    def __init__(self, epochs: Sequence[EpochEntry], log_end: Offset) -> None:
+        self._epochs, self._log_end = with_records(epochs), log_end
+        self._index = {epoch: position for position, (epoch, _) in enumerate(self._epochs)}
+
+    def __contains__(self, segment: RemoteLogSegmentMetadata) -> bool:
+        """Whether the records of a segment, from the beginning of the log on, are records of the log.
+
+        The log may begin inside the segment: what lies before does not count.
+        """
+        leader = self._epochs
+        own = with_records(tuple(segment.segment_leader_epochs.items()))
+        if not leader or not own or segment.end_offset >= self._log_end:
+            return False
+        if not leader[0][0] <= own[-1][0] <= leader[-1][0]:
+            return False
+        own = [entry for entry in own if entry[0] >= leader[0][0]]
+        if any(epoch not in self._index for epoch, _ in own):
+            return False
+        first = self._index[own[0][0]]
+        if first > 0 and own[0][1] < leader[first][1]:
+            return False
+        # One after the other, without another epoch between them, each from the same offset on.
+        if own[1:] != leader[first + 1 : first + len(own)]:
+            return False
+        after = first + len(own)
+        return after == len(leader) or segment.end_offset < leader[after][1]
 
 
 def finished_in_lineage(
     segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry], log_end: Offset
 ) -> list[RemoteLogSegmentMetadata]:
     """The segments that were copied to the end and belong to the log, in the given order."""
-    return [
-        segment
-        for segment in segments
-        if segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED and is_in_lineage(segment, epochs, log_end)
-    ]
+    lineage = Lineage(epochs, log_end)
+    finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    return [segment for segment in segments if segment.state is finished and segment in lineage]
 
 
 def highest_copied_offset(

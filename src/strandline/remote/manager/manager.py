@@ -155,7 +155,8 @@ class RemoteLogManager:
             if tasks.partition.leader is None and tasks.partition.quiet.is_set():
                 del self._tasks[partition]
         for partition in self._metadata.partitions():
-            if partition not in self._deletions and self._is_deletion_interrupted(partition):
+            is_looked_after = partition in self._tasks or partition in self._deletions
+            if not is_looked_after and self._is_deletion_interrupted(partition):
                 self.delete(partition)
 
     def _is_deletion_interrupted(self, partition: TopicIdPartition) -> bool:

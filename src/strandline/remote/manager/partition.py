@@ -36,6 +36,7 @@ class TieredPartition:
         "changes",
         "copied",
         "copying",
+        "has_kept",
         "id",
         "is_started",
         "is_waiting_for_quota",
@@ -62,8 +63,10 @@ class TieredPartition:
         """Why nothing is copied until the settings change or another leader is elected."""
         self.summary = RemoteSummary()
         """What the description says, in numbers. Behind by no more than an interval: descriptions may be long."""
+        self.has_kept = False
+        """Whether the last plan of the expiration task has kept a segment, and so knows when the next one goes."""
         self.changes = 0
-        """Grows with everything that this broker does to the remote segments."""
+        """Grows with everything that may give the expiration task something to do."""
 
     def lead(self, leader: LeaderPartition) -> None:
         """This broker leads it, maybe again. What is in remote storage has to be found out."""
