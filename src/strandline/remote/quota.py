@@ -25,7 +25,8 @@ class RateQuota:
         self._limit = bytes_per_second
         self._windows, self._window_seconds = windows, window_seconds
         self._clock = clock
-        self._samples: deque[tuple[float, int]] = deque()  # (beginning of a window, bytes recorded in it)
+        # (beginning of a window, bytes recorded in it)
+        self._samples: deque[tuple[float, int]] = deque(maxlen=windows + 1)
         self._turns = asyncio.Lock()
 
     @property

@@ -312,11 +312,11 @@ async def test_the_status_shows_what_is_where_and_what_is_pending(world: World) 
 
 
 async def test_what_delete_records_has_taken_is_not_pending_any_more(world: World) -> None:
-    world.append(4)
+    world.harness.config = replace(world.harness.config, remote_log_copy_disable=True)
+    world.log.update_config(world.harness.config)
+    world.append(5)
     async with world.running():
         await world.until_ready()
-        world.configure(remote_log_copy_disable=True)
-        world.append(1)
         assert world.status().pending_segments == 2
         world.log.delete_records(3)
         assert world.status().pending_segments == 1
