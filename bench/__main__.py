@@ -134,7 +134,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Strandline beside Apache Kafka, in one run.")
     everything = (*GROUPS, _PERF_TOOL)
     parser.add_argument("--rounds", type=int, help="rounds to take medians of (3; 1 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="a fifth of the work: under 3 minutes, for development")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the work: about 5 minutes, for development")
     parser.add_argument("--only", type=_list_of(everything), help=f"comma-separated: {', '.join(everything)}")
     parser.add_argument("--systems", type=_list_of(_SYSTEMS), default=[*_SYSTEMS], help=f"default {','.join(_SYSTEMS)}")
     names = [workload.name for workload in WORKLOADS]

@@ -230,6 +230,8 @@ def _tiered() -> Iterable[Figure]:
         )
 
     yield faster("copy", "copy, nothing else going on")
+    moved = "of the records to be read are remote, the rest is in active segments"
+    yield Figure(name="tiered.moved", title=moved, unit="%", section=catching_up)
     for case, words in (("cached", ""), ("cold", ", from the disk")):
         is_judged = case == "cached"
         for partitions in ("1p", "4p"):

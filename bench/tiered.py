@@ -24,7 +24,7 @@ from bench.topics import Topics
 
 _SIZE: Final = 1024
 _RECORDS: Final = 600_000
-_LEAST_RECORDS: Final = 120_000
+_LEAST_RECORDS: Final = 200_000
 _PARTITIONS: Final = (1, 4)
 
 _TRAFFIC_RATE: Final = 1_000
@@ -52,7 +52,7 @@ def measurements(scale: Scale) -> Iterator[Measurement]:
     for turn in range(scale.tiered_turns):
         yield f"normal traffic, turn {turn + 1}", normal_traffic
         yield f"beside catch-up readers, turn {turn + 1}", beside_readers
-    yield "beside the copy of a backlog", beside_backlog
+        yield f"beside the copy of a backlog, turn {turn + 1}", beside_backlog
 
 
 def tiered_on_s3(system: Strandline, generator: Generator, scale: Scale, data_dir: Path, cache: Path) -> Measured:
@@ -85,7 +85,7 @@ def copy(bench: Bench) -> Measured:
     """From switching tiering on until the last finished segment is in remote storage, while nothing else happens."""
     topics = [_files(bench, "remote", partitions) for partitions in _PARTITIONS]
     size = sum(each.finished_bytes() for each in topics)
-    measured: Measured = {}
+    measured = {"tiered.moved": 100 * size / sum(each.local_bytes() for each in topics)}
     with bench.cpu_per_gb(measured, "tiered.cpu.copy", size):
         measured["tiered.copy"] = size / copy_all(topics) / 1e6
     wait_only_remote(topics)
@@ -143,7 +143,7 @@ def beside_backlog(bench: Bench) -> Measured:
         bench.topic(backlog.topic, backlog.partitions, SEGMENTS),
         bench.topic("tiered-traffic", 1, SEGMENTS) as topic,
     ):
-        _produce(bench, backlog.topic, max(int(_BACKLOG_RECORDS * bench.scale.share), 2 * _LEAST_RECORDS))
+        _produce(bench, backlog.topic, max(int(_BACKLOG_RECORDS * bench.scale.share), _LEAST_RECORDS))
         size = backlog.finished_bytes()
         traffic = bench.generator.start("latency", topic=topic, seconds=300, **_traffic_options(bench))
         with killed_on_error(traffic):

@@ -33,6 +33,10 @@ class TopicFiles:
     topic: str
     partitions: int
 
+    def local_bytes(self) -> int:
+        """The size of all segments on the disk."""
+        return sum(path.stat().st_size for logs in self._logs() for path in logs)
+
     def finished_bytes(self) -> int:
         """The size of all segments on the disk that are not written to any more."""
         return sum(path.stat().st_size for logs in self._logs() for path in logs[:-1])
