@@ -393,3 +393,22 @@ def test_a_broker_with_tiered_topics_does_not_start_without_tiers(tmp_path: Path
         other.spawn()
         assert other.wait() != 0
     assert "There are tiered topics (a), so remote.log.storage.system.enable has to be true" in other.log_text
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "sentence"),
+    [
+        ("rsm.config.url", "ftp://x", "rsm.config.url cannot be used: "),
+        ("rsm.config.url", "s3://me:hush@bucket", "credentials do not belong into the address"),
+        ("remote.log.storage.manager.class.name", "org.apache.kafka.X", "Java classes cannot be used"),
+        ("remote.log.metadata.manager.class.name", "no.such.Class", "cannot be loaded: No module named 'no'"),
+    ],
+)
+def test_a_storage_that_cannot_be_used_ends_the_start_with_a_sentence(
+    tmp_path: Path, setting: str, value: str, sentence: str
+) -> None:
+    broker = BrokerProcess(tmp_path / "data", settings={"remote.log.storage.system.enable": "true", setting: value})
+    broker.spawn()
+    assert broker.wait() == 1
+    assert sentence in broker.log_text.splitlines()[-1]
+    assert "hush" not in broker.log_text

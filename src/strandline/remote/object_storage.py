@@ -58,7 +58,7 @@ class ObjectRemoteStorage:
                     )
                 )
             except ObjectStoreMisconfigured as error:
-                raise InvalidConfig(f"rsm.config.url={settings.url} cannot be used: {error}") from error
+                raise InvalidConfig(f"rsm.config.url cannot be used: {error}") from error
             except ObjectStoreError as error:
                 raise RemoteStorageError(str(error)) from error
             address = parse_address(objects.url)
