@@ -127,7 +127,7 @@ async def test_keys_may_have_a_prefix(context: PluginContext, tmp_path: Path) ->
     ("config", "fault"),
     [
         ({"urll": "file:///x"}, r"rsm\.config\.urll is no setting .*rsm\.config\.url"),
-        ({"url": "ftp://x"}, r"rsm\.config\.url=ftp://x cannot be used: ftp://… is no address"),
+        ({"url": "ftp://x"}, r"rsm\.config\.url cannot be used: ftp://… is no address"),
         ({"storage.s3.api.call.timeout": "soon"}, r"rsm\.config\.storage\.s3\.api\.call\.timeout=soon is wrong: it mu"),
         ({"storage.s3.api.call.timeout": "0"}, "at least 1"),
         ({"inkless.storage.s3.path.style.access.enabled": "perhaps"}, "it must be true or false"),
