@@ -283,7 +283,7 @@ class RemoteLogReader:
             topics=dict(self._topics),
             running=gate.running,
             waiting=gate.waiting,
-            idle_percent=1.0 - gate.running / gate.parallel,
+            idle_percent=100.0 * (1 - gate.running / gate.parallel),
             storage_requests=self._chunks.requests + self._files.requests,
             storage_bytes=self._chunks.bytes_read,
             read_seconds=self._chunks.read_seconds + self._files.read_seconds,

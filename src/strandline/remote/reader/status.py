@@ -26,7 +26,7 @@ class ReaderStatus:
     waiting: int
     """Reads that wait for their turn (RemoteLogReaderTaskQueueSize)."""
     idle_percent: float
-    """How much of what may run at once does not (RemoteLogReaderAvgIdlePercent), at this moment."""
+    """How much of what may run at once does not, from 0 to 100, at this moment (RemoteLogReaderAvgIdlePercent)."""
     storage_requests: int
     storage_bytes: int
     """Read from the remote storage so far, ahead or asked for."""
