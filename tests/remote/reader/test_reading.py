@@ -221,3 +221,13 @@ async def test_an_offset_that_nobody_has_is_out_of_range(world: World) -> None:
     found = reader.read_now(request(log, 10_000), min_one_message=True)
     assert found is not None
     assert isinstance(found.error, OffsetOutOfRange)
+
+
+@pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])
+async def test_where_a_segment_has_no_batch_any_more_the_next_one_goes_on(world: World, *, has_files: bool) -> None:
+    log = await world.add_log(missing_bytes=2 * BATCH)
+    reader = await world.reader(has_files=has_files)
+    missing = {18, 19, 38, 39, 58, 59}
+    for start in (0, 18, 19, 39, 58):  # behind the last one comes the local log
+        consumer = Consumer(reader, log, UNCOMMITTED, 5 * BATCH)
+        assert await consumer.visible(start) == [offset for offset in range(start, 61) if offset not in missing]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -56,7 +57,13 @@ class World:
     logs: list[LogHarness] = field(default_factory=list)
 
     async def add_log(
-        self, *, segments: int = 3, value_bytes: int = VALUE, per_segment: int = PER_SEGMENT, name: str = "orders"
+        self,
+        *,
+        segments: int = 3,
+        value_bytes: int = VALUE,
+        per_segment: int = PER_SEGMENT,
+        name: str = "orders",
+        missing_bytes: int = 0,
     ) -> UnifiedLog:
         """A partition with so many remote segments, and one more local one that has one batch."""
         partition = TopicPartition(name, len(self.logs))
@@ -74,12 +81,15 @@ class World:
         self.logs.append(harness)
         for number in range(segments * per_segment + 1):
             harness.append(batch(value=b"%08d" % number + bytes(value_bytes - 8), timestamp=NOW + number))
-        await self.tier(harness)
+        await self.tier(harness, missing_bytes=missing_bytes)
         assert log.local_log_start_offset == segments * per_segment
         return log
 
-    async def tier(self, harness: LogHarness) -> None:
-        """Copy what can be copied, and let it leave the disk."""
+    async def tier(self, harness: LogHarness, *, missing_bytes: int = 0) -> None:
+        """Copy what can be copied, and let it leave the disk.
+
+        With `missing_bytes` remote segments lack their last batches, as if the cleaner had taken those before.
+        """
         log = harness.log
         self.metadata.on_partition_leadership_changes([self.id_of(log)], [])
         copied = log.segments_to_copy(0)
@@ -91,7 +101,7 @@ class World:
                 max_timestamp_ms=segment.max_timestamp,
                 broker_id=1,
                 event_timestamp_ms=NOW,
-                segment_size_in_bytes=segment.size,
+                segment_size_in_bytes=segment.size - missing_bytes,
                 segment_leader_epochs=segment.leader_epochs,
                 txn_index_empty=segment.txn_index is None,
             )
@@ -106,6 +116,8 @@ class World:
                     leader_epoch_index=segment.epoch_history,
                 ),
             )
+            if missing_bytes:
+                os.truncate(self.object_of(metadata), metadata.segment_size_in_bytes)
             finished = RemoteLogSegmentMetadataUpdate(
                 segment_id=metadata.segment_id,
                 event_timestamp_ms=NOW,
