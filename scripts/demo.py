@@ -19,6 +19,8 @@ from confluent_kafka import KafkaException
 from demo_clients import check_all_arrived, consume, create_topic, produce
 from demo_diskless import show_diskless_topic
 from demo_stage import Broker, DemoFailed, console, run, say, title, wait_for
+from demo_tiered import TOPIC as TIERED_TOPIC
+from demo_tiered import show_tiered_topic
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.text import Text
@@ -39,7 +41,7 @@ def main() -> int:
                 "[bold]Strandline[/] is a Kafka-compatible log in Python.\n"
                 "This demo starts a broker, uses it with an unmodified Kafka client (librdkafka),\n"
                 "kills it and starts it again, does the same with a topic that lives in object storage,\n"
-                "and shows what is on disk."
+                "moves the older part of another topic to remote storage, and shows what is on disk."
             ),
             border_style="cyan",
             expand=False,
@@ -92,6 +94,7 @@ def _show(broker: Broker) -> None:
     say(f"the group went on where it had committed: {len(rest):,} more records, none lost, none twice, in order")
 
     show_diskless_topic(broker)
+    show_tiered_topic(broker)
 
     title("What an error looks like")
     run(broker, "configs", "alter", "--topic", TOPIC, "--set", "segment.bytes=12", expect=1)
@@ -106,7 +109,7 @@ def _show(broker: Broker) -> None:
         raise DemoFailed(f"the broker ended with status {status} after SIGTERM")
     say(f"stopped with status 0 after {seconds * 1000:.0f} ms; every log is flushed and its state is saved")
 
-    title("What is on disk: logs in Kafka's own formats, the database, and no object any more")
+    title("What is on disk: logs in Kafka's own formats, the database, and nothing of what was deleted")
     _show_tree(broker.data)
     _show_batch(broker.data)
 
@@ -117,6 +120,7 @@ def _show_metrics(broker: Broker) -> None:
         "messagesin_total{",
         'requests_total{request="FETCH"}',
         "diskless_files_deleted_total",
+        f'remotecopybytes_total{{topic="{TIERED_TOPIC}"}}',
         "resident_memory",
     )
     for line in broker.get("/metrics").splitlines():

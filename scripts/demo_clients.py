@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -35,10 +36,11 @@ def delete_topic(broker: Broker, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(timeout=15)
 
 
-def produce(broker: Broker, topic: str, first: int, count: int, *, producers: int = 1) -> None:
+def produce(broker: Broker, topic: str, first: int, count: int, *, producers: int = 1, trace_bytes: int = 0) -> None:
     """Write records with the numbers from `first` on, keyed by their stations, and see them acknowledged.
 
-    Several producers share the stations among them and write at the same time.
+    Several producers share the stations among them and write at the same time. A trace is what makes a record large,
+    also where it is compressed.
     """
     failures: list[str] = []
 
@@ -51,6 +53,7 @@ def produce(broker: Broker, topic: str, first: int, count: int, *, producers: in
         "enable.idempotence": True,
         "compression.type": "lz4",
         "linger.ms": 5 if producers == 1 else 50,
+        "batch.size": 65_536 if trace_bytes else 1_000_000,
     }
     clients = [Producer(config) for _ in range(producers)]
     for client in clients:
@@ -61,7 +64,7 @@ def produce(broker: Broker, topic: str, first: int, count: int, *, producers: in
         client.produce(
             topic,
             key=STATIONS[station],
-            value=f'{{"n": {number}, "cm": {300 + (number * 37) % 250}}}',
+            value=f'{{"n": {number}, "cm": {300 + (number * 37) % 250}{_trace(trace_bytes)}}}',
             headers={"sensor": "a"},
             on_delivery=delivered,
         )
@@ -107,6 +110,10 @@ def check_all_arrived(read: Sequence[Reading], count: int) -> None:
         if number <= last.get(station, -1):
             raise DemoFailed(f"record {number} of {station} arrived after {last[station]}")
         last[station] = number
+
+
+def _trace(length: int) -> str:
+    return f', "trace": "{os.urandom(length // 2).hex()}"' if length else ""
 
 
 def _number(value: bytes | None) -> int:

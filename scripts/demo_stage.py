@@ -53,6 +53,10 @@ class Broker:
             "--set", "group.initial.rebalance.delay.ms=0",
             # Objects that nobody needs go at once, not after minutes.
             "--set", "inkless.file.cleaner.interval.ms=200", "--set", "inkless.file.cleaner.retention.period.ms=0",
+            # Topics may be tiered; what there is to copy and to delete is looked for all the time.
+            "--set", "remote.log.storage.system.enable=true", "--set", "remote.log.manager.task.interval.ms=200",
+            "--set", "rlmm.config.remote.log.metadata.topic.num.partitions=3",
+            "--set", "log.retention.check.interval.ms=200", "--set", "log.initial.task.delay.ms=0",
         ]  # fmt: skip
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -108,11 +112,20 @@ def run(broker: Broker, *arguments: str, expect: int = 0, is_client: bool = True
 
 def ask(*arguments: str) -> Any:
     """What a strandline command answers with --json, here and without a process of its own. Shows nothing."""
+    return json.loads(_answer(*arguments))
+
+
+def ask_lines(*arguments: str) -> list[Any]:
+    """The same for a command that answers with a line for each thing."""
+    return [json.loads(line) for line in _answer(*arguments).splitlines()]
+
+
+def _answer(*arguments: str) -> str:
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
         status = commands.run([*arguments, "--json"])
     if status != 0:
         raise DemoFailed(f"strandline {' '.join(arguments)} ended with status {status}: {err.getvalue()}")
-    return json.loads(out.getvalue())
+    return out.getvalue()
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:

@@ -59,3 +59,25 @@ def test_the_control_plane_knows_offsets_bytes_and_rows(shown: str) -> None:
 
 def test_nothing_is_left_of_a_deleted_diskless_topic(shown: str) -> None:
     assert shown.index("Delete it, and nothing is left") < shown.index("There are no WAL objects.")
+
+
+def test_a_topic_is_tiered_while_it_is_there(shown: str) -> None:
+    before, after = re.findall(r"on the broker's disk +(\d+) +([\d,]+) *\n +in remote storage +(\d+) +([\d,]+)", shown)
+    assert int(before[0]) > 10
+    assert (before[2], before[3]) == ("0", "0")
+    assert 0 < int(after[0]) < 5
+    assert int(after[2]) == int(before[0]) - 1, "all but the active segment are copied"
+    assert re.search(r"0 +1 +0 to \d+ +\d+ MB in \d+ +\d+ to 11999 +[\d.]+ MB +0 B in 0", shown)
+    assert "it is the active segment, and only finished ones are copied" in " ".join(shown.split())
+
+
+def test_a_consumer_reads_both_tiers_from_offset_0(shown: str) -> None:
+    found = re.search(r"12,000 records in [\d.]+ s, [\d.]+ MB of them from remote storage, none lost", shown)
+    assert found is not None
+
+
+def test_remote_segments_are_described_and_nothing_is_left_of_a_deleted_topic(shown: str) -> None:
+    assert {".index", ".leader_epoch_checkpoint", ".log", ".snapshot", ".timeindex"} <= set(shown.split())
+    states = dict(re.findall(r"((?:COPY|DELETE)_\w+) +(\d+) *$", shown, re.M))
+    assert states["COPY_SEGMENT_FINISHED"] == states["DELETE_SEGMENT_FINISHED"] != "0"
+    assert states["DELETE_PARTITION_FINISHED"] == "1"

@@ -55,11 +55,13 @@ def topic_tiers(
 
 
 def _print(topic: str, rows: Iterable[Json]) -> None:
-    columns = ("partition", "leader", "remote offsets", "remote", "local offsets", "local", "to copy", "to delete")
+    columns = ("partition", "leader", "remote offsets", "remote", "local offsets", "local", "to copy")
     print_table(columns, [_row(row) for row in rows], empty=f"{topic} has no partitions.")
     for row in rows:
         still = row["still_local"]
         print_line(f"{row['partition']}: from offset {still['from_offset']} on local only: {still['because']}.")
+        if row["deleting_segments"]:
+            print_line(f"{row['partition']}: remote segments that are still to be deleted: {row['deleting_segments']}.")
         if row["last_error"]:
             print_line(f"{row['partition']}: the last error: {row['last_error']}")
 
@@ -74,7 +76,6 @@ def _row(row: Json) -> tuple[object, ...]:
         _range(local),
         size(local["bytes"]),
         f"{size(pending['bytes'])} in {pending['segments']}",
-        row["deleting_segments"],
     )
 
 
