@@ -14,7 +14,7 @@ from uuid import UUID
 
 from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs
 from strandline.remote.manager.lineage import EpochEntry, covers, finished_in_lineage, with_records
-from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _S: Final = RemoteLogSegmentState
 Lookup = Callable[[LeaderEpoch, Offset], RemoteLogSegmentMetadata | None]
@@ -99,14 +99,14 @@ def plan_expiry(question: ExpiryQuestion) -> ExpiryPlan:
     finished = [s for s in question.segments if s.state is _S.COPY_SEGMENT_FINISHED]
     in_lineage = finished_in_lineage(finished, question.epochs, question.log_end)
     redundant = redundant_segments(in_lineage, question.lookup)
-    spare = {segment.segment_id for segment in redundant}
-    counted = [s for s in finished if s.segment_id not in spare]
-    walk = _expire(counted, {s.segment_id for s in in_lineage}, question)
-    gone = {deletion.segment.segment_id for deletion in walk.expired}
+    spare = {segment.segment_id.id for segment in redundant}
+    counted = [s for s in finished if s.segment_id.id not in spare] if spare else finished
+    walk = _expire(counted, {s.segment_id.id for s in in_lineage}, question)
+    gone = {deletion.segment.segment_id.id for deletion in walk.expired}
     unreferenced = [
         Deletion(s, DeletionReason.UNREFERENCED)
         for s in counted
-        if s.segment_id not in gone and _is_unreferenced(s, question)
+        if s.segment_id.id not in gone and _is_unreferenced(s, question)
     ]
     return ExpiryPlan(
         log_start=walk.log_start,
@@ -146,10 +146,8 @@ def redundant_segments(
 def _beginning_with(segments: Sequence[RemoteLogSegmentMetadata], index: int) -> Iterator[RemoteLogSegmentMetadata]:
     """Those after one that begin at the same offset."""
     start = segments[index].start_offset
-    for other in segments[index + 1 :]:
-        if other.start_offset != start:
-            return
-        yield other
+    while (index := index + 1) < len(segments) and segments[index].start_offset == start:
+        yield segments[index]
 
 
 def _is_referenced(segment: RemoteLogSegmentMetadata, lookup: Lookup) -> bool:
@@ -185,21 +183,19 @@ def _is_unreferenced(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion
     return all(epoch < first for epoch in segment.segment_leader_epochs)
 
 
-def _expire(
-    segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[RemoteLogSegmentId], question: ExpiryQuestion
-) -> _Walk:
+def _expire(segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[UUID], question: ExpiryQuestion) -> _Walk:
     """Retention: from the oldest segment to the first of the log that stays."""
     epochs = with_records(question.epochs)
     until = question.now_ms - question.retention_ms
     walk = _Walk(
-        excess=_excess([s for s in segments if s.segment_id in in_lineage], question),
+        excess=_excess([s for s in segments if s.segment_id.id in in_lineage], question),
         cleanup_until_ms=until if question.retention_ms >= 0 and until >= 0 else None,
         log_start=question.log_start,
     )
     for segment in _by_epoch(segments, epochs):
         if _is_below_log_start(segment, epochs, question.log_start):
             walk.expired.append(Deletion(segment, DeletionReason.LOG_START))
-        elif segment.segment_id in in_lineage:
+        elif segment.segment_id.id in in_lineage:
             reason = None if segment.end_offset >= question.high_watermark else _breach(segment, walk)
             if reason is None:
                 walk.first_kept = segment
@@ -214,16 +210,11 @@ def _by_epoch(
     segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry]
 ) -> Iterator[RemoteLogSegmentMetadata]:
     """Epoch by epoch, and in each by start offset; every segment once."""
-    known = {epoch for epoch, _ in epochs}
-    first_epoch = {
-        segment.segment_id: min((epoch for epoch in segment.segment_leader_epochs if epoch in known), default=None)
-        for segment in segments
-    }
     grouped: dict[LeaderEpoch, list[RemoteLogSegmentMetadata]] = {epoch: [] for epoch, _ in epochs}
     for segment in segments:
-        epoch = first_epoch[segment.segment_id]
-        if epoch is not None:
-            grouped[epoch].append(segment)
+        first = next((epoch for epoch in segment.segment_leader_epochs if epoch in grouped), None)
+        if first is not None:
+            grouped[first].append(segment)
     for group in grouped.values():
         yield from group
 
