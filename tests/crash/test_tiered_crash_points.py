@@ -147,3 +147,15 @@ def test_death_while_a_deleted_topic_leaves_the_storage(tmp_path: Path, place: s
         produce(broker, TOPIC, numbered(0, COUNT))
         wait_tiered(broker, TOPIC)
         assert values(read(broker, TOPIC, COUNT)) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("place", ["remote.delete.before_started", "remote.delete.after_data:2"])
+def test_death_while_tiering_is_switched_off(tmp_path: Path, place: str) -> None:
+    off = {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}
+    with broker_with(tmp_path / "data", TIERED) as broker:
+        local = wait_tiered(broker, TOPIC)
+        dies_at(place, broker, lambda admin: alter(admin, TOPIC, off))
+        wait_for(lambda: not remote_files(broker, TOPIC), "the storage to be empty")
+        admin = administrator(broker)
+        wait_for(lambda: earliest(admin, TOPIC) == local, "the log to begin with what is local")
+        assert values(read(broker, TOPIC, COUNT - local, offset=local)) == list(range(local, COUNT))
