@@ -6,6 +6,7 @@ Kafka's LocalTieredStorage and our store lay out segments alike, so that either 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -77,10 +78,10 @@ def remote_segments(remote: Path) -> list[RemoteSegment]:
     """All segments of the remote directory, in order of their partition and offset."""
     found: dict[tuple[str, str, int, str], dict[str, Path]] = {}
     for path in remote.glob("kafka-tiered-storage/*/*"):
-        partition, topic_id = path.parent.name[:-23], path.parent.name[-22:]
-        base_offset, _, segment_id = path.name.partition(".")[0].partition("-")
-        place = (partition, topic_id, int(base_offset), segment_id)
-        found.setdefault(place, {})[path.name.partition(".")[2]] = path
+        name = re.fullmatch(r"(\d{20})-([\w-]{22})\.(\w+)", path.name)
+        if name:  # files that are still being written have other names
+            partition, topic_id = path.parent.name[:-23], path.parent.name[-22:]
+            found.setdefault((partition, topic_id, int(name[1]), name[2]), {})[name[3]] = path
     return [RemoteSegment(*place, found[place]) for place in sorted(found)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -162,7 +161,8 @@ class World:
 
     def forget_snapshots(self) -> None:
         """What the description keeps to start faster is lost."""
-        shutil.rmtree(self.root / "remote-log-metadata-snapshots", ignore_errors=True)
+        for snapshot in self.root.glob("_rlmm_snapshot.*"):
+            snapshot.unlink()
 
     def status(self) -> PartitionTierStatus:
         status = self.manager.partition_status(TIERED)

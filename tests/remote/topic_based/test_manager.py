@@ -283,7 +283,7 @@ async def test_a_damaged_or_stale_snapshot_is_not_used(
         known = manager.list_remote_log_segments(TP)
     which, spoil = DAMAGES[damage]
     files = {
-        "snapshot": world.directory / "remote-log-metadata-snapshots" / f"{world.number()}.snapshot",
+        "snapshot": world.directory / f"_rlmm_snapshot.{world.number()}",
         "offsets": world.directory / "_rlmm_committed_offsets",
     }
     spoil(files[which])
@@ -291,6 +291,15 @@ async def test_a_damaged_or_stale_snapshot_is_not_used(
         async with world.ready() as manager:
             assert manager.list_remote_log_segments(TP) == known
     assert any(str(files["snapshot"]) in line or str(files["offsets"]) in line for line in caplog.messages)
+
+
+async def test_a_log_directory_gets_no_directory_that_kafka_would_take_for_a_partition(world: World) -> None:
+    async with world.ready() as manager:
+        await manager.add_remote_log_segment_metadata(segment(1))
+    assert {path.name: path.is_file() for path in world.directory.iterdir()} == {
+        "_rlmm_committed_offsets": True,
+        f"_rlmm_snapshot.{world.number()}": True,
+    }
 
 
 async def test_without_committed_offsets_everything_is_read_again(

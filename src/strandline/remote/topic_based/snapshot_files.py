@@ -2,7 +2,8 @@
 
 The snapshot is written first, the offset after it; both replace what was there in one step. A snapshot that is damaged,
 of another topic or older than its committed offset is not used: then the topic is read from its beginning, which always
-helps. So removing `_rlmm_committed_offsets` is the way to have everything read again.
+helps. So removing `_rlmm_committed_offsets` is the way to have everything read again. All of them are files in the log
+directory itself: Kafka does not start where it finds a directory that is no partition.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from strandline.remote.topic_based.topic import TopicDescription
 logger = logging.getLogger(__name__)
 
 COMMITTED_OFFSETS: Final = "_rlmm_committed_offsets"
-SNAPSHOT_DIRECTORY: Final = "remote-log-metadata-snapshots"
+SNAPSHOT: Final = "_rlmm_snapshot"
 
 
 class SnapshotFiles:
@@ -31,7 +32,7 @@ class SnapshotFiles:
 
     def __init__(self, log_dir: Path) -> None:
         self._offsets_file = log_dir / COMMITTED_OFFSETS
-        self._directory = log_dir / SNAPSHOT_DIRECTORY
+        self._log_dir = log_dir
         self._lock = threading.Lock()
         self._committed: dict[int, Offset] | None = None
 
@@ -52,7 +53,7 @@ class SnapshotFiles:
     def save(self, partition: int, image: StoreImage) -> None:
         """Keep a snapshot, then commit its offset. Raises OSError."""
         data = encode(image)
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._log_dir.mkdir(parents=True, exist_ok=True)
         write_atomically(str(self._path(partition)), data, sync=True)
         crash_point("remote.metadata.after_snapshot")
         with self._lock:
@@ -62,7 +63,7 @@ class SnapshotFiles:
             self._committed = committed
 
     def _path(self, partition: int) -> Path:
-        return self._directory / f"{partition}.snapshot"
+        return self._log_dir / f"{SNAPSHOT}.{partition}"
 
     def _offsets(self) -> dict[int, Offset]:
         with self._lock:
