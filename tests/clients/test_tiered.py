@@ -258,6 +258,31 @@ def test_several_partitions_are_read_together(
     assert found == {partition: list(range(partition * 1000, partition * 1000 + 100)) for partition in range(3)}
 
 
+@pytest.mark.parametrize("suffix", ["log", "index"])
+def test_a_damaged_or_missing_object_harms_nothing_but_its_segment(
+    own: BrokerProcess, own_admin: AdminClient, unique_name: Callable[[], str], suffix: str
+) -> None:
+    topic = create(own_admin, unique_name(), partitions=2)
+    for partition in range(2):
+        produce(own, topic, numbered(1000 * partition, 100), partition=partition)
+        wait_tiered(own, topic, partition)
+    first = next(
+        path for path in remote_logs(own, topic) if f"{topic}-0-" in str(path) and path.stem.startswith("0" * 20)
+    )
+    if suffix == "log":
+        first.unlink()
+    else:
+        first.with_suffix(".index").write_bytes(b"no index")
+    consumer = Consumer({"bootstrap.servers": own.bootstrap, "group.id": "unused", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    assert [message.value() for message in consumer.consume(1, timeout=2) if message.error() is None] == []
+    consumer.close()
+    assert first.stem.partition("-")[2] in own.log_text, "the log names the segment"
+    assert values(read(own, topic, 80, offset=20)) == list(range(20, 100))
+    assert values(read(own, topic, 100, partition=1)) == list(range(1000, 1100))
+    assert produce(own, topic, numbered(100, 10)) == list(range(100, 110))
+
+
 def test_sizes_of_both_tiers_are_shown(own: BrokerProcess, tiered: str) -> None:
     command = [str(Path(sys.executable).with_name("strandline")), "topics", "tiers", tiered, "--json"]
     answer = subprocess.run([*command, "--bootstrap", own.bootstrap], check=True, capture_output=True, text=True)

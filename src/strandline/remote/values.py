@@ -112,7 +112,8 @@ class RemoteLogSegmentMetadata:
     def updated(self, update: RemoteLogSegmentMetadataUpdate) -> RemoteLogSegmentMetadata:
         """The segment after an update of its state, which must be a legal move."""
         if update.segment_id != self.segment_id or not is_legal_segment_move(self.state, update.state):
-            raise ValueError(f"{update.segment_id.id} cannot go from {self.state.name} to {update.state.name}")
+            name = uuid_to_text(update.segment_id.id)
+            raise ValueError(f"{name} cannot go from {self.state.name} to {update.state.name}")
         return replace(
             self,
             broker_id=update.broker_id,

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
+from strandline.model import uuid_to_text
 from strandline.records import iter_headers
 from strandline.remote.reader import RemoteReadResult
 from strandline.testing.objects import ALWAYS
@@ -45,7 +46,7 @@ async def test_a_missing_object_is_an_error_for_its_partition_only(
             assert isinstance(results[0].error, KafkaStorageError)
             assert (results[1].error, results[1].records is None) == (None, False)
     (line,) = [record.getMessage() for record in caplog.records if "remote records" in record.getMessage()]
-    for word in (str(first.segment_id.id), "orders-0", "0 to 19", world.storage.url):
+    for word in (uuid_to_text(first.segment_id.id), "orders-0", "0 to 19", world.storage.url):
         assert word in line
     # The next segment is there.
     (result,) = await reader.read([request(broken, PER_SEGMENT)], max_bytes=1 << 20)

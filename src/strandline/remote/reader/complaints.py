@@ -8,6 +8,7 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, KafkaStorageError, StrandlineError
+from strandline.model import uuid_to_text
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.values import RemoteLogSegmentMetadata
 
@@ -39,9 +40,10 @@ class Complaints:
         return error
 
     def _sentence(self, metadata: RemoteLogSegmentMetadata, trouble: Exception) -> str:
+        name = uuid_to_text(metadata.segment_id.id)  # as in the names of its objects
         segment = (
-            f"The remote segment {metadata.segment_id.id} of {metadata.partition.topic_partition}, which holds the "
-            f"offsets {metadata.start_offset} to {metadata.end_offset},"
+            f"The remote segment {name} of {metadata.partition.topic_partition}, which holds the offsets "
+            f"{metadata.start_offset} to {metadata.end_offset},"
         )
         if isinstance(trouble, RemoteResourceNotFound):
             return f"{segment} is not whole in {self._url}: {trouble}"
