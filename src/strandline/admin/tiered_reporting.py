@@ -103,7 +103,7 @@ def _partition(status: PartitionTierStatus) -> PartitionTiers:
         log_end_offset=status.log_end_offset,
         local_bytes=status.local_bytes,
         remote_bytes=status.remote_bytes,
-        remote_segments=sum(row.tier.value != "local" for row in status.segments),
+        remote_segments=status.remote_segments,
         pending_segments=status.pending_segments,
         pending_bytes=status.pending_bytes,
         deleting_segments=status.deleting_segments,
