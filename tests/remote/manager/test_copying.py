@@ -129,9 +129,11 @@ async def test_what_arrives_after_its_copy_was_given_up_is_deleted_too(world: Wo
     async with world.running():
         await world.until(lambda: world.segments(RemoteLogSegmentState.DELETE_SEGMENT_STARTED))
         (failed,) = world.segments(RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+        assert (world.status().remote_segments, world.status().deleting_segments) == (0, 1)
         await world.store.put(world.objects.log_key(failed), [b"late"])
         await world.until(lambda: world.ranges() == [(0, 1)])
         await world.until_copied()
+        assert (world.status().remote_segments, world.status().deleting_segments) == (1, 0)
         await world.check_nothing_leaked()
 
 

@@ -13,7 +13,7 @@ from strandline.log import UnifiedLog
 from strandline.log.segment import LogSegment
 from strandline.model import Offset
 from strandline.remote.manager.jobs import PoolStatus
-from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
 
 
 class SegmentTier(Enum):
@@ -107,6 +107,11 @@ class PartitionTierStatus:
     """How long the segment that is being copied takes already; None if none is."""
     failures_in_a_row: int
     last_error: str | None
+
+    @property
+    def remote_segments(self) -> int:
+        """Those that were copied to the end: neither copies that failed, nor segments that are being deleted."""
+        return self.segments_by_state.get(RemoteLogSegmentState.COPY_SEGMENT_FINISHED.name, 0)
 
 
 def only_local(log: UnifiedLog, copied: Offset) -> Iterator[tuple[LogSegment, Offset | None]]:
