@@ -159,9 +159,8 @@ async def test_a_lost_answer_of_the_store_costs_one_more_copy_and_leaves_nothing
 
 async def test_a_lost_answer_of_the_description_does_not_copy_twice(world: World) -> None:
     world.append(3)
+    gate = world.store.block("put_file", times=1, skip=3)
     async with world.running():
-        await world.until_ready()
-        gate = world.store.block("put_file", times=1, skip=3)
         await world.until(lambda: world.segments(RemoteLogSegmentState.COPY_SEGMENT_STARTED))
         world.topic.lose_next = 1
         gate.release()

@@ -170,6 +170,8 @@ class CopyTask:
         log = leader.log
         if log.is_offline or not log.config.remote_storage_enable:
             return Look.IDLE
+        if partition.is_withdrawing:
+            return Look.NOT_READY
         if not partition.is_started:
             return Look.WORK if self._metadata.is_ready(partition.id) else Look.NOT_READY
         if log.config.remote_log_copy_disable or copy_from(offsets_of(log), partition.copied) is None:
@@ -188,13 +190,15 @@ class CopyTask:
         partition, leader = self._partition, self._partition.leader
         if leader is None:
             return False
-        if not partition.is_started:
-            find_out(partition, leader, self._metadata)
-        log = leader.log
-        while (segments := self._segments(log)) and partition.is_led_as(leader):
+        while partition.is_led_as(leader) and not partition.is_withdrawing:
+            if not partition.is_started:
+                find_out(partition, leader, self._metadata)
+            segments = self._segments(leader.log)
+            if not segments:
+                return False
             for segment in segments:
                 if not await self._copy(leader, segment):
-                    return False
+                    break
                 if pool.others_wait:
                     return True
         return False
@@ -207,14 +211,14 @@ class CopyTask:
         return to_copy(log.segments_to_copy(start, limit=_SEGMENTS_PER_LOOK), start, log.last_stable_offset)
 
     async def _copy(self, leader: LeaderPartition, segment: FinishedSegment) -> bool:
-        """Copy one segment. False if this broker does not lead the partition any more."""
+        """Copy one segment. False if it is not to be copied any more, or this broker does not lead the partition."""
         partition, log = self._partition, leader.log
         partition.is_waiting_for_quota = True
         try:
             await self._quota.wait_for_room(segment.size)
         finally:
             partition.is_waiting_for_quota = False
-        if not partition.is_led_as(leader) or not log.config.remote_storage_enable:
+        if not partition.is_led_as(leader) or not self._is_next(log, segment):
             return False
         await self._copier.copy(partition, segment)
         if not partition.is_led_as(leader):
@@ -223,3 +227,16 @@ class CopyTask:
         partition.summary = partition.summary.with_copy(segment.size)
         log.update_highest_offset_in_remote_storage(segment.end_offset)
         return True
+
+    def _is_next(self, log: UnifiedLog, segment: FinishedSegment) -> bool:
+        """Whether a segment still goes on where remote storage ends.
+
+        While it waited for its turn, tiering may have been switched off and on again, or the log start have passed it.
+        Copied all the same it would leave a gap, and what is in the gap would be taken for copied.
+        """
+        partition, config = self._partition, log.config
+        is_wanted = config.remote_storage_enable and not config.remote_log_copy_disable
+        if not is_wanted or partition.is_withdrawing or not partition.is_started:
+            return False
+        start = copy_from(offsets_of(log), partition.copied)
+        return start is not None and segment.base_offset <= start < segment.next_base_offset

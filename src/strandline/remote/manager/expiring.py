@@ -186,18 +186,29 @@ class ExpirationTask:
     async def _withdraw(self, leader: LeaderPartition) -> bool:
         """The topic is not tiered any more: the log begins with its local part, and everything remote goes."""
         partition = self._partition
-        await partition.quiet.wait()
-        if not partition.is_led_as(leader):
-            return False
+        while not partition.quiet.is_set():
+            await partition.quiet.wait()
+            if not self._is_switched_off(leader):
+                return True  # it is tiered again, and what is remote stays
+        partition.is_withdrawing = True
+        try:
+            return await self._delete_everything(leader)
+        finally:
+            partition.is_withdrawing = False
+
+    def _is_switched_off(self, leader: LeaderPartition) -> bool:
+        return self._partition.is_led_as(leader) and not leader.log.config.remote_storage_enable
+
+    async def _delete_everything(self, leader: LeaderPartition) -> bool:
+        """True if it was broken off."""
+        partition = self._partition
         leader.log.forget_remote()
         partition.copied, partition.is_started = NO_OFFSET, False
         crash_point("remote.delete.after_log_start")
         known = self._metadata.list_remote_log_segments(partition.id)
         deletions = [Deletion(segment, DeletionReason.SWITCHED_OFF) for segment in known]
         partition.changes += 1
-        if not await DeletionTurn(self._deleter).run(
-            deletions, lambda: partition.is_led_as(leader) and not leader.log.config.remote_storage_enable
-        ):
+        if not await DeletionTurn(self._deleter).run(deletions, lambda: self._is_switched_off(leader)):
             return True
         partition.changes += 1
         partition.summary = summarize(self._metadata.list_remote_log_segments(partition.id))

@@ -40,6 +40,7 @@ class TieredPartition:
         "id",
         "is_started",
         "is_waiting_for_quota",
+        "is_withdrawing",
         "leader",
         "quiet",
         "refusal",
@@ -59,6 +60,8 @@ class TieredPartition:
         """Set while nothing is being copied."""
         self.quiet.set()
         self.is_waiting_for_quota = False
+        self.is_withdrawing = False
+        """Everything remote is being deleted: what the description still has may be gone in a moment."""
         self.refusal: str | None = None
         """Why nothing is copied until the settings change or another leader is elected."""
         self.summary = RemoteSummary()
