@@ -268,22 +268,7 @@ def _tiered() -> Iterable[Figure]:
     ):
         yield Figure(name=f"tiered.{case}", title=f"{words} meanwhile", unit="MB/s", section=latency)
 
-    s3 = "Tiered storage on S3, all on this machine"
-    for name, words, unit in (
-        ("copy", "copy, nothing else going on", "MB/s"),
-        ("cached.local.1p", "local segments, 1 partition", "MB/s"),
-        ("cached.remote.1p", "remote segments, 1 partition", "MB/s"),
-        ("cached.share.1p", "remote by local, 1 partition", "x"),
-        ("cached.local.4p", "local segments, 4 partitions", "MB/s"),
-        ("cached.remote.4p", "remote segments, 4 partitions", "MB/s"),
-        ("cached.share.4p", "remote by local, 4 partitions", "x"),
-        ("drain.remote", "remote segments, 4 partitions, bare socket", "MB/s"),
-    ):
-        yield Figure(name=f"tiered.s3.{name}", title=words, unit=unit, section=s3)
-    yield less("s3.cpu.copy", "broker CPU, copy", "s/GB", s3)
-    yield less("s3.cpu.cached.remote.4p", "broker CPU, remote segments, 4 partitions", "s/GB", s3)
-    yield less("s3.memory", "memory afterwards", "MB", s3)
-
+    yield less("traffic.echo.p99", "p99 of a bare echo just before", "ms", latency)
     yield less("cpu.copy", "copy", "s/GB", cost)
     for kind in ("local", "remote"):
         for partitions in ("1p", "4p"):
@@ -291,9 +276,44 @@ def _tiered() -> Iterable[Figure]:
             yield less(f"cpu.cached.{kind}.{partitions}", title, "s/GB", cost)
 
 
+def _tiered_through_memory() -> Iterable[Figure]:
+    for store, section in (
+        ("memory", "Tiered storage on a directory, through the broker's memory"),
+        ("s3", "Tiered storage on S3, all on this machine"),
+    ):
+        for name, title, unit in (
+            ("copy", "copy, nothing else going on", "MB/s"),
+            ("cached.local.1p", "local segments, 1 partition", "MB/s"),
+            ("cached.remote.1p", "remote segments, 1 partition", "MB/s"),
+            ("cached.share.1p", "remote by local, 1 partition", "x"),
+            ("cached.local.4p", "local segments, 4 partitions", "MB/s"),
+            ("cached.remote.4p", "remote segments, 4 partitions", "MB/s"),
+            ("cached.share.4p", "remote by local, 4 partitions", "x"),
+            ("drain.remote", "remote segments, 4 partitions, bare socket", "MB/s"),
+        ):
+            yield Figure(name=f"tiered.{store}.{name}", title=title, unit=unit, section=section)
+        for name, title, unit in (
+            ("cpu.copy", "broker CPU, copy", "s/GB"),
+            ("cpu.cached.remote.1p", "broker CPU, remote segments, 1 partition", "s/GB"),
+            ("cpu.cached.remote.4p", "broker CPU, remote segments, 4 partitions", "s/GB"),
+            ("rss", "memory afterwards", "MB"),
+        ):
+            yield Figure(name=f"tiered.{store}.{name}", title=title, unit=unit, more_is_better=False, section=section)
+
+
 FIGURES: Final[Mapping[str, Figure]] = {
     figure.name: figure
-    for part in (_throughput, _latency, _connections, _footprint, _diskless, _services, _tiered, _cpu)
+    for part in (
+        _throughput,
+        _latency,
+        _connections,
+        _footprint,
+        _diskless,
+        _services,
+        _tiered,
+        _tiered_through_memory,
+        _cpu,
+    )
     for figure in part()
 }
 

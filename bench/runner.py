@@ -135,6 +135,12 @@ class Runner:
         self._run_steps(
             brokers, [watched(Step(f"tiered, {title}", run)) for title, run in tiered.measurements(self.scale)]
         )
+        for system in order:
+            if isinstance(system, Strandline):
+                with self._reporting(system.name, "tiered, through memory"):
+                    data_dir = self._round_dir / "tiered-memory"
+                    measured = tiered.tiered_through_memory(system, self.generator, self.scale, data_dir)
+                    self._add(system.name, "tiered, through memory", measured)
 
     def _run_footprints(self, order: Sequence[System]) -> None:
         for system in order:

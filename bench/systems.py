@@ -127,13 +127,22 @@ class Strandline:
 
     def new_tiered_broker(self, data_dir: Path, storage: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
         """`storage` says where remote segments go, if not to a directory."""
-        where = storage or {"rsm.config.url": f"file://{remote_dir(data_dir)}"}
-        return self.new_broker(data_dir, {**_TIERED, "remote.log.storage.system.enable": "true", **where})
+        return StrandlineBroker([str(self._program)], data_dir, _tiered_settings(data_dir, storage))
+
+    def new_tiered_broker_through_memory(self, data_dir: Path) -> StrandlineBroker:
+        """The same on a directory, as if its files were objects of a store elsewhere."""
+        command = [sys.executable, "-m", "bench.remote_through_memory"]
+        return StrandlineBroker(command, data_dir, _tiered_settings(data_dir))
 
     def new_broker_on_slow_storage(self, data_dir: Path, milliseconds: int) -> StrandlineBroker:
         """The same, with so much added to every call of the object store."""
         command = [sys.executable, "-m", "bench.slow_objects", str(milliseconds)]
         return StrandlineBroker(command, data_dir, HOUSEKEEPING)
+
+
+def _tiered_settings(data_dir: Path, storage: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
+    where = storage or {"rsm.config.url": f"file://{remote_dir(data_dir)}"}
+    return {**_TIERED, "remote.log.storage.system.enable": "true", **where}
 
 
 class ApacheKafka:

@@ -18,7 +18,7 @@ from typing import Final
 from bench import s3_server
 from bench.generator import Answer, Generator, Load, LoadFailed
 from bench.measures import Bench, Measured, Scale, killed_on_error
-from bench.systems import Strandline
+from bench.systems import Broker, Strandline
 from bench.tiered_topics import SEGMENTS, TIERED, TopicFiles, copy_all, wait_only_remote
 from bench.topics import Topics
 
@@ -56,19 +56,29 @@ def measurements(scale: Scale) -> Iterator[Measurement]:
 
 
 def tiered_on_s3(system: Strandline, generator: Generator, scale: Scale, data_dir: Path, cache: Path) -> Measured:
-    """Copying and catching up with an S3 server of this machine: its segments are no files that a broker could send."""
-    measured: Measured = {}
+    """Copying and catching up with an S3 server of this machine, which takes its share of it."""
     with s3_server.running(s3_server.build(cache), data_dir) as s3:
         broker = system.new_tiered_broker(data_dir / "broker", s3.remote_settings("bench"))
-        try:
-            broker.start()
-            bench = Bench(broker, generator, scale)
-            for measure in (fill, copy, warm_catch_up, partial(catch_up, case="cached")):
-                measured |= measure(bench)
-            measured["tiered.memory"] = broker.process.usage().rss_bytes / 1e6
-        finally:
-            broker.stop()
-    return {name.replace("tiered.", "tiered.s3.", 1): value for name, value in measured.items()}
+        return _copy_and_catch_up(broker, generator, scale, "tiered.s3")
+
+
+def tiered_through_memory(system: Strandline, generator: Generator, scale: Scale, data_dir: Path) -> Measured:
+    """The same on a directory whose files the broker does not send by themselves, as Kafka does not."""
+    broker = system.new_tiered_broker_through_memory(data_dir / "broker")
+    return _copy_and_catch_up(broker, generator, scale, "tiered.memory")
+
+
+def _copy_and_catch_up(broker: Broker, generator: Generator, scale: Scale, prefix: str) -> Measured:
+    measured: Measured = {}
+    try:
+        broker.start()
+        bench = Bench(broker, generator, scale)
+        for measure in (fill, copy, warm_catch_up, partial(catch_up, case="cached")):
+            measured |= measure(bench)
+        measured["tiered.rss"] = broker.process.usage().rss_bytes / 1e6
+    finally:
+        broker.stop()
+    return {name.replace("tiered", prefix, 1): value for name, value in measured.items()}
 
 
 def fill(bench: Bench) -> Measured:
@@ -118,9 +128,15 @@ def warm_catch_up(bench: Bench) -> Measured:
 
 
 def normal_traffic(bench: Bench) -> Measured:
-    """Case 1: the traffic of a topic that is not tiered, then that of one whose segments are copied meanwhile."""
+    """Case 1: the traffic of a topic that is not tiered, then that of one whose segments are copied meanwhile.
+
+    Just before, the same without a broker: where the bare machine is late, a ratio of the two says nothing.
+    """
+    options = {"rate": _TRAFFIC_RATE, "size": _TRAFFIC_SIZE, "seconds": bench.scale.latency_seconds}
+    echo = bench.generator.run("echo", **options)["end_to_end"]
     without = _traffic(bench, "tiered.traffic.without", SEGMENTS)
-    return without | _traffic(bench, "tiered.traffic.copying", _TIERED_TRAFFIC)
+    copying = _traffic(bench, "tiered.traffic.copying", _TIERED_TRAFFIC)
+    return {"tiered.traffic.echo.p99": float(echo["p99_ms"])} | without | copying
 
 
 def beside_readers(bench: Bench) -> Measured:
