@@ -20,7 +20,8 @@ _SHELL = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 _COMMAND = re.compile(r"^(?:\.venv/bin/)?strandline (.+)$", re.M)
 _METRIC = re.compile(r"`((?:strandline|kafka)_[a-z_]+)[`{]")
 _SETTING = re.compile(
-    r"`((?:inkless|strandline\.(?:objects|metadata|http|data)|log\.diskless)\.[a-z0-9.]+[a-z0-9])(?:`|=)"
+    r"`((?:inkless|strandline\.(?:objects|metadata|http|data|remote)|log\.diskless|rsm\.config|rlmm\.config"
+    r"|remote\.(?:log|fetch|list|storage)|local\.retention)\.[a-z0-9.]+[a-z0-9])(?:`|=)"
 )
 _MAKE = re.compile(r"\bmake ([a-z]+)\b(?=`|\n|  )")
 

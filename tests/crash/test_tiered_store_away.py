@@ -76,6 +76,9 @@ def test_only_remote_reads_and_copies_wait_for_a_storage_that_is_away(
     assert produce(broker, TOPIC, numbered(COUNT, COUNT)) == list(range(COUNT, 2 * COUNT))
     assert values(read(broker, TOPIC, 2 * COUNT - local, offset=local)) == list(range(local, 2 * COUNT))
     wait_for(lambda: tiers(broker, command)["last_error"], "the command to say why nothing is copied")
+    shown = command("topics", "tiers", TOPIC, "-b", broker.bootstrap).out
+    assert shown.count("Cannot write object") <= 1, "the error is told once"
+    assert ".." not in shown
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     assert [message.value() for message in consumer.consume(1, timeout=3) if message.error() is None] == []
@@ -84,7 +87,7 @@ def test_only_remote_reads_and_copies_wait_for_a_storage_that_is_away(
     consumer.close()
     assert values(read(broker, TOPIC, 2 * COUNT)) == list(range(2 * COUNT))
     wait_for(lambda: first_local_offset(broker, TOPIC) > COUNT, "copies to go on")
-    assert tiers(broker, command)["last_error"] is None
+    wait_for(lambda: tiers(broker, command)["last_error"] is None, "the command to have nothing to complain about")
     assert values(read(broker, TOPIC, 2 * COUNT)) == list(range(2 * COUNT))
 
 

@@ -58,11 +58,11 @@ def _print(topic: str, rows: Iterable[Json]) -> None:
     columns = ("partition", "leader", "remote offsets", "remote", "local offsets", "local", "to copy")
     print_table(columns, [_row(row) for row in rows], empty=f"{topic} has no partitions.")
     for row in rows:
-        still = row["still_local"]
-        print_line(f"{row['partition']}: from offset {still['from_offset']} on local only: {still['because']}.")
+        still, because = row["still_local"], row["still_local"]["because"]
+        print_line(f"{row['partition']}: from offset {still['from_offset']} on local only: {because.rstrip('.')}.")
         if row["deleting_segments"]:
             print_line(f"{row['partition']}: remote segments that are still to be deleted: {row['deleting_segments']}.")
-        if row["last_error"]:
+        if row["last_error"] and row["last_error"] not in because:
             print_line(f"{row['partition']}: the last error: {row['last_error']}")
 
 
