@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
+from strandline.log import UnifiedLog
 from strandline.remote.manager.copy_plan import copied_without_gap, log_start_of_new_leader
 from strandline.remote.manager.lineage import finished_in_lineage, highest_copied_offset
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition, offsets_of
 from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.values import RemoteLogSegmentMetadata
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +20,14 @@ def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: Remo
     log = leader.log
     known = metadata.list_remote_log_segments(partition.id)
     finished = finished_in_lineage(known, log.epochs.entries, log.log_end_offset)
-    if log.set_log_start_offset(log_start_of_new_leader(offsets_of(log), finished)):
+    if _has_lost_epochs(log, known):
+        logger.error(
+            "The leader epochs of %s below offset %s are not known: is its leader-epoch-checkpoint lost? What is in "
+            "remote storage below that offset stays there and cannot be read. Restore the file, or delete the records.",
+            partition.id,
+            log.epochs.first_start,
+        )
+    elif log.set_log_start_offset(log_start_of_new_leader(offsets_of(log), finished)):
         logger.info("%s starts at %d, as its remote segments tell", partition.id, log.log_start_offset)
     highest = highest_copied_offset(
         log.epochs.entries,
@@ -27,3 +37,13 @@ def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: Remo
     partition.copied = copied_without_gap(highest, log.local_log_start_offset, finished)
     log.update_highest_offset_in_remote_storage(partition.copied)
     partition.is_started = True
+
+
+def _has_lost_epochs(log: UnifiedLog, known: Sequence[RemoteLogSegmentMetadata]) -> bool:
+    """Whether there are remote segments in a part of the log of which the epochs do not tell.
+
+    To which history they belong cannot be said then. If the log began above them, they would count as left behind, and
+    be deleted.
+    """
+    start, first = log.log_start_offset, log.epochs.first_start
+    return first is not None and first > start and any(start <= s.end_offset and s.start_offset < first for s in known)
