@@ -45,13 +45,24 @@ def starts(harness: LogHarness) -> tuple[int, int, list[int]]:
 
 
 class TestWhichLogsAreTiered:
+    def test_a_broker_default_of_compaction_does_not_make_a_log_forget_what_is_remote(self, tmp_path: Path) -> None:
+        """log.cleanup.policy may change at any time; topics without a policy of their own follow it."""
+        harness = tiered(tmp_path)
+        harness.config = config(cleanup_policy=("compact",), local_retention_bytes=0)
+        harness.log.update_config(harness.config)
+        assert not harness.config.is_compacted
+        with pytest.raises(OffsetMovedToTieredStorage):
+            harness.log.read(0, 1)
+        harness.reopen()
+        assert starts(harness)[:2] == (0, 6)
+
     @pytest.mark.parametrize(
         ("remote_enabled", "settings", "is_remote"),
         [
             (True, {"remote_storage_enable": True}, True),
             (True, {}, False),
             (False, {"remote_storage_enable": True}, False),
-            (True, {"remote_storage_enable": True, "cleanup_policy": ("compact",)}, False),
+            (True, {"remote_storage_enable": True, "cleanup_policy": ("compact",)}, True),
         ],
     )
     def test_topic_and_broker_decide(

@@ -310,8 +310,8 @@ class TopicConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """True if compaction works on the topic."""
-        return "compact" in self.cleanup_policy
+        """True if compaction works on the topic. Tiered topics have none, even if it is the broker's default."""
+        return "compact" in self.cleanup_policy and not self.remote_storage_enable
 
     @property
     def is_deleted_by_retention(self) -> bool:

@@ -66,7 +66,7 @@ def _check_remote(config: TopicConfig, settings: Settings) -> None:
         raise InvalidConfig(
             "remote.storage.enable cannot be true while remote.log.storage.system.enable is false on the broker."
         )
-    if config.is_compacted:
+    if "compact" in config.cleanup_policy:
         raise InvalidConfig(
             "A tiered topic cannot be compacted: cleanup.policy must be delete (or empty) with remote.storage.enable."
         )

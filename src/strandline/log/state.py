@@ -24,8 +24,8 @@ from strandline.model import NO_OFFSET, TopicPartition
 
 
 def is_remote(config: TopicConfig, env: LogEnvironment) -> bool:
-    """Whether the finished segments of such a topic go to remote storage. Compacted topics never do."""
-    return env.remote_enabled and config.remote_storage_enable and not config.is_compacted
+    """Whether the finished segments of such a topic go to remote storage."""
+    return env.remote_enabled and config.remote_storage_enable
 
 
 class LogState:

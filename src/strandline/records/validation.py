@@ -100,7 +100,7 @@ class BatchLimits:
             timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
             before_max_ms=config.message_timestamp_before_max_ms,
             after_max_ms=config.message_timestamp_after_max_ms,
-            is_compacted="compact" in config.cleanup_policy,
+            is_compacted=config.is_compacted,
         )
 
 

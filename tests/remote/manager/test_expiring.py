@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
 from strandline.remote.values import (
     RemoteLogSegmentId,
     RemoteLogSegmentMetadata,
@@ -42,6 +44,20 @@ async def test_time_alone_lets_the_next_segment_expire_when_it_is_due(world: Wor
         await world.pass_time(12)
         assert world.log.log_start_offset == 2
         assert world.ranges() == [(2, 3)]
+
+
+@pytest.mark.parametrize("policy", [(), ("compact",)])
+async def test_without_the_policy_delete_nothing_expires(world: World, policy: tuple[str, ...]) -> None:
+    """An empty cleanup.policy keeps everything; compaction may be the broker's default, tiered topics have none."""
+    world.append(7)
+    async with world.running():
+        await world.until_copied()
+        before = world.ranges()
+        world.configure(cleanup_policy=policy, retention_ms=0, retention_bytes=0)
+        await world.pass_time(5)
+        assert (world.ranges(), world.log.log_start_offset) == (before, 0)
+        world.configure(retention_ms=0)
+        await world.until(lambda: not world.ranges())
 
 
 async def test_size_is_that_of_both_tiers(world: World) -> None:

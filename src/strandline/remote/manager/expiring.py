@@ -40,6 +40,22 @@ class _Seen(NamedTuple):
     epoch: LeaderEpoch | None
 
 
+class _Retention(NamedTuple):
+    """retention.ms and retention.bytes; -1 keeps everything."""
+
+    ms: int
+    bytes: int
+
+
+def _retention(config: TopicConfig) -> _Retention:
+    """What retention lets go: nothing if cleanup.policy does not have `delete`."""
+    return (
+        _Retention(config.retention_ms, config.retention_bytes)
+        if config.is_deleted_by_retention
+        else _Retention(-1, -1)
+    )
+
+
 class DeletionTurn:
     """A list of deletions, as many of them as one turn allows."""
 
@@ -123,7 +139,7 @@ class ExpirationTask:
         if self._seen is None or self._clock.now_ms() >= self._due_ms or self._now(leader) != self._seen:
             return False
         log = leader.log
-        if log.config.retention_bytes < 0 or log.log_end_offset == self._sized_at:
+        if _retention(log.config).bytes < 0 or log.log_end_offset == self._sized_at:
             return True
         # What is remote and does not count (duplicates) only makes this look too large, and the plan too early.
         if self._due_bytes is None or self._partition.summary.finished_bytes + log.only_local_size >= self._due_bytes:
@@ -159,7 +175,7 @@ class ExpirationTask:
         return False
 
     def _plan(self, log: UnifiedLog) -> ExpiryPlan:
-        partition, now_ms = self._partition, self._clock.now_ms()
+        partition, now_ms, retention = self._partition, self._clock.now_ms(), _retention(log.config)
         copying = partition.copying
         segments = self._metadata.list_remote_log_segments(partition.id)
         partition.summary = summarize(segments)
@@ -172,8 +188,8 @@ class ExpirationTask:
                 high_watermark=log.high_watermark,
                 log_end=log.log_end_offset,
                 local_only_bytes=log.only_local_size,
-                retention_ms=log.config.retention_ms,
-                retention_bytes=log.config.retention_bytes,
+                retention_ms=retention.ms,
+                retention_bytes=retention.bytes,
                 now_ms=now_ms,
                 broker_id=self._broker_id,
                 being_copied=None if copying is None else copying.segment.segment_id.id,
