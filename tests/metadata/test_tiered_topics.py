@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.config import Settings
 from strandline.errors import InvalidConfig, InvalidPartitions, StrandlineError, TopicDeletionDisabled
 from strandline.metadata import (
     ConfigAlteration,
@@ -16,6 +17,7 @@ from strandline.metadata import (
     NewTopic,
     TopicImage,
 )
+from strandline.metadata.rules import ConfigRules
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
 from tests.metadata.cluster import Cluster, open_cluster
 
@@ -98,3 +100,23 @@ async def test_without_tiers_the_topic_that_described_them_can_be_deleted() -> N
         await created(cluster, REMOTE_LOG_METADATA_TOPIC)
         (deleted,) = await cluster.controller.delete_topics([REMOTE_LOG_METADATA_TOPIC])
         assert isinstance(deleted, TopicImage)
+
+
+async def test_the_topic_that_describes_remote_storage_stays_as_long_as_there_is_a_tiered_topic() -> None:
+    """The controller may be a broker without tiers, in a cluster in which others have them."""
+    async with open_cluster(properties=ON) as cluster:
+        without = ConfigRules(Settings())
+        await created(cluster, "a")
+        assert not without.has_tiers(cluster.image)
+        await altered(cluster, "a", TIERED)
+        assert without.has_tiers(cluster.image)
+
+
+async def test_the_topic_that_describes_remote_storage_is_never_compacted() -> None:
+    async with open_cluster(properties=ON) as cluster:
+        await created(cluster, REMOTE_LOG_METADATA_TOPIC)
+        for policy in ("compact", "compact,delete"):
+            answer = await altered(cluster, REMOTE_LOG_METADATA_TOPIC, {"cleanup.policy": policy})
+            assert isinstance(answer, InvalidConfig)
+            assert "cannot be compacted" in str(answer)
+        assert await altered(cluster, REMOTE_LOG_METADATA_TOPIC, {"retention.ms": "-1"}) is None

@@ -59,8 +59,9 @@ class ConfigRules:
         return overrides
 
     def has_tiers(self, image: MetadataImage) -> bool:
-        """True if topics may be tiered."""
-        return self.settings(image).tiers.remote_log_storage_system_enable
+        """True if topics may be tiered, or some are: other brokers may have what this one does not."""
+        is_enabled = self.settings(image).tiers.remote_log_storage_system_enable
+        return is_enabled or any(self.topic_config(image, name).remote_storage_enable for name in image.topics)
 
     def is_diskless(self, image: MetadataImage, overrides: Mapping[str, str]) -> bool:
         """True if a topic with these overrides is diskless."""
@@ -116,3 +117,5 @@ def _check_local(topic: str, config: TopicConfig) -> None:
         raise InvalidConfig(f"{topic} is an internal topic; it cannot be diskless.")
     if topic in _ALWAYS_LOCAL and config.remote_storage_enable:
         raise InvalidConfig(f"{topic} is an internal topic; it cannot be tiered.")
+    if topic == REMOTE_LOG_METADATA_TOPIC and config.is_compacted:
+        raise InvalidConfig(f"{topic} cannot be compacted: its records have no keys, and all of them count.")

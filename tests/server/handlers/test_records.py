@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
@@ -46,3 +47,7 @@ def test_records_that_cannot_be_deleted(client: Client, topic: str, new_name: Ca
 def test_internal_topics_keep_their_records(client: Client) -> None:
     client.request(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=["group"]))
     assert delete(client, "__consumer_offsets", 0) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+
+
+def test_what_describes_remote_storage_keeps_its_records(client: Client) -> None:
+    assert delete(client, REMOTE_LOG_METADATA_TOPIC, 0) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)

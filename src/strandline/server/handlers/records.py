@@ -1,9 +1,9 @@
 """DeleteRecords, versions 0 to 2.
 
-Moves the start of each partition's log; -1 stands for the high watermark. Internal topics get INVALID_TOPIC_EXCEPTION,
-topics whose cleanup.policy has no `delete` POLICY_VIOLATION. Records of a tiered partition that are in remote storage
-can be deleted as well: their segments go with the next round of the expiration. Known gap: with more than one replica
-Kafka waits until the followers have moved too; there are none yet.
+Moves the start of each partition's log; -1 stands for the high watermark. Internal topics, and the one that describes
+remote storage, get INVALID_TOPIC_EXCEPTION, topics whose cleanup.policy has no `delete` POLICY_VIOLATION. Records of a
+tiered partition that are in remote storage can be deleted as well: their segments go with the next round of the
+expiration. Known gap: with more than one replica Kafka waits until the followers have moved too; there are none yet.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 
 from strandline.errors import InvalidTopic, StrandlineError
 from strandline.hybrid.router import PartitionRouter
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, is_internal, outcome
 from strandline.wire.api import ApiKey
@@ -50,7 +51,7 @@ class RecordsHandler:
 
     async def _delete(self, topic: str, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         try:
-            if is_internal(topic):
+            if is_internal(topic) or topic == REMOTE_LOG_METADATA_TOPIC:
                 raise InvalidTopic(f"records of the internal topic {topic} cannot be deleted")
             low_watermark = await self._partitions.delete_records(topic, partition.partition_index, partition.offset)
         except StrandlineError as error:
