@@ -50,6 +50,9 @@ def wanted_topic(name: str, settings: Settings, image: MetadataImage) -> NewTopi
                 "cleanup.policy": "delete",
                 "retention.ms": str(tiers.rlmm_config_remote_log_metadata_topic_retention_ms),
                 "retention.bytes": "-1",
+                # There may be one replica, and what it describes may be nowhere else: a description is on the disk
+                # before the local segment goes.
+                "flush.messages": "1",
             },
         )
     return NewTopic(name=name)

@@ -137,7 +137,12 @@ def test_the_brokers_own_topics_have_their_own_settings_and_fit_a_small_cluster(
         assert topic.configs["cleanup.policy"] == "compact"
     remote = wanted_topic(REMOTE_LOG_METADATA_TOPIC, Settings(), EMPTY_IMAGE)
     assert (remote.num_partitions, remote.replication_factor) == (50, 1)
-    assert remote.configs == {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    assert remote.configs == {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "flush.messages": "1",
+    }
     assert wanted_topic("a", Settings(), EMPTY_IMAGE) == NewTopic(name="a")
 
 
