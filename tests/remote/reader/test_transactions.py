@@ -7,15 +7,17 @@ import tempfile
 from pathlib import Path
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.config.topic import TopicConfig
 from strandline.log import FetchIsolation
 from strandline.model import TopicPartition
+from strandline.remote.reader import aborted
 from tests.log.harness import LogHarness, batch
 from tests.remote.reader.consuming import COMMITTED, UNCOMMITTED, Consumer
-from tests.remote.reader.world import open_world
+from tests.remote.reader.world import World, open_world
 
 PRODUCERS = 3
 # A producer writes, commits or aborts; 0 writes without a transaction.
@@ -41,6 +43,31 @@ def write(harness: LogHarness, history: list[tuple[int, str]]) -> None:
             is_open[producer] = False
 
 
+def add_log(world: World) -> LogHarness:
+    config = TopicConfig(
+        remote_storage_enable=True, internal_segment_bytes=500, local_retention_bytes=1, retention_ms=-1
+    )
+    partition = TopicPartition("transfers", 0)
+    harness = LogHarness(world.directory / "logs", config=config, partition=partition, remote_enabled=True)
+    harness.create().assign_topic_id(UUID(int=0xFACE))
+    world.logs.append(harness)
+    return harness
+
+
+async def test_a_long_transaction_needs_more_transaction_indexes_than_are_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aborted, "_REMEMBERED", 2)
+    async with open_world(tmp_path) as world:
+        harness = add_log(world)
+        # As long as the first is undecided, no index can say that nothing earlier was.
+        write(harness, [(1, "write"), *([(2, "write"), (2, "abort")] * 20), (1, "abort"), (0, "write"), (0, "write")])
+        before = await Consumer(await world.reader(), harness.log, COMMITTED, 500).visible(0)
+        await world.tier(harness)
+        async with asyncio.timeout(30):
+            assert await Consumer(await world.reader(), harness.log, COMMITTED, 500).visible(0) == before
+
+
 @given(history=steps, max_bytes=st.sampled_from([1, 500, 5000]), has_files=st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_consumers_see_the_same_records_after_tiering(
@@ -48,14 +75,8 @@ def test_consumers_see_the_same_records_after_tiering(
 ) -> None:
     async def run(directory: Path) -> None:
         async with open_world(directory) as world:
-            config = TopicConfig(
-                remote_storage_enable=True, internal_segment_bytes=500, local_retention_bytes=1, retention_ms=-1
-            )
-            partition = TopicPartition("transfers", 0)
-            harness = LogHarness(directory / "logs", config=config, partition=partition, remote_enabled=True)
-            log = harness.create()
-            log.assign_topic_id(UUID(int=0xFACE))
-            world.logs.append(harness)
+            harness = add_log(world)
+            log = harness.log
             write(harness, history)
             reader = await world.reader(has_files=has_files)
 

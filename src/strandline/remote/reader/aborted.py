@@ -4,7 +4,7 @@ it, remote and local, until one says that nothing earlier was undecided."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -31,31 +31,38 @@ class AbortedTransactions:
         self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
     ) -> list[AbortedTransaction] | None:
         """Those that overlap [offset, upper), which was read from `segment`; None if an index has to be asked for."""
-        found = self._collect(log, segment, offset, upper)
+        found = self._collect(log, segment, offset, upper, {})
         return found if isinstance(found, list) else None
 
     async def find(
         self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
     ) -> list[AbortedTransaction]:
         """The same, asking where need be. Raises KafkaStorageError."""
-        while not isinstance(found := self._collect(log, segment, offset, upper), list):
+        asked: dict[UUID, Sequence[AbortedTxn]] = {}  # there may be more of them than are remembered
+        while not isinstance(found := self._collect(log, segment, offset, upper, asked), list):
             try:
                 entries = await self._indexes.aborted_transactions(found)
             except RemoteStorageError as error:
                 raise self._complaints.error_of(found, error) from error
-            self._known[found.segment_id.id] = entries
+            self._known[found.segment_id.id] = asked[found.segment_id.id] = entries
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return found
 
     def _collect(
-        self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
+        self,
+        log: UnifiedLog,
+        segment: RemoteLogSegmentMetadata,
+        offset: Offset,
+        upper: Offset,
+        asked: Mapping[UUID, Sequence[AbortedTxn]],
     ) -> list[AbortedTransaction] | RemoteLogSegmentMetadata:
         """The transactions, or the segment whose index is not known."""
         collected: dict[AbortedTransaction, None] = {}  # a segment may be remote and local at the same time
         current: RemoteLogSegmentMetadata | None = segment
         while current is not None:
-            entries = () if current.txn_index_empty else self._known.get(current.segment_id.id)
+            key = current.segment_id.id
+            entries = () if current.txn_index_empty else asked.get(key, self._known.get(key))
             if entries is None:
                 return current
             if _collect_from(entries, offset, upper, collected):
