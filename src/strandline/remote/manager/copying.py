@@ -17,6 +17,7 @@ from strandline.remote.manager.copy_plan import copy_from, to_copy
 from strandline.remote.manager.counters import Counters
 from strandline.remote.manager.deleting import SegmentDeleter
 from strandline.remote.manager.jobs import JobPool, Look
+from strandline.remote.manager.lineage import boundaries
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition, offsets_of
 from strandline.remote.manager.starting import find_out
 from strandline.remote.manager.states import SegmentStates
@@ -103,7 +104,7 @@ class SegmentCopier:
 
     def _is_finished(self, described: RemoteLogSegmentMetadata) -> bool:
         """Whether the copy has ended well all the same: only the answer was lost."""
-        epoch, offset = next(iter(described.segment_leader_epochs.items()))
+        epoch, offset = next(boundaries(described))
         try:
             found = self._metadata.remote_log_segment_metadata(described.partition, epoch, offset)
         except RemoteStorageError:

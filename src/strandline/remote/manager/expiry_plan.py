@@ -6,18 +6,17 @@ failed or are not finished do not count, neither as size nor as something that w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs
-from strandline.remote.manager.lineage import EpochEntry, covers, finished_in_lineage, with_records
+from strandline.remote.manager.lineage import EpochEntry, Lookup, boundaries, covers, finished_in_lineage, with_records
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _S: Final = RemoteLogSegmentState
-Lookup = Callable[[LeaderEpoch, Offset], RemoteLogSegmentMetadata | None]
 
 
 class DeletionReason(Enum):
@@ -152,14 +151,11 @@ def _beginning_with(segments: Sequence[RemoteLogSegmentMetadata], index: int) ->
 
 def _is_referenced(segment: RemoteLogSegmentMetadata, lookup: Lookup) -> bool:
     """Whether some reader is sent to it, at the beginning or the end of one of its epochs."""
-    epochs = with_records(tuple(segment.segment_leader_epochs.items()))
-    ends = [*(start - 1 for _, start in epochs[1:]), segment.end_offset]
-    for (epoch, start), end in zip(epochs, ends, strict=True):
-        for offset in (start, end):
-            served = lookup(epoch, offset)
-            # A lookup without an answer says nothing about who covers whom: then nothing is deleted.
-            if served is None or served.segment_id == segment.segment_id:
-                return True
+    for epoch, offset in boundaries(segment):
+        served = lookup(epoch, offset)
+        # A lookup without an answer says nothing about who covers whom: then nothing is deleted.
+        if served is None or served.segment_id == segment.segment_id:
+            return True
     return False
 
 

@@ -7,12 +7,13 @@ begins to where it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 EpochEntry = tuple[LeaderEpoch, Offset]
+Lookup = Callable[[LeaderEpoch, Offset], RemoteLogSegmentMetadata | None]
 
 
 def with_records(epochs: Sequence[EpochEntry]) -> list[EpochEntry]:
@@ -75,6 +76,23 @@ def highest_copied_offset(
             return min(copied, end - 1)
         end = start
     return NO_OFFSET
+
+
+def boundaries(segment: RemoteLogSegmentMetadata) -> Iterator[EpochEntry]:
+    """The first and the last offset of each epoch that has records in a segment."""
+    epochs = with_records(tuple(segment.segment_leader_epochs.items()))
+    ends = [*(start - 1 for _, start in epochs[1:]), segment.end_offset]
+    for (epoch, start), end in zip(epochs, ends, strict=True):
+        yield epoch, start
+        yield epoch, end
+
+
+def is_readable(segment: RemoteLogSegmentMetadata, lookup: Lookup) -> bool:
+    """Whether readers find the records of a finished segment, in it or in another one.
+
+    They do not if another one took its place and was deleted then: lookups do not come back to the first.
+    """
+    return all(lookup(epoch, offset) is not None for epoch, offset in boundaries(segment))
 
 
 def covers(wide: RemoteLogSegmentMetadata, narrow: RemoteLogSegmentMetadata) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from strandline.log import UnifiedLog
 from strandline.remote.manager.copy_plan import copied_without_gap, log_start_of_new_leader
-from strandline.remote.manager.lineage import finished_in_lineage, highest_copied_offset
+from strandline.remote.manager.lineage import finished_in_lineage, highest_copied_offset, is_readable
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition, offsets_of
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.values import RemoteLogSegmentMetadata
@@ -17,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: RemoteLogMetadataManager) -> None:
     """Tell the log, and remember. Raises RemoteStorageError while the description is not ready."""
-    log = leader.log
+    log, lookup = leader.log, partial(metadata.remote_log_segment_metadata, partition.id)
     known = metadata.list_remote_log_segments(partition.id)
     finished = finished_in_lineage(known, log.epochs.entries, log.log_end_offset)
     if _has_lost_epochs(log, known):
@@ -34,7 +35,8 @@ def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: Remo
         log.log_end_offset,
         lambda epoch: metadata.highest_offset_for_epoch(partition.id, epoch),
     )
-    partition.copied = copied_without_gap(highest, log.local_log_start_offset, finished)
+    readable = [segment for segment in finished if is_readable(segment, lookup)]
+    partition.copied = copied_without_gap(highest, log.local_log_start_offset, readable)
     log.update_highest_offset_in_remote_storage(partition.copied)
     partition.is_started = True
 
