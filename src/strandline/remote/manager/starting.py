@@ -35,8 +35,9 @@ def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: Remo
         log.log_end_offset,
         lambda epoch: metadata.highest_offset_for_epoch(partition.id, epoch),
     )
-    readable = [segment for segment in finished if is_readable(segment, lookup)]
-    partition.copied = copied_without_gap(highest, log.local_log_start_offset, readable)
+    start = log.local_log_start_offset
+    readable = [segment for segment in finished if segment.end_offset >= start and is_readable(segment, lookup)]
+    partition.copied = copied_without_gap(highest, start, readable)
     log.update_highest_offset_in_remote_storage(partition.copied)
     partition.is_started = True
 
