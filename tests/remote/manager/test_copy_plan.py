@@ -46,6 +46,11 @@ def finished(base: int, following: int) -> FinishedSegment:
     )
 
 
+def test_what_neither_storage_has_is_not_waited_for() -> None:
+    assert copy_from(offsets(log_start=0, local=60), 49) == 60
+    assert copy_from(offsets(log_start=70, local=70, first_base=60), 49) == 70
+
+
 @pytest.mark.parametrize(
     ("copied", "log_start", "active", "stable", "expected"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strandline.log import AppendOrigin
+from strandline.log import AppendOrigin, LoadedOffsets
 from strandline.remote.manager import ManagerLimits
 from strandline.remote.values import IndexType, RemoteLogSegmentState
 from strandline.testing.objects import ALWAYS
@@ -93,6 +93,23 @@ async def test_a_restart_goes_on_where_the_last_one_ended(world: World) -> None:
         assert world.ranges() == [(0, 1), (2, 3), (4, 5), (6, 7)]
         assert len(world.segments()) == 4
         await world.check_nothing_leaked()
+
+
+async def test_a_gap_before_the_local_log_does_not_stop_copying(world: World) -> None:
+    """Segments that were never copied have expired, and a crash has set the log start back to before them."""
+    world.append(5)
+    async with world.running():
+        await world.until_copied()
+        world.configure(remote_log_copy_disable=True, retention_bytes=2 * SIZE)
+        world.append(6)
+        assert world.log.delete_old_segments(world.clock.now_ms()) == 4
+        assert world.log.log_start_offset == 8
+    world.harness.config = replace(world.harness.config, remote_log_copy_disable=False, retention_bytes=-1)
+    world.harness.open(LoadedOffsets(log_start=0), is_clean=False)
+    world.log.update_high_watermark(world.log.log_end_offset)
+    assert (world.log.log_start_offset, world.log.local_log_start_offset) == (0, 8)
+    async with world.running():
+        await world.until(lambda: (8, 9) in world.ranges())
 
 
 async def test_local_segments_go_only_after_they_were_copied(world: World) -> None:

@@ -26,10 +26,11 @@ class LogOffsets:
 def copy_from(offsets: LogOffsets, copied: Offset) -> Offset | None:
     """The offset from which on segments are to be copied; None if there is certainly nothing to copy.
 
-    `copied` is the last offset that is in remote storage, -1 if none is. For an idle partition this is all that is
-    asked: a few comparisons.
+    `copied` is the last offset that is in remote storage, -1 if none is. What neither storage has is not waited for: a
+    log start that a crash has set back may lie before it. For an idle partition this is all that is asked: a few
+    comparisons.
     """
-    start = max(copied + 1, offsets.log_start)
+    start = max(copied + 1, offsets.log_start, offsets.first_base)
     if offsets.active_base <= start or offsets.last_stable_offset <= start:
         return None
     return start

@@ -12,7 +12,7 @@ from typing import Final
 from strandline.clock import Clock, Ids
 from strandline.crash import crash_point
 from strandline.log import FinishedSegment, UnifiedLog
-from strandline.model import NO_EPOCH, BrokerId
+from strandline.model import NO_EPOCH, BrokerId, Offset
 from strandline.remote.manager.copy_plan import copy_from, to_copy
 from strandline.remote.manager.counters import Counters
 from strandline.remote.manager.deleting import SegmentDeleter
@@ -191,14 +191,16 @@ class CopyTask:
         partition, leader = self._partition, self._partition.leader
         if leader is None:
             return False
+        refused: Offset | None = None
         while partition.is_led_as(leader) and not partition.is_withdrawing:
             if not partition.is_started:
                 find_out(partition, leader, self._metadata)
             segments = self._segments(leader.log)
-            if not segments:
-                return False
+            if not segments or segments[0].base_offset == refused:
+                return False  # the same one at once would be refused for ever, and nobody else be served
             for segment in segments:
                 if not await self._copy(leader, segment):
+                    refused = segment.base_offset
                     break
                 if pool.others_wait:
                     return True
