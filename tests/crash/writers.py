@@ -33,6 +33,7 @@ class Writer:
     partitions: int
     record_size: int = 100
     keys: int = 0  # how many different keys; without any, records have none
+    pause: float = 0.0  # seconds after each record
     acknowledged: dict[str, Place] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -79,6 +80,8 @@ class Writer:
             except BufferError:
                 producer.poll(0.05)
             producer.poll(0)
+            if self.pause:
+                self._stopping.wait(self.pause)
         left = producer.flush(SECONDS)
         if left:
             self.failures.append(f"{left} records were neither acknowledged nor refused")
