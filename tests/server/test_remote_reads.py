@@ -12,9 +12,11 @@ import pytest
 import pytest_asyncio
 
 from strandline.broker import Broker
+from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.ports import RemoteStorageError
+from strandline.remote.reader import RemoteLogReader
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -22,7 +24,7 @@ from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTo
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker import free_port
 from tests.server.test_produce_memory import CREATE, FETCH
-from tests.server.test_slow_reads import LONG_MS, Gate, World, fetch, fetched, offsets
+from tests.server.test_slow_reads import LONG_MS, PATIENCE, Gate, World, fetch, fetched, offsets
 
 SEGMENTS = 3
 LIST_OFFSETS = 10
@@ -227,3 +229,31 @@ async def test_a_search_that_takes_too_long_ends_when_the_client_says(world: Wor
     client = await world.connect()
     response = await client.call(ApiKey.LIST_OFFSETS, LIST_OFFSETS, asked(1, timeout_ms=20))
     assert response.topics[0].partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+async def test_what_leaves_the_disk_during_a_search_is_searched_too(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, search = world.broker.replicas.by_key["tiered", 0].log, RemoteLogReader.offset_by_timestamp
+    after = SystemClock().now_ms() + 1
+    searches = 0
+
+    async def meanwhile(*arguments: Any) -> Any:
+        nonlocal searches
+        searches += 1
+        found = await search(*arguments)
+        if searches == 1:
+            while SystemClock().now_ms() < after:
+                await asyncio.to_thread(lambda: None)
+            for _ in range(2):
+                await world.write("tiered", b"x" * 50)
+            async with asyncio.timeout(PATIENCE):
+                while log.local_log_start_offset <= SEGMENTS + 1:
+                    await asyncio.to_thread(lambda: None)
+        return found
+
+    monkeypatch.setattr(RemoteLogReader, "offset_by_timestamp", meanwhile)
+    client = await world.connect()
+    response = await client.call(ApiKey.LIST_OFFSETS, LIST_OFFSETS, asked(after))
+    row = response.topics[0].partitions[0]
+    assert (row.error_code, row.offset) == (0, SEGMENTS + 1)

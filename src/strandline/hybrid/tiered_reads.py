@@ -101,9 +101,13 @@ class TieredReads:
         reader = self._reader(partition)
         request = reader.request(partition.topic_id, partition.topic_partition, log, NO_OFFSET, 0, isolation)
         limit_ms = timeout_ms if timeout_ms > 0 else reader.limits.list_offsets_timeout_ms
+        found, searched = None, NO_OFFSET
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                found = await reader.offset_by_timestamp(request.partition, log, timestamp)
+                # What leaves the disk meanwhile would be in neither search.
+                while found is None and searched < log.local_log_start_offset:
+                    searched = log.local_log_start_offset
+                    found = await reader.offset_by_timestamp(request.partition, log, timestamp)
         except TimeoutError as error:
             raise RequestTimedOut(
                 f"{partition.topic_partition}: remote storage was not searched within {limit_ms} ms"
