@@ -9,9 +9,10 @@ import pytest
 
 from strandline.config.topic import TopicConfig
 from strandline.errors import CorruptMessage, KafkaStorageError, OffsetMovedToTieredStorage, OffsetOutOfRange
-from strandline.log import AppendOrigin, LoadedOffsets
+from strandline.log import AppendOrigin, FetchIsolation, LoadedOffsets
 from strandline.log.checkpoints import format_epochs
 from strandline.log.producer_snapshot import parse_snapshot
+from strandline.replication.offsets import EARLIEST, list_offset
 from tests.log.harness import NOW, LogHarness, batch, marker, offsets_in
 
 SIZE = len(batch())
@@ -42,6 +43,30 @@ def tiered(root: Path, *, up_to: int = 5, **settings: object) -> LogHarness:
 def starts(harness: LogHarness) -> tuple[int, int, list[int]]:
     log = harness.log
     return log.log_start_offset, log.local_log_start_offset, log.segments.bases
+
+
+class TestTieringIsSwitchedOff:
+    """Until the description of remote storage can be read, nobody knows what is to be deleted there."""
+
+    def switched_off(self, root: Path) -> LogHarness:
+        harness = tiered(root)
+        harness.log.update_config(config(remote_storage_enable=False, remote_log_delete_on_disable=True))
+        return harness
+
+    def test_the_earliest_offset_is_one_that_can_be_read(self, tmp_path: Path) -> None:
+        log = self.switched_off(tmp_path).log
+        found = list_offset(log, EARLIEST, isolation=FetchIsolation.HIGH_WATERMARK, leader_epoch=9)
+        assert found.offset == 6
+        assert log.read(found.offset, 1).records is not None
+
+    def test_delete_records_does_not_move_the_local_start_below_the_first_segment(self, tmp_path: Path) -> None:
+        harness = self.switched_off(tmp_path)
+        assert harness.log.delete_records(3) == 3
+        assert starts(harness)[:2] == (3, 6)
+        with pytest.raises(OffsetOutOfRange):
+            harness.log.read(3, 1)
+        harness.log.forget_remote()
+        assert starts(harness)[:2] == (6, 6)
 
 
 class TestWhichLogsAreTiered:

@@ -171,8 +171,10 @@ class LogState:
 
     def _set_log_start(self, offset: int) -> None:
         self.log_start_offset = offset
-        if offset > self.local_log_start_offset or not self.is_remote:
+        if offset > self.local_log_start_offset:
             self.local_log_start_offset = offset
+        elif not self.is_remote:  # or not any more: what was remote only is not local now
+            self.local_log_start_offset = max(offset, self.segments.first.base_offset)
         self.env.directory.has_new_log_starts = True
         if self.high_watermark < offset:
             self.high_watermark = offset

@@ -35,7 +35,8 @@ def list_offset(
     if timestamp == LATEST:
         return FoundOffset(NO_TIMESTAMP, end, leader_epoch)
     if timestamp == EARLIEST:
-        return _start(log, log.log_start_offset)
+        # Tiering was switched off, and the log start has not followed yet: nobody can read below the local log.
+        return _start(log, log.log_start_offset if log.is_remote else log.local_log_start_offset)
     if timestamp == EARLIEST_LOCAL:
         return _start(log, log.local_log_start_offset)
     found = _find(log, timestamp)
