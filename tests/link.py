@@ -20,6 +20,8 @@ class Link:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._is_down = False
+        self._flows = threading.Event()
+        self._flows.set()
         self._marker, self._every, self._seen = b"", 0, 0
         self.lost = 0
         """Answers that were kept from the broker."""
@@ -44,8 +46,13 @@ class Link:
         for pair in pairs:
             pair.cut()
 
+    def hang(self) -> None:
+        """Keep all connections and take new ones, but let nothing through. What was sent arrives when it comes back."""
+        self._flows.clear()
+
     def come_back(self) -> None:
         self._is_down = False
+        self._flows.set()
 
     def __enter__(self) -> Link:
         self._start(self._accept)
@@ -54,6 +61,7 @@ class Link:
     def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._flows.set()
         self.go_down()
         for thread in self._threads:
             thread.join(10)
@@ -97,6 +105,7 @@ class Link:
                 if self._every and self._marker in data:
                     self._seen += 1
                     pair.is_lost = self._seen % self._every == 0
+                self._flows.wait()
                 pair.server.sendall(data)
         self._end(pair)
 
@@ -106,6 +115,7 @@ class Link:
                 if pair.is_lost:
                     self.lost += 1
                     break
+                self._flows.wait()
                 pair.client.sendall(data)
         self._end(pair)
 
