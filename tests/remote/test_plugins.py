@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -12,8 +13,9 @@ from strandline.errors import InvalidConfig
 from strandline.objects.memory import MemoryStore
 from strandline.remote.object_settings import parse_object_settings
 from strandline.remote.object_storage import ObjectRemoteStorage
-from strandline.remote.plugins import PluginContext, load_class, open_remote_storage
+from strandline.remote.plugins import PluginContext, load_class, open_metadata_plugin, open_remote_storage
 from strandline.remote.ports import RemoteStorageError
+from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from tests.remote.segments import make_segment
 
 SETTING = "remote.log.storage.manager.class.name"
@@ -44,6 +46,14 @@ class OwnStorage(ObjectRemoteStorage):
         storage = cls(MemoryStore(context.clock))
         storage.config = config
         return storage
+
+
+class FailingMetadata(TopicBasedRemoteLogMetadataManager):
+    """Another one."""
+
+    @classmethod
+    async def open(cls, config: Mapping[str, str], context: PluginContext) -> Self:
+        raise LookupError("no such thing")
 
 
 class HalfStorage:
@@ -97,6 +107,13 @@ async def test_a_plugin_that_does_not_open_is_told(context: PluginContext) -> No
     with pytest.raises(RemoteStorageError, match=r"OwnStorage does not open: LookupError\('no such thing'\)"):
         async with open_remote_storage({"fail": "yes"}, context, class_name=f"{__name__}.OwnStorage"):
             raise AssertionError("it was opened")
+
+
+async def test_a_description_that_lacks_something_or_does_not_open_is_told(context: PluginContext) -> None:
+    with pytest.raises(InvalidConfig, match=r"metadata\.manager\.class\.name=.*HalfStorage .* no list_remote_log"):
+        await open_metadata_plugin(f"{__name__}.HalfStorage", {}, context)
+    with pytest.raises(RemoteStorageError, match=r"FailingMetadata does not open: LookupError\('no such thing'\)"):
+        await open_metadata_plugin(f"{__name__}.FailingMetadata", {}, context)
 
 
 async def test_the_default_is_a_directory_beside_the_logs(context: PluginContext, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from strandline.metadata.internal_topics import wanted_topic
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.remote.index_cache import open_index_cache
 from strandline.remote.manager import ManagerLimits, RemoteLogManager
-from strandline.remote.plugins import load_class, open_remote_storage
+from strandline.remote.plugins import open_metadata_plugin, open_remote_storage
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import ReaderLimits, RemoteLogReader
@@ -164,8 +164,7 @@ def _find_classes(tiers: TierSettings) -> None:
 async def _open_metadata(settings: Settings, context: MetadataPluginContext) -> AsyncIterator[RemoteLogMetadataManager]:
     tiers = settings.tiers
     name = BUILT_IN_METADATA if tiers.has_built_in_metadata else tiers.remote_log_metadata_manager_class_name
-    chosen = await load_class("remote.log.metadata.manager.class.name", name, ("open", "close"))
-    metadata = await chosen.open(settings.rlmm_config, context)
+    metadata = await open_metadata_plugin(name, settings.rlmm_config, context)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(metadata.close)
         if tiers.has_built_in_metadata:

@@ -25,6 +25,7 @@ from strandline.remote.deadline_storage import DeadlineStorage, StorageDeadlines
 from strandline.remote.ports import RemoteStorageError
 
 STORAGE_CLASS_SETTING: Final = "remote.log.storage.manager.class.name"
+METADATA_CLASS_SETTING: Final = "remote.log.metadata.manager.class.name"
 DEFAULT_STORAGE_CLASS: Final = "strandline.remote.object_storage.ObjectRemoteStorage"
 
 _STORAGE_METHODS: Final = (
@@ -33,6 +34,23 @@ _STORAGE_METHODS: Final = (
     "fetch_log_segment",
     "fetch_index",
     "delete_log_segment_data",
+    "close",
+)
+_METADATA_METHODS: Final = (
+    "open",
+    "add_remote_log_segment_metadata",
+    "update_remote_log_segment_metadata",
+    "put_remote_partition_delete_metadata",
+    "remote_log_segment_metadata",
+    "next_segment_with_txn_index",
+    "highest_offset_for_epoch",
+    "list_remote_log_segments",
+    "remote_log_size",
+    "is_ready",
+    "partition_delete_state",
+    "partitions",
+    "on_partition_leadership_changes",
+    "on_stop_partitions",
     "close",
 )
 
@@ -77,6 +95,23 @@ async def load_class(setting: str, name: str, methods: Collection[str]) -> type[
     return found
 
 
+async def _open(
+    setting: str, name: str, methods: Collection[str], config: Mapping[str, str], context: PluginContext
+) -> Any:
+    chosen = await load_class(setting, name, methods)
+    try:
+        return await chosen.open(config, context)
+    except (StrandlineError, RemoteStorageError):
+        raise
+    except Exception as error:  # a plugin may raise anything
+        raise RemoteStorageError(f"{setting}={name} does not open: {error!r}") from error
+
+
+async def open_metadata_plugin(name: str, config: Mapping[str, str], context: PluginContext) -> Any:
+    """The RemoteLogMetadataManager of a class. Whoever opens it closes it. Raises InvalidConfig, RemoteStorageError."""
+    return await _open(METADATA_CLASS_SETTING, name, _METADATA_METHODS, config, context)
+
+
 @asynccontextmanager
 async def open_remote_storage(
     config: Mapping[str, str],
@@ -91,13 +126,7 @@ async def open_remote_storage(
     InvalidConfig; RemoteStorageError if the storage cannot be reached and must be.
     """
     name = class_name or DEFAULT_STORAGE_CLASS
-    chosen = await load_class(STORAGE_CLASS_SETTING, name, _STORAGE_METHODS)
-    try:
-        plugin = await chosen.open(config, context)
-    except (StrandlineError, RemoteStorageError):
-        raise
-    except Exception as error:  # a plugin may raise anything
-        raise RemoteStorageError(f"{STORAGE_CLASS_SETTING}={name} does not open: {error!r}") from error
+    plugin = await _open(STORAGE_CLASS_SETTING, name, _STORAGE_METHODS, config, context)
     storage = DeadlineStorage(plugin, deadlines or StorageDeadlines(), clock=context.clock)
     try:
         yield storage
