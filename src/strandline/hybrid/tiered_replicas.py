@@ -16,7 +16,7 @@ from strandline.config.topic import TopicConfig
 from strandline.metadata import MetadataLoader
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC, LeaderEpoch
 from strandline.remote.manager import LeaderPartition, RemoteLogManager
-from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.values import RemotePartitionDeleteState, TopicIdPartition
 from strandline.replication import Partition
 from strandline.sql import SqlError
@@ -105,13 +105,14 @@ class TieredReplicas:
         """Look again and again for partitions of topics that do not exist any more."""
         while True:
             await self._clock.sleep(self._look_again_s)
-            if not self._gone():
-                continue
             try:
-                await self._loader.catch_up()  # a topic that this broker has not heard of yet must not look gone
-            except SqlError as error:
+                await self._delete_gone()
+            except (SqlError, RemoteStorageError) as error:
                 logger.warning("it is not known which topics are gone, trying again: %s", error)
-                continue
+
+    async def _delete_gone(self) -> None:
+        if self._gone():
+            await self._loader.catch_up()  # a topic that this broker has not heard of yet must not look gone
             for key in self._gone():
                 logger.info("%s is gone; what it has in remote storage is deleted", key)
                 self._delete(key)
