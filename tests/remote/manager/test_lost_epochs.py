@@ -19,11 +19,7 @@ async def test_remote_segments_stay_when_the_leader_epochs_of_the_log_are_lost(
         world.log.delete_old_segments(world.clock.now_ms())
         assert (world.log.log_start_offset, world.log.local_log_start_offset) == (0, 6)
         before = world.ranges()
-    offsets = world.harness.offsets()
-    world.log.close()
-    (world.harness.directory / "leader-epoch-checkpoint").unlink()
-    world.harness.open(offsets, is_clean=True)
-    world.log.update_high_watermark(world.log.log_end_offset)
+    lose_epochs(world)
     world.epoch = 2
     world.append(4)
     async with world.running():
@@ -33,3 +29,32 @@ async def test_remote_segments_stay_when_the_leader_epochs_of_the_log_are_lost(
         assert world.log.log_start_offset == 0
         await world.check_nothing_leaked()
     assert "leader-epoch-checkpoint" in caplog.text
+
+
+async def test_copying_goes_on_with_the_local_log_when_nothing_of_its_epochs_is_remote(world: World) -> None:
+    world.append(4)
+    async with world.running():
+        await world.until_copied()
+        world.log.roll()
+        world.epoch = 1
+        world.append(3)
+        world.configure(local_retention_bytes=1)
+        await world.until_copied()
+        world.log.delete_old_segments(world.clock.now_ms())
+        before = world.ranges()
+        assert world.log.local_log_start_offset == 6
+    lose_epochs(world)
+    world.log.epochs.replace([(5, 6)])  # as if the records of the local log had been written in a later epoch
+    world.epoch = 5
+    world.append(4)
+    async with world.running():
+        await world.until_copied()
+        assert world.ranges() == [*before, (6, 7), (8, 9)]
+
+
+def lose_epochs(world: World) -> None:
+    offsets = world.harness.offsets()
+    world.log.close()
+    (world.harness.directory / "leader-epoch-checkpoint").unlink()
+    world.harness.open(offsets, is_clean=True)
+    world.log.update_high_watermark(world.log.log_end_offset)
