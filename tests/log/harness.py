@@ -123,6 +123,11 @@ class LogHarness:
             recovery_point=log.recovery_point, log_start=log.log_start_offset, high_watermark=log.high_watermark
         )
 
+    def checkpoint(self) -> LoadedOffsets:
+        """Let the checkpoints be written."""
+        self.log.checkpointed_log_start = self.log.log_start_offset
+        return self.offsets()
+
     def reopen(self) -> UnifiedLog:
         """A clean stop and a start."""
         self.log.close()

@@ -174,6 +174,8 @@ class TestLocalRetention:
         harness = made(tmp_path)
         harness.log.delete_records(4)
         assert starts(harness) == (4, 4, [0, 3, 6, 9])
+        assert harness.log.delete_old_segments(NOW) == 0  # not before a restart would know of it
+        harness.checkpoint()
         assert harness.log.delete_old_segments(NOW) == 1
         assert starts(harness) == (4, 4, [3, 6, 9])
 
@@ -184,11 +186,30 @@ class TestLocalRetention:
             config(remote_log_copy_disable=True, retention_ms=10_000, local_retention_bytes=-2, local_retention_ms=-2)
         )
         assert harness.log.delete_old_segments(NOW + 18_000) == 0
+        assert starts(harness) == (0, 6, [6, 9])
+        assert harness.log.delete_old_segments(NOW + 18_001) == 0
+        assert starts(harness) == (9, 9, [6, 9])
+        assert harness.log.epochs.entries == ((9, 9),)
+        harness.checkpoint()
         assert harness.log.delete_old_segments(NOW + 18_001) == 1
         assert starts(harness) == (9, 9, [9])
-        assert harness.log.epochs.entries == ((9, 9),)
+        harness.log.delete_old_segments(NOW + 100_000)
+        harness.checkpoint()
         assert harness.log.delete_old_segments(NOW + 100_000) == 1
         assert starts(harness) == (10, 10, [10])
+
+    def test_a_crash_before_the_checkpoint_leaves_no_offset_in_neither_tier(self, tmp_path: Path) -> None:
+        """What is deleted for good is gone from the checkpoint first, else the log would start in front of a hole."""
+        harness = tiered(tmp_path)
+        before = harness.checkpoint()
+        harness.config = config(remote_log_copy_disable=True, retention_ms=10_000)
+        harness.log.update_config(harness.config)
+        harness.log.delete_old_segments(NOW + 18_001)
+        harness.clock.move(10**6)
+        harness.delete_due()
+        harness.log.abandon()
+        harness.open(before, is_clean=False)
+        assert starts(harness) == (0, 6, [6, 9])
 
     def test_epochs_and_producers_outlive_local_deletion(self, tmp_path: Path) -> None:
         harness = LogHarness(tmp_path, config(local_retention_bytes=0), remote_enabled=True)

@@ -210,6 +210,10 @@ def _set_log_start(log: UnifiedLog, checkpoint: int | None) -> None:
         start = first if known is None else min(known, first)
     log.log_start_offset = start
     log.local_log_start_offset = max(start, first)
+    if checkpoint is None:
+        log.env.directory.has_new_log_starts |= log.is_remote
+    else:
+        log.checkpointed_log_start = checkpoint
 
 
 def _repair_indexes(log: UnifiedLog, listing: _Listing, *, before: int | None) -> None:

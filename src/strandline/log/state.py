@@ -48,6 +48,7 @@ class LogState:
         "_recent",
         "_topic_id",
         "_written_epoch",
+        "checkpointed_log_start",
         "config",
         "env",
         "epochs",
@@ -89,6 +90,8 @@ class LogState:
         self.local_log_start_offset = 0
         """The first offset on this broker's disks."""
         self.highest_offset_in_remote_storage = NO_OFFSET
+        self.checkpointed_log_start = 0
+        """The log start that a restart after a crash finds, if the log is tiered."""
         """Everything from the log start up to here is in remote storage, as far as this broker knows yet."""
         self.log_end_offset = 0
         self.reserved_end = 0

@@ -194,17 +194,24 @@ class Storage:
             plans.append(self._plan(RECOVERY_POINTS, {log.topic_partition: log.recovery_point for log in mine}))
         if directory.has_new_log_starts or not only_changed:
             directory.has_new_log_starts = False
-            starts = {
-                log.topic_partition: log.log_start_offset
+            starts = [
+                (log, log.log_start_offset)
                 for log in mine
                 if log.is_remote or log.log_start_offset > log.segments.first.base_offset
-            }
-            plans.append(self._plan(LOG_START_OFFSETS, starts))
+            ]
+
+            def note() -> None:
+                for log, start in starts:
+                    log.checkpointed_log_start = start
+
+            plans.append(self._plan(LOG_START_OFFSETS, {log.topic_partition: at for log, at in starts}, note))
         if stale:
             plans.append(lambda: self._stale.difference_update(stale))
         return plans
 
-    def _plan(self, name: str, offsets: dict[TopicPartition, int]) -> Callable[[], None]:
+    def _plan(
+        self, name: str, offsets: dict[TopicPartition, int], written: Callable[[], None] = lambda: None
+    ) -> Callable[[], None]:
         self._plans += 1
         number = self._plans
 
@@ -213,6 +220,7 @@ class Storage:
                 if self._written.get(name, 0) < number:  # else a later plan was quicker
                     write_offsets(self.env.path_of(name), offsets)
                     self._written[name] = number
+                    written()
 
         return write
 

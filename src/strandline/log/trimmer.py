@@ -62,6 +62,8 @@ class LogTrimmer(LogFlusher):
             if is_roll_wanted or (doomed and len(doomed) == len(self.segments)):
                 self.roll()
             doomed = doomed[: limit - deleted]
+            if self.is_remote:
+                doomed = self._announced(doomed, is_local=is_local)
             for segment in doomed:
                 logger.info("Deleting %s of %s: %s", segment, self.topic_partition, reason.text(is_local=is_local))
                 self._discard(segment)
@@ -70,6 +72,29 @@ class LogTrimmer(LogFlusher):
                 deleted += len(doomed)
                 self._start_with_first_segment(is_local=is_local)
         return deleted
+
+    def _announced(self, doomed: list[LogSegment], *, is_local: bool) -> list[LogSegment]:
+        """Those that may go now: they are copied, or the checkpoint of log starts says already that they are gone.
+
+        A tiered log starts where the checkpoint says, even if no segment on disk does. If a crash came between the
+        deletion and the checkpoint, the log would start with offsets that are in neither tier.
+        """
+        ready = []
+        for segment in doomed:
+            following = self.segments.after(segment.base_offset)
+            upper = self.reserved_end if following is None else following.base_offset
+            if upper - 1 > self.highest_offset_in_remote_storage and upper > self.checkpointed_log_start:
+                if not is_local:
+                    self._move_log_start_behind(doomed[-1])
+                break
+            ready.append(segment)
+        return ready
+
+    def _move_log_start_behind(self, segment: LogSegment) -> None:
+        following = self.segments.after(segment.base_offset)
+        if following is not None and following.base_offset > self.log_start_offset:
+            self._set_log_start(following.base_offset)
+            self.epochs.truncate_from_start(following.base_offset)
 
     def _bounds(self) -> LogBounds:
         is_copied = self.is_remote and not self.config.remote_log_copy_disable
