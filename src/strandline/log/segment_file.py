@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 ReadableBytes: TypeAlias = bytes | bytearray | memoryview
 
 _opening: Final = threading.Lock()
+_ROOM: Final = 128 * 1024
 
 
 class SegmentFile:
@@ -52,6 +53,18 @@ class SegmentFile:
     def read(self, position: int, length: int) -> bytes:
         """At most `length` bytes from `position`; fewer only at the end of the file."""
         return os.pread(self.fileno(), length, position)
+
+    def read_through(self, position: int, length: int) -> None:
+        """Bring a range into the page cache, by touching every page of it; the bytes are thrown away. Blocking."""
+        fd = self.fileno()
+        os.posix_fadvise(fd, position, length, os.POSIX_FADV_WILLNEED)
+        room = [bytearray(_ROOM)]
+        end = position + length
+        while position < end:
+            count = os.preadv(fd, room, position)
+            if count == 0:
+                return
+            position += count
 
     def write(self, data: ReadableBytes, position: int) -> None:
         """Write everything at `position`. Does not move `size`."""

@@ -15,7 +15,6 @@ from typing import Final
 from strandline.log import SegmentFile
 
 _THREADS: Final = 2
-_CHUNK: Final = 128 * 1024
 
 
 class PageCache:
@@ -63,26 +62,13 @@ class PageCache:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="cold-read")
         self.loads += 1
-        future = self._loop.run_in_executor(self._threads, _read_through, file, position, length)
+        future = self._loop.run_in_executor(self._threads, file.read_through, position, length)
         future.add_done_callback(lambda finished: _finish(finished, done))
 
     def close(self) -> None:
         """Give the threads back."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _read_through(file: SegmentFile, position: int, length: int) -> None:
-    """Touch every page of the range. The bytes themselves are thrown away."""
-    fd = file.fileno()
-    os.posix_fadvise(fd, position, length, os.POSIX_FADV_WILLNEED)
-    room = [bytearray(_CHUNK)]
-    end = position + length
-    while position < end:
-        count = os.preadv(fd, room, position)
-        if count == 0:
-            return
-        position += count
 
 
 def _finish(finished: asyncio.Future[None], done: Callable[[], None]) -> None:

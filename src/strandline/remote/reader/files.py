@@ -27,7 +27,6 @@ T = TypeVar("T")
 _DEADLINE_SECONDS: Final = 30.0
 _STEP: Final = 1024 * 1024
 _AHEAD: Final = 4 * 1024 * 1024
-_ROOM: Final = 128 * 1024
 
 
 class RemoteFile(SegmentFile):
@@ -207,22 +206,9 @@ class FileSource:
     async def _touch(self, position: int, length: int) -> None:
         file = self._file
         try:
-            await self._reads.run(lambda: _read_through(file, position, length))
+            await self._reads.run(lambda: file.read_through(position, length))
         except OSError as error:
             raise RemoteStorageError(f"{file.path} cannot be read: {error.strerror}") from error
 
     def close(self) -> None:
         """The descriptor goes with the last slice."""
-
-
-def _read_through(file: SegmentFile, position: int, length: int) -> None:
-    """Touch every page of the range. The bytes themselves are thrown away."""
-    fd = file.fileno()
-    os.posix_fadvise(fd, position, length, os.POSIX_FADV_WILLNEED)
-    room = [bytearray(_ROOM)]
-    end = position + length
-    while position < end:
-        count = os.preadv(fd, room, position)
-        if count == 0:
-            return
-        position += count

@@ -1,0 +1,85 @@
+"""A connection to another broker that is made when it is needed, and made anew when another broker is meant.
+
+Answers come in the order of requests: those that must not wait behind others need a connection of their own. Not here:
+whom to ask, what a failure means, when to try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from strandline.errors import UnsupportedVersion
+from strandline.model import BrokerId
+from strandline.wire.api import ApiKey
+from strandline.wire.broker_connection import BrokerConnection
+from strandline.wire.messages.describe_cluster import DescribeClusterRequest
+from strandline.wire.primitives import MalformedRequest
+from strandline.wire.registry import Message
+
+_FAILURES: Final = (OSError, MalformedRequest, UnsupportedVersion)
+
+
+class BrokerAddress(NamedTuple):
+    """Where a broker listens for others."""
+
+    node_id: BrokerId
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"broker {self.node_id} ({self.host}:{self.port})"
+
+
+class BrokerUnreachable(Exception):
+    """The broker could not be asked, or did not answer in time; the text is the end of a sentence about it."""
+
+
+class KeptConnection:
+    """One connection at a time."""
+
+    def __init__(self, client_id: str, cluster_id: Callable[[], str]) -> None:
+        self._client_id, self._cluster_id = client_id, cluster_id
+        self._connection: BrokerConnection | None = None
+        self._connected_to: BrokerAddress | None = None
+        self._connecting = asyncio.Lock()
+
+    async def ask(self, target: BrokerAddress, api_key: ApiKey, message: Message, *, within: float) -> Message:
+        """The broker's answer. Raises BrokerUnreachable; then the request may have been carried out or not."""
+        try:
+            async with asyncio.timeout(within):
+                connection = await self._connect(target)
+                return await connection.request(api_key, message)
+        except TimeoutError as error:
+            self.close()
+            raise BrokerUnreachable(f"did not answer {api_key.name} within {within:g} s") from error
+        except _FAILURES as error:
+            self.close()
+            raise BrokerUnreachable(f"cannot be asked: {error}") from error
+
+    async def _connect(self, target: BrokerAddress) -> BrokerConnection:
+        async with self._connecting:
+            if self._connection is not None and self._connection.is_open and self._connected_to == target:
+                return self._connection
+            self.close()
+            connection = await BrokerConnection.open(target.host, target.port, client_id=self._client_id)
+            try:
+                await self._check_cluster(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection, self._connected_to = connection, target
+            return connection
+
+    async def _check_cluster(self, connection: BrokerConnection) -> None:
+        """The address may be that of a dead broker, where another cluster's broker listens now."""
+        answer = await connection.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
+        if answer.cluster_id != self._cluster_id():
+            raise ConnectionError(f"somebody of another cluster ({answer.cluster_id}) answers there")
+
+    def close(self) -> None:
+        """End the connection, if there is one. The next request makes another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
