@@ -5,6 +5,8 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.ready
+# Most tests of whole brokers wait most of the time: two for each processor finish soonest.
+WORKERS ?= 4
 # The first Python on the path that is new enough. `make setup PYTHON=/some/python` chooses another one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
@@ -37,7 +39,7 @@ check: setup ## lint, format, types and layers
 	$(BIN)/lint-imports --no-logo
 
 test: check ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
 	$(BIN)/python -m bench
