@@ -96,7 +96,7 @@ def test_kafka_python_changes_configs(python_admin: Any, new_topic: TopicMaker) 
 def test_kafka_python_asks_for_offsets_and_deletes_records(
     broker: Broker, python_admin: Any, new_topic: TopicMaker
 ) -> None:
-    name = new_topic()
+    name = new_topic(configs={"retention.ms": "-1"})  # records of 1970 must not expire meanwhile
     partition = kafka.TopicPartition(name, 0)
     KafkaPythonDriver().produce(broker.bootstrap, name, [Sent(b"x", timestamp=1000 + number) for number in range(5)])
 
