@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.controlplane.values import BatchRow
-from strandline.diskless.planning import fair_shares, plan_ranges
-from strandline.records import TimestampType
+from strandline.diskless.planning import plan_ranges
+from strandline.records import TimestampType, fair_shares
 
 
 def row(key: str, start: int, size: int) -> BatchRow:

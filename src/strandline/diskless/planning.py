@@ -1,4 +1,4 @@
-"""Plans of a read, as pure functions: which ranges of which objects to read, and who gets how many bytes."""
+"""The plan of a read, as a pure function: which ranges of which objects to read."""
 
 from __future__ import annotations
 
@@ -51,14 +51,3 @@ def plan_ranges(
     if together:
         plan.append(RangedRead(together[0][0].object_key, start, end - start, tuple(together)))
     return plan
-
-
-def fair_shares(wanted: Sequence[int], budget: int) -> list[int]:
-    """Split `budget`: nobody gets more than he wants, nor more than another who wants more than he got."""
-    shares = [0] * len(wanted)
-    left = max(budget, 0)
-    hungry = sorted(range(len(wanted)), key=wanted.__getitem__)
-    for place, index in enumerate(hungry):
-        shares[index] = min(wanted[index], left // (len(hungry) - place))
-        left -= shares[index]
-    return shares

@@ -9,12 +9,12 @@ from strandline.controlplane.ports import BatchReads
 from strandline.controlplane.values import BatchRow, FindBatches, FoundBatches, Refusal
 from strandline.diskless.blocks import Block
 from strandline.diskless.loading import BlockLoader, WantedRow
-from strandline.diskless.planning import fair_shares
 from strandline.diskless.runs import Run, take_fairly
 from strandline.diskless.tails import Tail, Tails
 from strandline.diskless.values import DisklessRead, DisklessReadResult
 from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError, UnknownTopicOrPartition
 from strandline.model import NO_OFFSET, Offset
+from strandline.records import fair_shares
 from strandline.sql import SqlError
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from strandline.diskless.blocks import Block
 from strandline.diskless.cache import PartitionBlocks
-from strandline.diskless.planning import fair_shares
 from strandline.diskless.values import MemorySlices
 from strandline.model import Offset
+from strandline.records import fair_shares
 
 
 class Run:

@@ -30,6 +30,7 @@ from strandline.records.control import (
 from strandline.records.producer_entry import BatchSpan, ProducerEntry, SequencedBatch
 from strandline.records.record import Header, Record, iter_records, read_records
 from strandline.records.sequence import decrement_sequence, increment_sequence
+from strandline.records.shares import fair_shares
 from strandline.records.validation import (
     BatchLimits,
     Produced,
@@ -63,6 +64,7 @@ __all__ = [
     "crc_matches",
     "decompress",
     "decrement_sequence",
+    "fair_shares",
     "increment_sequence",
     "iter_headers",
     "iter_records",

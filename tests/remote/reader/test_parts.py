@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from strandline.clock import SystemClock
 from strandline.errors import KafkaStorageError
 from strandline.objects.store import Buffer
+from strandline.records import fair_shares
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.reader.chunks import ChunkCache
 from strandline.remote.reader.gate import MemoryBudget, ReadGate
-from strandline.remote.reader.shares import fair_shares
 from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 from strandline.testing.clock import VirtualClock
 from tests.remote.segments import make_segment

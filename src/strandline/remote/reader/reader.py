@@ -17,6 +17,7 @@ from strandline.clock import Clock
 from strandline.errors import CorruptMessage, StrandlineError
 from strandline.log import AbortedTransaction, FetchIsolation, TimestampOffset, UnifiedLog
 from strandline.model import NO_OFFSET, Offset, TimestampMs, TopicPartition
+from strandline.records import fair_shares
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
 from strandline.remote.reader.aborted import AbortedTransactions
 from strandline.remote.reader.by_time import SearchByTime
@@ -31,7 +32,6 @@ from strandline.remote.reader.locating import Located, answer_length, locate_now
 from strandline.remote.reader.preparing import Preparation
 from strandline.remote.reader.readahead import ReadAhead
 from strandline.remote.reader.segments import OpenSegment, OpenSegments
-from strandline.remote.reader.shares import fair_shares
 from strandline.remote.reader.status import ReaderStatus, TopicReads
 from strandline.remote.reader.values import FetchQuota, RemoteRead, RemoteReadResult, RemoteRecords
 from strandline.remote.values import RemoteLogSegmentId, TopicIdPartition
