@@ -62,6 +62,8 @@ class PartitionRead(NamedTuple):
     last_stable_offset: Offset
     log_start_offset: Offset
     aborted_transactions: list[AbortedTransaction] | None
+    is_remote: bool = False
+    """Whether it comes from remote storage."""
 
 
 def read_of(found: DisklessReadResult, isolation: FetchIsolation) -> PartitionRead:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from strandline.diskless.values import DisklessRead
-from strandline.errors import StrandlineError
+from strandline.errors import OffsetMovedToTieredStorage, StrandlineError
 from strandline.hybrid.diskless_partition import DisklessPartition, PartitionRead, read_of
 from strandline.hybrid.diskless_topics import DisklessTopics
 from strandline.hybrid.tiered_reads import TieredRead, TieredReads
 from strandline.hybrid.tiering import TieredTopics
-from strandline.log import FetchIsolation
+from strandline.log import FetchIsolation, LogReadResult
 from strandline.log.values import ActiveProducer
 from strandline.model import LeaderEpoch, Offset, TimestampMs
 from strandline.replication import Partition, ReplicaManager
@@ -48,7 +48,25 @@ class PartitionRouter:
             return found
         raise self._diskless.why_missing(topic, partition) or self._replicas.why_missing(topic, partition)
 
-    # Questions that a classic partition answers at once, and a diskless one after asking
+    # Reading
+
+    def read_now(
+        self,
+        partition: AnyPartition,
+        offset: Offset,
+        max_bytes: int,
+        *,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+    ) -> LogReadResult | PartitionRead | SlowRead:
+        """What is at hand, from the tier that has the offset; or what to ask `read` for. Raises StrandlineError."""
+        try:
+            return partition.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+        except OffsetMovedToTieredStorage:
+            # Followers do not copy what is remote: they are told, and begin where the local log does.
+            if isolation is FetchIsolation.LOG_END or not isinstance(partition, Partition):
+                raise
+        return self.tiered.read_now(partition, offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
 
     async def read(
         self, requests: Sequence[SlowRead], *, max_bytes: int, isolation: FetchIsolation, min_one_message: bool = True
@@ -73,6 +91,8 @@ class PartitionRouter:
             return ()
         found = await self._diskless.opened_tier.reader.read(requests, max_bytes=max_bytes)
         return [result.error or read_of(result, isolation) for result in found]
+
+    # Questions that a classic partition answers at once, and a diskless one after asking
 
     async def list_offset(
         self,

@@ -125,4 +125,5 @@ def _read_of(found: RemoteReadResult) -> PartitionRead:
         found.last_stable_offset,
         found.log_start_offset,
         found.aborted_transactions,
+        is_remote=True,
     )

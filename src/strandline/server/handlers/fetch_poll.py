@@ -15,13 +15,11 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Final, Protocol
 
-from strandline.diskless.values import DisklessRead
-from strandline.errors import KafkaStorageError, OffsetMovedToTieredStorage, OffsetOutOfRange, StrandlineError
+from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
 from strandline.hybrid.diskless_partition import PartitionRead
 from strandline.hybrid.router import AnyPartition, PartitionRouter, SlowRead
 from strandline.hybrid.tiered_reads import TieredRead
 from strandline.log import FetchIsolation, LogReadResult
-from strandline.replication import Partition
 from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
@@ -249,9 +247,17 @@ class FetchPoll:
             if place in self._slow_results:
                 result = _read_or_raise(self._slow_results[place])
             else:
-                result = self._read_tiers(partition, entry.fetch_offset, max_bytes, min_one_message)
-                if isinstance(result, DisklessRead | TieredRead):
-                    return result
+                result = self._handler.partitions.read_now(
+                    partition,
+                    entry.fetch_offset,
+                    max_bytes,
+                    isolation=self._isolation,
+                    min_one_message=min_one_message,
+                )
+                if not isinstance(result, LogReadResult):
+                    self._reads_remote = self._reads_remote or _is_remote(result)
+                    if not isinstance(result, PartitionRead):
+                        return result
         except StrandlineError as error:
             return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
         records = result.records
@@ -264,21 +270,6 @@ class FetchPoll:
             result.log_start_offset,
             result.aborted_transactions,
             records if records is not None and records.length else None,
-        )
-
-    def _read_tiers(
-        self, partition: AnyPartition, offset: int, max_bytes: int, min_one_message: bool
-    ) -> LogReadResult | PartitionRead | SlowRead:
-        isolation = self._isolation
-        try:
-            return partition.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
-        except OffsetMovedToTieredStorage:
-            # Followers do not copy what is remote: they are told, and begin where the local log does.
-            if self._request.replica_id >= 0 or not isinstance(partition, Partition):
-                raise
-        self._reads_remote = True
-        return self._handler.partitions.tiered.read_now(
-            partition, offset, max_bytes, isolation=isolation, min_one_message=min_one_message
         )
 
     # What memory cannot answer
@@ -329,6 +320,10 @@ class FetchPoll:
 
 def _length(result: PartitionRead | StrandlineError) -> int:
     return 0 if isinstance(result, StrandlineError) or result.records is None else result.records.length
+
+
+def _is_remote(result: PartitionRead | SlowRead) -> bool:
+    return result.is_remote if isinstance(result, PartitionRead) else isinstance(result, TieredRead)
 
 
 def _read_or_raise(result: PartitionRead | StrandlineError) -> PartitionRead:
