@@ -73,29 +73,31 @@ async def world(tmp_path: Path, store: RemoteStore, request: pytest.FixtureReque
     }
     async with Broker(Settings.from_properties(properties)) as broker:
         opened = World(broker, store.gate)
-        client = await opened.connect()
-        configs = {"remote.storage.enable": "true", "internal.segment.bytes": "200", "local.retention.bytes": "1"}
-        topics = [
-            CreatableTopic(name="classic", num_partitions=1, replication_factor=1),
-            CreatableTopic(
-                name="tiered",
-                num_partitions=1,
-                replication_factor=1,
-                configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
-            ),
-        ]
-        response = await client.call(ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=topics))
-        assert [row.error_code for row in response.topics] == [0, 0]
-        for _ in range(SEGMENTS + 1):
-            await opened.write("tiered", b"x" * 50)
-        log = broker.replicas.by_key["tiered", 0].log
-        async with asyncio.timeout(30):
-            while log.local_log_start_offset < SEGMENTS:
-                await asyncio.to_thread(lambda: None)
+        await make_topic(opened, "classic")
+        await make_tiered(opened, "tiered")
         try:
             yield opened
         finally:
             await opened.close()
+
+
+async def make_topic(world: World, name: str, **configs: str) -> None:
+    rows = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=rows)
+    client = await world.connect()
+    response = await client.call(ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=[topic]))
+    assert response.topics[0].error_code == ErrorCode.NONE
+
+
+async def make_tiered(world: World, name: str) -> None:
+    """A topic of one record in each segment, all but the last one in remote storage only."""
+    await make_topic(world, name, remote_storage_enable="true", internal_segment_bytes="200", local_retention_bytes="1")
+    for _ in range(SEGMENTS + 1):
+        await world.write(name, b"x" * 50)
+    log = world.broker.replicas.by_key[name, 0].log
+    async with asyncio.timeout(30):
+        while log.local_log_start_offset < SEGMENTS:
+            await asyncio.to_thread(lambda: None)
 
 
 quick = pytest.mark.parametrize("world", [{"remote.fetch.max.wait.ms": "50"}], indirect=True, ids=["50ms"])
@@ -171,6 +173,20 @@ async def test_remote_records_below_min_bytes_are_given_at_once(world: World) ->
     for _ in range(2):  # the second time they are in memory
         client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), wait_ms=LONG_MS, min_bytes=1_000_000))
         assert offsets((await fetched(client))["tiered"]) == [0]
+
+
+@patient
+async def test_remote_records_at_hand_are_read_and_counted_once_while_others_are_brought(world: World) -> None:
+    await make_tiered(world, "known")
+    client = await world.connect()
+    client.send(ApiKey.FETCH, FETCH, fetch(("known", 0)))
+    sent = len((await fetched(client))["known"].records or b"")
+    client.send(ApiKey.FETCH, FETCH, fetch(("known", 0), ("tiered", 0)))
+    found = await fetched(client)
+    assert [offsets(found["known"]), offsets(found["tiered"])] == [[0], [0]]
+    assert world.broker.tiered.tier is not None
+    reads = world.broker.tiered.tier.reader.status().topics
+    assert [(reads[topic].requests, reads[topic].bytes) for topic in ("known", "tiered")] == [(2, 2 * sent), (1, sent)]
 
 
 async def test_a_dead_store_is_an_error_for_the_remote_partition_only(world: World, store: RemoteStore) -> None:

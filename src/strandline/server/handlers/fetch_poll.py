@@ -68,9 +68,9 @@ class FetchPoll:
         "_is_due",
         "_is_reading",
         "_isolation",
+        "_kept",
         "_reads_remote",
         "_request",
-        "_slow_results",
         "_times_expired",
         "_watched",
         "deadline",
@@ -88,8 +88,8 @@ class FetchPoll:
         self._has_missed_news = False
         self._reads_remote = False
         """Whether some of the records are in remote storage."""
-        self._slow_results: dict[Place, PartitionRead | StrandlineError] = {}
-        """What had to be asked for, until it is sent or there is more of it."""
+        self._kept: dict[Place, PartitionRead | StrandlineError] = {}
+        """What was asked for, and remote records that were at hand: read once, until it is sent or there is more."""
         self._times_expired = 0
         self.deadline: Deadline | None = None
         """When the client's patience ends, once it waits."""
@@ -136,7 +136,7 @@ class FetchPoll:
             return
         if self._request.min_bytes > 1 and not self._is_worth_reading():
             return
-        self._slow_results.clear()  # there may be more now
+        self._kept.clear()  # there may be more now
         self.answer_if_enough(is_last=False)
 
     def _is_worth_reading(self) -> bool:
@@ -166,6 +166,7 @@ class FetchPoll:
         for partition in self._watched:
             partition.unwatch(self)
         self._watched.clear()
+        self._kept.clear()
 
     # Answering
 
@@ -207,8 +208,8 @@ class FetchPoll:
         """The answers, their bytes, whether one of them must not wait (an error, a diverging epoch), and what cannot
         be answered from memory."""
         remaining = min(self._request.max_bytes, self._handler.max_bytes)
-        slow_size = sum(map(_length, self._slow_results.values())) if self._slow_results else 0
-        remaining -= slow_size
+        kept_size = sum(map(_length, self._kept.values())) if self._kept else 0
+        remaining -= kept_size
         answers: list[FetchAnswer] = []
         slow: list[tuple[Place, SlowRead]] = []
         size = 0
@@ -221,20 +222,23 @@ class FetchPoll:
                 continue
             entry = place.entry
             # The first batch of the whole response may exceed every limit, so that a reader never gets stuck.
-            min_one_message = size == 0 and slow_size == 0
-            answer = self._read(place, max(min(entry.max_bytes, remaining), 0), min_one_message=min_one_message)
+            min_one_message = size == 0 and kept_size == 0
+            kept = self._kept.get(place)
+            answer = self._read(place, kept, max(min(entry.max_bytes, remaining), 0), min_one_message=min_one_message)
             if not isinstance(answer, FetchAnswer):
                 slow.append((place, answer))
                 continue
             answers.append(answer)
             if answer.records is not None:
                 size += answer.records.length
-                if place not in self._slow_results:
+                if kept is None:
                     remaining -= answer.records.length
             must_answer = must_answer or answer.error_code != 0 or answer.diverging_epoch is not None
         return answers, size, must_answer, slow
 
-    def _read(self, place: Place, max_bytes: int, *, min_one_message: bool) -> FetchAnswer | SlowRead:
+    def _read(
+        self, place: Place, kept: PartitionRead | StrandlineError | None, max_bytes: int, *, min_one_message: bool
+    ) -> FetchAnswer | SlowRead:
         entry = place.entry
         result: LogReadResult | PartitionRead | SlowRead
         try:
@@ -244,8 +248,8 @@ class FetchPoll:
                 diverging = _diverging_epoch(partition, entry)
                 if diverging is not None:
                     return FetchAnswer(entry.topic, entry.partition, diverging_epoch=diverging)
-            if place in self._slow_results:
-                result = _read_or_raise(self._slow_results[place])
+            if kept is not None:
+                result = _read_or_raise(kept)
             else:
                 result = self._handler.partitions.read_now(
                     partition,
@@ -255,7 +259,7 @@ class FetchPoll:
                     min_one_message=min_one_message,
                 )
                 if not isinstance(result, LogReadResult):
-                    self._reads_remote = self._reads_remote or _is_remote(result)
+                    self._note_remote(place, result)
                     if not isinstance(result, PartitionRead):
                         return result
         except StrandlineError as error:
@@ -271,6 +275,14 @@ class FetchPoll:
             result.aborted_transactions,
             records if records is not None and records.length else None,
         )
+
+    def _note_remote(self, place: Place, result: PartitionRead | SlowRead) -> None:
+        if isinstance(result, TieredRead):
+            self._reads_remote = True
+        elif isinstance(result, PartitionRead) and result.is_remote:
+            self._reads_remote = True
+            if result.records is not None:  # they would be counted again, and taken off the fetch quota
+                self._kept[place] = result
 
     # What memory cannot answer
 
@@ -300,7 +312,7 @@ class FetchPoll:
         if self._is_answered or self._exchange.connection.is_closed:
             self._stop_waiting()
             return
-        self._slow_results = {place: result for (place, _), result in zip(slow, results, strict=True)}
+        self._kept.update((place, result) for (place, _), result in zip(slow, results, strict=True))
         self.answer_if_enough(is_last=self._times_expired > 0)
 
     def _unread(self, place: Place) -> FetchAnswer:
@@ -320,10 +332,6 @@ class FetchPoll:
 
 def _length(result: PartitionRead | StrandlineError) -> int:
     return 0 if isinstance(result, StrandlineError) or result.records is None else result.records.length
-
-
-def _is_remote(result: PartitionRead | SlowRead) -> bool:
-    return result.is_remote if isinstance(result, PartitionRead) else isinstance(result, TieredRead)
 
 
 def _read_or_raise(result: PartitionRead | StrandlineError) -> PartitionRead:
