@@ -12,7 +12,7 @@ import pytest
 from strandline.clock import SystemIds
 from strandline.config.groups import GroupSettings
 from strandline.coordinators.groups import DescribedMember, GroupCoordinator, GroupState, JoinResponse, LeavingMember
-from strandline.coordinators.groups.fields import FieldReader
+from strandline.coordinators.groups.fields import GroupFieldReader
 from strandline.coordinators.groups.subscription import subscribed_topics
 from strandline.errors import (
     CoordinatorLoadInProgress,
@@ -269,7 +269,7 @@ async def test_kafkas_groups_are_loaded_as_kafka_describes_them(kafka_classic: P
 
 def member_row(member: DescribedMember) -> tuple[str, str | None, str, str, list[str]]:
     """A member as the expected file has it."""
-    reader = FieldReader(member.assignment)
+    reader = GroupFieldReader(member.assignment)
     reader.i16()
     assigned = []
     for _ in range(reader.array_length(compact=False)):

@@ -1,7 +1,8 @@
 """Record batches of Kafka's format 2: the bytes every other layer carries.
 
 Here: headers, checksums, stamping offsets, reading and building records, codecs, control records, the rules for
-produced batches and for the sequences of their producers. Not here: files, offsets of a log.
+produced batches and for the sequences of their producers, fields of the records in topics of Kafka's own. Not here:
+files, offsets of a log.
 """
 
 from strandline.records.batch import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from strandline.errors import CorruptMessage
 from strandline.model import TopicPartition, uuid_from_text
-from strandline.remote.topic_based.fields import FieldReader
+from strandline.remote.topic_based.fields import CompactReader
 from strandline.remote.topic_based.packing import pack, unpack
 from strandline.remote.topic_based.partitioner import metadata_partition, murmur2
 from strandline.remote.topic_based.serde import RemoteLogMetadata, deserialize, serialize
@@ -107,7 +107,7 @@ def test_packed_segments_are_kafkas_snapshot_records(kafka_tiered: Path) -> None
     samples = read_json(kafka_tiered / "expected/tiered/rlmm_serde_samples.json")
     for sample in (sample for sample in samples if sample["api_key"] == SNAPSHOT_RECORD):
         value = bytes.fromhex(sample["hex"])
-        reader = FieldReader(value, 3)
+        reader = CompactReader(value, 3)
         metadata = unpack(RemoteLogSegmentId(TP, reader.uuid()), value[reader.position :])
         assert pack(metadata) == value[reader.position :]
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from strandline.errors import CorruptMessage
 from strandline.model import LeaderEpoch, Offset
-from strandline.remote.topic_based.fields import I32, FieldReader, write_bytes, write_uvarint
+from strandline.records.fields import I32, write_uvarint
+from strandline.remote.topic_based.fields import CompactReader, write_bytes
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _HEAD: Final = Struct(">qqiqq")
@@ -36,7 +37,7 @@ def pack(metadata: RemoteLogSegmentMetadata) -> bytes:
 
 def unpack(segment_id: RemoteLogSegmentId, packed: bytes) -> RemoteLogSegmentMetadata:
     """The segment again. Raises CorruptMessage if the bytes are none."""
-    reader = FieldReader(packed)
+    reader = CompactReader(packed)
     metadata = read_tail(reader, segment_id)
     reader.end()
     return metadata
@@ -71,7 +72,7 @@ def write_tail(out: bytearray, metadata: RemoteLogSegmentMetadata) -> None:
     out += _TXN_INDEX_EMPTY if metadata.txn_index_empty else _NO_TAGS
 
 
-def read_tail(reader: FieldReader, segment_id: RemoteLogSegmentId) -> RemoteLogSegmentMetadata:
+def read_tail(reader: CompactReader, segment_id: RemoteLogSegmentId) -> RemoteLogSegmentMetadata:
     """Read what `write_tail` wrote. Raises CorruptMessage."""
     usual = _read_usual(reader, segment_id)
     if usual is not None:
@@ -101,7 +102,7 @@ def read_tail(reader: FieldReader, segment_id: RemoteLogSegmentId) -> RemoteLogS
     )
 
 
-def _read_usual(reader: FieldReader, segment_id: RemoteLogSegmentId) -> RemoteLogSegmentMetadata | None:
+def _read_usual(reader: CompactReader, segment_id: RemoteLogSegmentId) -> RemoteLogSegmentMetadata | None:
     """Most segments, in one step and several times as fast; None if this is another one."""
     data, tags_at = reader.data, reader.position + _USUAL.size
     if tags_at >= len(data):
@@ -129,7 +130,7 @@ def _read_usual(reader: FieldReader, segment_id: RemoteLogSegmentId) -> RemoteLo
     )
 
 
-def _read_epochs(reader: FieldReader) -> dict[LeaderEpoch, Offset]:
+def _read_epochs(reader: CompactReader) -> dict[LeaderEpoch, Offset]:
     entries: list[tuple[LeaderEpoch, Offset]] = []
     for _ in range(reader.array_length(_EPOCH.size)):
         entries.append((reader.i32(), reader.i64()))

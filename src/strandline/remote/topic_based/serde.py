@@ -12,7 +12,8 @@ from typing import Final, TypeAlias, TypeVar
 
 from strandline.errors import CorruptMessage
 from strandline.model import TopicPartition
-from strandline.remote.topic_based.fields import I32, FieldReader, write_bytes, write_string, write_uvarint
+from strandline.records.fields import I32, write_uvarint
+from strandline.remote.topic_based.fields import CompactReader, write_bytes, write_string
 from strandline.remote.topic_based.packing import read_tail, write_tail
 from strandline.remote.values import (
     RemoteLogSegmentId,
@@ -72,7 +73,7 @@ def serialize(message: RemoteLogMetadata) -> bytes:
 
 def deserialize(value: bytes) -> RemoteLogMetadata:
     """What a record says. Raises CorruptMessage for bytes that are none, and for kinds and versions not known here."""
-    reader = FieldReader(value)
+    reader = CompactReader(value)
     frame, kind, version = reader.uvarint(), reader.uvarint(), reader.uvarint()
     if frame != FRAME_VERSION:
         raise CorruptMessage(f"a frame of version {frame}, where only {FRAME_VERSION} is known")
@@ -104,7 +105,7 @@ def _write_partition(out: bytearray, partition: TopicIdPartition) -> None:
     out.append(0)
 
 
-def _read_partition(reader: FieldReader) -> TopicIdPartition:
+def _read_partition(reader: CompactReader) -> TopicIdPartition:
     name, topic_id, number = reader.string(), reader.uuid(), reader.i32()
     reader.tags()
     return TopicIdPartition(topic_id, TopicPartition(name, number))
@@ -116,13 +117,13 @@ def _write_segment_id(out: bytearray, segment_id: RemoteLogSegmentId) -> None:
     out.append(0)
 
 
-def _read_segment_id(reader: FieldReader) -> RemoteLogSegmentId:
+def _read_segment_id(reader: CompactReader) -> RemoteLogSegmentId:
     segment_id = RemoteLogSegmentId(_read_partition(reader), reader.uuid())
     reader.tags()
     return segment_id
 
 
-def _read_update(reader: FieldReader) -> RemoteLogSegmentMetadataUpdate:
+def _read_update(reader: CompactReader) -> RemoteLogSegmentMetadataUpdate:
     segment_id = _read_segment_id(reader)
     broker_id, event_timestamp_ms = reader.i32(), reader.i64()
     custom_metadata = reader.nullable_bytes()
@@ -137,7 +138,7 @@ def _read_update(reader: FieldReader) -> RemoteLogSegmentMetadataUpdate:
     )
 
 
-def _read_partition_delete(reader: FieldReader) -> RemotePartitionDeleteMetadata:
+def _read_partition_delete(reader: CompactReader) -> RemotePartitionDeleteMetadata:
     partition = _read_partition(reader)
     broker_id, event_timestamp_ms = reader.i32(), reader.i64()
     state = _read_state(reader, RemotePartitionDeleteState)
@@ -147,7 +148,7 @@ def _read_partition_delete(reader: FieldReader) -> RemotePartitionDeleteMetadata
     )
 
 
-def _read_state(reader: FieldReader, states: type[_State]) -> _State:
+def _read_state(reader: CompactReader, states: type[_State]) -> _State:
     number = reader.i8()
     try:
         return states(number)

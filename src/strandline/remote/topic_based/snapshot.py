@@ -18,9 +18,10 @@ from crc32c import crc32c
 
 from strandline.errors import CorruptMessage
 from strandline.model import LeaderEpoch, TopicPartition
+from strandline.records.fields import I32, I64, write_uvarint
 from strandline.remote.topic_based.cache import CacheImage
 from strandline.remote.topic_based.epoch_state import RemoteLogLeaderEpochState
-from strandline.remote.topic_based.fields import I32, I64, FieldReader, write_string, write_uvarint
+from strandline.remote.topic_based.fields import CompactReader, write_string
 from strandline.remote.topic_based.store import StoreImage
 from strandline.remote.values import RemotePartitionDeleteMetadata, RemotePartitionDeleteState, TopicIdPartition
 
@@ -60,7 +61,7 @@ def decode(data: bytes) -> StoreImage:
     """The image that `encode` was given. Raises CorruptMessage."""
     if len(data) < _CHECKSUM.size or crc32c(memoryview(data)[_CHECKSUM.size :]) != _CHECKSUM.unpack_from(data)[0]:
         raise CorruptMessage("it does not fit its checksum")
-    reader = FieldReader(data, _CHECKSUM.size)
+    reader = CompactReader(data, _CHECKSUM.size)
     version = reader.uvarint()
     if version != _FORMAT:
         raise CorruptMessage(f"it has version {version}, where only {_FORMAT} is known")
@@ -109,7 +110,7 @@ def _epoch_data(epoch: LeaderEpoch, state: RemoteLogLeaderEpochState, ordinals: 
     return bytes(out)
 
 
-def _read_cache(reader: FieldReader) -> CacheImage:
+def _read_cache(reader: CompactReader) -> CacheImage:
     name, topic_id, number = reader.string(), reader.uuid(), reader.i32()
     partition = TopicIdPartition(topic_id, TopicPartition(name, number))
     segments: dict[bytes, bytes] = {}
@@ -117,7 +118,7 @@ def _read_cache(reader: FieldReader) -> CacheImage:
     epochs: dict[LeaderEpoch, RemoteLogLeaderEpochState] = {}
     deletion = None
     for _ in range(reader.uvarint()):
-        entry = FieldReader(reader.take(reader.uvarint()))
+        entry = CompactReader(reader.take(reader.uvarint()))
         kind, version = entry.uvarint(), entry.uvarint()
         if version != _ENTRY_VERSION:
             raise CorruptMessage(f"an entry of kind {kind} has version {version}, where only {_ENTRY_VERSION} is known")
@@ -136,7 +137,7 @@ def _read_cache(reader: FieldReader) -> CacheImage:
     return CacheImage(partition, segments, epochs, deletion)
 
 
-def _read_epoch(entry: FieldReader, keys: list[bytes]) -> tuple[LeaderEpoch, RemoteLogLeaderEpochState]:
+def _read_epoch(entry: CompactReader, keys: list[bytes]) -> tuple[LeaderEpoch, RemoteLogLeaderEpochState]:
     state = RemoteLogLeaderEpochState()
     epoch, highest, state.finished_bytes = entry.unpack(_EPOCH)
     state.highest_offset = None if highest == _NO_HIGHEST else highest
@@ -150,7 +151,7 @@ def _read_epoch(entry: FieldReader, keys: list[bytes]) -> tuple[LeaderEpoch, Rem
     return epoch, state
 
 
-def _read_deletion(entry: FieldReader, partition: TopicIdPartition) -> RemotePartitionDeleteMetadata:
+def _read_deletion(entry: CompactReader, partition: TopicIdPartition) -> RemotePartitionDeleteMetadata:
     broker_id, event_timestamp_ms, state = entry.unpack(_DELETION)
     return RemotePartitionDeleteMetadata(
         partition=partition,

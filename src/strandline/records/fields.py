@@ -1,0 +1,101 @@
+"""Fields of the records in Kafka's own topics, `__consumer_offsets` and `__remote_log_metadata`: what both have.
+
+Here: numbers, ids, tagged fields. How texts, bytes and arrays begin differs, and is with those who read them. The
+fields of requests are in `wire`, which reads them without objects.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+from uuid import UUID
+
+from strandline.errors import CorruptMessage
+
+I16: Final = Struct(">h")
+I32: Final = Struct(">i")
+I64: Final = Struct(">q")
+_VARINT_SHIFTS: Final = range(0, 35, 7)
+
+
+class FieldReader:
+    """Reads fields one after the other. Raises CorruptMessage when the bytes end too early or make no sense."""
+
+    __slots__ = ("data", "position")
+
+    def __init__(self, data: bytes | memoryview, position: int = 0) -> None:
+        self.data, self.position = bytes(data), position
+
+    def take(self, size: int) -> bytes:
+        end = self.position + size
+        if size < 0 or end > len(self.data):
+            left = len(self.data) - self.position
+            raise CorruptMessage(f"a field of {size} bytes at position {self.position}, where {left} are left")
+        start, self.position = self.position, end
+        return self.data[start:end]
+
+    def unpack(self, layout: Struct) -> tuple[int, ...]:
+        """Several numbers of fixed size."""
+        return layout.unpack(self.take(layout.size))
+
+    def i8(self) -> int:
+        value = self.take(1)[0]
+        return value - 256 if value > 127 else value
+
+    def i16(self) -> int:
+        return int(I16.unpack(self.take(2))[0])
+
+    def i32(self) -> int:
+        return int(I32.unpack(self.take(4))[0])
+
+    def i64(self) -> int:
+        return int(I64.unpack(self.take(8))[0])
+
+    def uvarint(self) -> int:
+        """An unsigned varint of at most five bytes."""
+        if self.position < len(self.data) and (byte := self.data[self.position]) < 0x80:
+            self.position += 1  # by far the most have one byte
+            return byte
+        value = 0
+        for shift in _VARINT_SHIFTS:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise CorruptMessage(f"a varint of more than five bytes before position {self.position}")
+
+    def uuid(self) -> UUID:
+        return UUID(bytes=self.take(16))
+
+    def text(self, size: int) -> str:
+        """So many bytes of UTF-8."""
+        try:
+            return self.take(size).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CorruptMessage(f"a string is no UTF-8: {error}") from error
+
+    def expect(self, count: int, element_size: int = 1) -> int:
+        """The same count, if so many elements of at least this size can follow."""
+        if count * element_size > len(self.data) - self.position:
+            raise CorruptMessage(f"an array of {count} elements, where {len(self.data) - self.position} bytes are left")
+        return count
+
+    def tags(self) -> dict[int, bytes]:
+        """The tagged fields at the end of a structure."""
+        if self.data[self.position : self.position + 1] == b"\x00":
+            self.position += 1
+            return {}
+        return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self.position != len(self.data):
+            raise CorruptMessage(f"{len(self.data) - self.position} bytes too many after the last field")
+
+
+def write_uvarint(out: bytearray, value: int) -> None:
+    """An unsigned varint."""
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
