@@ -84,7 +84,7 @@ async def test_an_index_is_fetched_once_and_kept_under_the_name_kafka_gives_it(h
             assert indexes.position_of(3000 + 19) == 100
         assert harness.store.count("get") == 2
         assert harness.files() == names_of(3, "index", "sums", "timeindex")
-        assert await cache.aborted_transactions(made.metadata) == (
+        assert tuple(await cache.aborted_transactions(made.metadata)) == (
             AbortedTxn(7, 3000, 3012, 3013),
             AbortedTxn(8, 3005, 3099, 3100),
         )
@@ -145,7 +145,7 @@ async def test_a_damaged_file_is_found_and_fetched_again(
     made = await harness.made()
     async with harness.cache() as cache:
         indexes = await cache.indexes(made.metadata)
-        aborted = await cache.aborted_transactions(made.metadata)
+        aborted = [*await cache.aborted_transactions(made.metadata)]
     damage(harness.directory / names_of(1, suffix)[0])
     async with harness.cache() as cache:
         again = await cache.indexes(made.metadata)
@@ -153,10 +153,10 @@ async def test_a_damaged_file_is_found_and_fetched_again(
             assert again.position_of(offset) == indexes.position_of(offset)
         for timestamp in range(0, 50_000, 500):
             assert again.first_offset_for_time(timestamp) == indexes.first_offset_for_time(timestamp)
-        assert await cache.aborted_transactions(made.metadata) == aborted
+        assert [*await cache.aborted_transactions(made.metadata)] == aborted
     async with harness.cache() as cache:  # and it is whole again
         await cache.indexes(made.metadata)
-        assert await cache.aborted_transactions(made.metadata) == aborted
+        assert [*await cache.aborted_transactions(made.metadata)] == aborted
         assert (cache.status().damaged, cache.status().errors) == (0, 0)
 
 
@@ -189,9 +189,9 @@ async def test_a_segment_without_aborted_transactions_is_asked_for_them_once(har
     made = await harness.made(aborted=())
     async with harness.cache() as cache:
         for _ in range(2):
-            assert await cache.aborted_transactions(made.metadata) == ()
+            assert not len(await cache.aborted_transactions(made.metadata))
     async with harness.cache() as cache:
-        assert await cache.aborted_transactions(made.metadata) == ()
+        assert not len(await cache.aborted_transactions(made.metadata))
     assert harness.store.count("get") == 1
 
 
@@ -310,6 +310,30 @@ async def test_memory_is_bounded_too(harness: Harness) -> None:
         await cache.indexes(mades[7].metadata)
         await cache.indexes(mades[0].metadata)
         assert (cache.status().memory_hits, cache.status().disk_hits, cache.status().fetches) == (1, 1, 8)
+
+
+async def test_what_readers_use_stays_in_memory_until_they_use_other_indexes(harness: Harness) -> None:
+    mades = [await harness.made(number) for number in range(1, 5)]
+    async with harness.cache() as probe:
+        await probe.indexes(mades[0].metadata)
+        one = probe.status().memory_bytes
+    async with harness.cache(max_memory_bytes=5 * one) as cache:  # two thirds of them for positions
+        for made in mades[:3]:
+            await cache.indexes(made.metadata)
+        cache.note_use(mades[0].metadata.segment_id.id)
+        await cache.indexes(mades[3].metadata)
+        await cache.indexes(mades[0].metadata)
+        assert cache.status().memory_hits == 1
+
+
+async def test_aborted_transactions_are_at_hand_once_they_were_asked_for(harness: Harness) -> None:
+    made = await harness.made()
+    async with harness.cache() as cache:
+        assert cache.aborted_transactions_now(made.metadata) is None
+        found = await cache.aborted_transactions(made.metadata)
+        assert cache.aborted_transactions_now(made.metadata) is found
+        cache.forget([made.metadata.segment_id])
+        assert cache.aborted_transactions_now(made.metadata) is None
 
 
 async def test_what_was_handed_out_stays_good_when_its_files_make_room(harness: Harness) -> None:

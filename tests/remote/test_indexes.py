@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
+from copy import copy
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -10,14 +14,19 @@ from hypothesis import strategies as st
 
 from strandline.log.offset_index import OffsetIndex
 from strandline.log.time_index import TimeIndex
+from strandline.remote import indexes as indexes_module
+from strandline.remote.index_cache import DEFAULT_MEMORY
+from strandline.remote.index_memory import IndexMemory
 from strandline.remote.indexes import (
+    AbortedTransactions,
     RemoteIndexDamaged,
     RemoteIndexes,
     check_index,
     check_offset_index,
     check_time_index,
-    parse_transaction_index,
+    check_transaction_index,
 )
+from strandline.remote.reader.segments import MOST_OPEN
 from strandline.remote.values import IndexType, RemoteLogSegmentMetadata
 from tests.remote.segments import make_segment
 
@@ -49,6 +58,66 @@ def test_every_question_is_answered_as_by_a_local_index(
         assert indexes.position_at_or_before(value) == offsets.position_at_or_before(value)
         assert indexes.next_position(value) == next((e.position for e in offsets.entries if e.position > value), None)
         assert indexes.first_offset_for_time(value) == times.lookup(value).offset
+
+
+@given(steps=steps, most=st.integers(1, 20), asked=st.lists(st.integers(-50, 70_000), max_size=20))
+def test_a_thinned_index_leads_to_the_same_records_from_further_away(
+    steps: list[tuple[int, int, int]], most: int, asked: list[int]
+) -> None:
+    pairs, stamps, offset, position, timestamp = [], [], -1, 0, 0
+    for records, size, later in steps:
+        offset, timestamp = offset + records, timestamp + later
+        pairs.append((offset, position))
+        stamps.append((timestamp, offset))
+        position += size
+    with pytest.MonkeyPatch.context() as patch:
+        whole = RemoteIndexes(0, entries(*pairs), times(*stamps))
+        patch.setattr(indexes_module, "THIN_POSITIONS", most)
+        patch.setattr(indexes_module, "MOST_TIMES", most)
+        thinned = RemoteIndexes(0, entries(*pairs), times(*stamps))
+        assert thinned.is_dense == (len(pairs) > most)
+        thinned.thin()
+        assert not thinned.is_dense
+    assert thinned.memory_bytes <= most * 20
+    known = {0, *(position for _, position in pairs)}
+    for value in asked:
+        assert thinned.position_of(value) <= whole.position_of(value)
+        assert thinned.position_at_or_before(value) <= whole.position_at_or_before(value)
+        assert {thinned.position_of(value), thinned.position_at_or_before(value)} <= known
+        assert thinned.first_offset_for_time(value) <= whole.first_offset_for_time(value)
+        upper = thinned.offset_at_or_after(value)
+        assert upper is None or upper >= (whole.offset_at_or_after(value) or 0)
+
+
+def large() -> RemoteIndexes:
+    """Of a segment of a gigabyte with an entry every 4 KB."""
+    count = 262_144
+    positions = array("Q", (at << 32 | at << 12 for at in range(1, count)))
+    if sys.byteorder == "little":
+        positions.byteswap()
+    return RemoteIndexes(0, positions.tobytes(), bytes(range(1, 13)) * count)
+
+
+def test_the_indexes_of_all_segments_that_may_be_open_fit_into_the_memory_for_them() -> None:
+    memory: IndexMemory[RemoteIndexes] = IndexMemory(DEFAULT_MEMORY - DEFAULT_MEMORY // 3)
+    data = large()
+    assert MOST_OPEN * data.memory_bytes > 8 * memory.max_bytes
+    opened = {UUID(int=number): copy(data) for number in range(MOST_OPEN)}
+    for segment_id, value in opened.items():
+        memory.put(segment_id, value)
+        assert memory.bytes <= memory.max_bytes
+    for _ in range(2):  # all of them are read in turn, and none has to be brought again
+        assert all(memory.get(segment_id) is value for segment_id, value in opened.items())
+    assert sum(value.memory_bytes for value in opened.values()) <= memory.bytes <= memory.max_bytes
+
+
+def test_few_large_indexes_stay_whole() -> None:
+    memory: IndexMemory[RemoteIndexes] = IndexMemory(DEFAULT_MEMORY - DEFAULT_MEMORY // 3)
+    data = large()
+    values = [copy(data) for _ in range(30)]
+    for number, value in enumerate(values):
+        memory.put(UUID(int=number), value)
+    assert all(value.is_dense for value in values)
 
 
 def test_zeros_that_were_allocated_ahead_are_no_entries() -> None:
@@ -125,12 +194,23 @@ def test_a_transaction_index_that_cannot_be_is_found(
     metadata: RemoteLogSegmentMetadata, data: bytes, fault: str
 ) -> None:
     with pytest.raises(RemoteIndexDamaged, match=fault):
-        parse_transaction_index(metadata, data)
+        check_transaction_index(metadata, data)
 
 
 def test_a_transaction_may_have_begun_in_an_earlier_segment(metadata: RemoteLogSegmentMetadata) -> None:
-    [entry] = parse_transaction_index(metadata, aborted(0, 7, 3, 100, 101))
+    data = aborted(0, 7, 3, 100, 101)
+    check_transaction_index(metadata, data)
+    [entry] = AbortedTransactions(data)
     assert entry.first_offset == 3
+
+
+def test_aborted_transactions_are_given_from_an_offset_on() -> None:
+    found = AbortedTransactions(b"".join(aborted(0, 7, at, at + 5, at + 6) for at in range(100, 200, 10)))
+    assert len(found) == 10
+    for offset in range(95, 205):
+        assert [entry.last_offset for entry in found.ending_from(offset)] == [
+            at + 5 for at in range(100, 200, 10) if at + 5 >= offset
+        ]
 
 
 def test_empty_indexes_are_fine(metadata: RemoteLogSegmentMetadata) -> None:

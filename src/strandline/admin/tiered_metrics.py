@@ -97,6 +97,8 @@ def _numbers(status: TieredStatus) -> Iterable[tuple[str, str, float]]:
     yield "strandline_remote_stuck_calls", "Calls that do not end after their deadline.", status.storage_stuck
     yield "strandline_remote_index_cache_bytes", "Disk in use for remote indexes.", status.index_cache_bytes
     yield "strandline_remote_index_cache_limit_bytes", "Disk that they may use.", status.index_cache_limit
+    yield "strandline_remote_index_memory_bytes", "Memory in use for remote indexes.", status.index_memory_bytes
+    yield "strandline_remote_index_memory_limit_bytes", "Memory that they may use.", status.index_memory_limit
     yield "strandline_remote_read_cache_bytes", "Memory in use for parts of remote segments.", status.read_cache_bytes
     yield "strandline_remote_read_cache_limit_bytes", "Memory that they may use.", status.read_cache_limit
 

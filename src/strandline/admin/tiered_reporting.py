@@ -68,6 +68,8 @@ def _describe(tier: RemoteTier) -> TieredStatus:
         storage_stuck=storage.stuck,
         index_cache_bytes=indexes.bytes,
         index_cache_limit=indexes.max_bytes,
+        index_memory_bytes=indexes.memory_bytes,
+        index_memory_limit=indexes.max_memory_bytes,
         read_cache_bytes=reader.cache_bytes,
         read_cache_limit=reader.cache_limit,
     )

@@ -59,6 +59,8 @@ class TieredStatus:
     storage_stuck: int = 0
     index_cache_bytes: int = 0
     index_cache_limit: int = 0
+    index_memory_bytes: int = 0
+    index_memory_limit: int = 0
     read_cache_bytes: int = 0
     read_cache_limit: int = 0
 

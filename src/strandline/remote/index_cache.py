@@ -1,14 +1,14 @@
 """Indexes of remote segments, near at hand: in memory those in use, on disk many more, both bounded.
 
 Every index is fetched once, however many ask for it at the same time, and the fetch goes on when those who asked have
-gone. Indexes are values: what was handed out stays good when its files are removed.
+gone. Indexes are values: what was handed out stays good when its files are removed. So that it does not take memory
+beside the bound, readers hold on to few of them and say which they use (`note_use`): those stay.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -17,18 +17,16 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from strandline.clock import Clock, Ids
-from strandline.log.transaction_index import AbortedTxn
 from strandline.remote.index_disk import IndexDisk
 from strandline.remote.index_files import IndexFiles
-from strandline.remote.indexes import RemoteIndexes, check_index, parse_transaction_index
+from strandline.remote.index_memory import IndexMemory
+from strandline.remote.indexes import AbortedTransactions, RemoteIndexes, check_index
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError, RemoteStorageManager
 from strandline.remote.values import IndexType, RemoteLogSegmentId, RemoteLogSegmentMetadata
 
-DEFAULT_MEMORY: Final = 64 * 1024 * 1024
+# Two thirds are for positions: the 256 segments that the reader keeps open fit in there, however large they are.
+DEFAULT_MEMORY: Final = 96 * 1024 * 1024
 _FETCHES_AT_ONCE: Final = 16
-# What an aborted transaction takes in memory, and what every value takes beside its entries; about.
-_ABORTED_SIZE: Final = 240
-_VALUE_SIZE: Final = 500
 
 
 class _Part(Enum):
@@ -39,7 +37,8 @@ class _Part(Enum):
 
 
 _Key: TypeAlias = tuple[UUID, _Part]
-_Value: TypeAlias = RemoteIndexes | tuple[AbortedTxn, ...]
+_Value: TypeAlias = RemoteIndexes | AbortedTransactions
+_NOTHING_ABORTED: Final = AbortedTransactions()
 
 
 @dataclass(slots=True)
@@ -59,6 +58,7 @@ class IndexCacheStatus:
     """On disk."""
     max_bytes: int
     memory_bytes: int
+    max_memory_bytes: int
     memory_hits: int
     disk_hits: int
     fetches: int
@@ -76,10 +76,10 @@ class RemoteIndexCache:
     """Made by `open_index_cache`."""
 
     def __init__(self, disk: IndexDisk, storage: RemoteStorageManager, *, max_memory_bytes: int) -> None:
-        self._disk, self._storage, self._max_memory_bytes = disk, storage, max_memory_bytes
+        self._disk, self._storage = disk, storage
         self._fetching = asyncio.Semaphore(_FETCHES_AT_ONCE)
-        self._memory: OrderedDict[_Key, tuple[_Value, int]] = OrderedDict()
-        self._memory_bytes = 0
+        self._aborted: IndexMemory[AbortedTransactions] = IndexMemory(max_memory_bytes // 3)
+        self._positions: IndexMemory[RemoteIndexes] = IndexMemory(max_memory_bytes - self._aborted.max_bytes)
         self._flights: dict[_Key, _Flight] = {}
         self._memory_hits = self._disk_hits = self._fetches = self._errors = 0
 
@@ -100,19 +100,28 @@ class RemoteIndexCache:
         assert isinstance(found, RemoteIndexes)
         return found
 
-    async def aborted_transactions(self, metadata: RemoteLogSegmentMetadata) -> Sequence[AbortedTxn]:
+    async def aborted_transactions(self, metadata: RemoteLogSegmentMetadata) -> AbortedTransactions:
         """The transactions that were aborted in a segment, in the order of their markers. Raises the same."""
         if metadata.txn_index_empty:
-            return ()
+            return _NOTHING_ABORTED
         found = await self._get(metadata, _Part.ABORTED)
-        assert isinstance(found, tuple)
+        assert isinstance(found, AbortedTransactions)
         return found
+
+    def aborted_transactions_now(self, metadata: RemoteLogSegmentMetadata) -> AbortedTransactions | None:
+        """The same if they are in memory; None if not."""
+        return _NOTHING_ABORTED if metadata.txn_index_empty else self._aborted.get(metadata.segment_id.id)
+
+    def note_use(self, segment_id: UUID) -> None:
+        """Somebody uses the indexes of a segment again that he was given before."""
+        self._positions.get(segment_id)
+        self._disk.touch(segment_id)
 
     def forget(self, segment_ids: Iterable[RemoteLogSegmentId]) -> None:
         """Drop the indexes of segments that are deleted. Who has them may go on using them."""
         for segment_id in segment_ids:
             for part in _Part:
-                self._drop_from_memory((segment_id.id, part))
+                self._memory_of(part).drop(segment_id.id)
                 if (flight := self._flights.get((segment_id.id, part))) is not None:
                     flight.is_forgotten = True
             self._disk.drop(segment_id.id)
@@ -123,7 +132,8 @@ class RemoteIndexCache:
             segments=len(self._disk),
             bytes=self._disk.bytes,
             max_bytes=self._disk.max_bytes,
-            memory_bytes=self._memory_bytes,
+            memory_bytes=self._positions.bytes + self._aborted.bytes,
+            max_memory_bytes=self._positions.max_bytes + self._aborted.max_bytes,
             memory_hits=self._memory_hits,
             disk_hits=self._disk_hits,
             fetches=self._fetches,
@@ -135,12 +145,11 @@ class RemoteIndexCache:
 
     async def _get(self, metadata: RemoteLogSegmentMetadata, part: _Part) -> _Value:
         key = (metadata.segment_id.id, part)
-        held = self._memory.get(key)
+        held = self._memory_of(part).get(key[0])
         if held is not None:
             self._memory_hits += 1
-            self._memory.move_to_end(key)
             self._disk.touch(key[0])
-            return held[0]
+            return held
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(asyncio.ensure_future(self._bring(metadata, part)))
@@ -161,11 +170,13 @@ class RemoteIndexCache:
             self._disk.drop(key[0])
             return
         value = task.result()
-        size = _VALUE_SIZE + (value.memory_bytes if isinstance(value, RemoteIndexes) else len(value) * _ABORTED_SIZE)
-        self._memory[key] = (value, size)
-        self._memory_bytes += size
-        while self._memory_bytes > self._max_memory_bytes:
-            self._drop_from_memory(next(iter(self._memory)))
+        if isinstance(value, RemoteIndexes):
+            self._positions.put(key[0], value)
+        else:
+            self._aborted.put(key[0], value)
+
+    def _memory_of(self, part: _Part) -> IndexMemory[RemoteIndexes] | IndexMemory[AbortedTransactions]:
+        return self._positions if part is _Part.POSITIONS else self._aborted
 
     async def _bring(self, metadata: RemoteLogSegmentMetadata, part: _Part) -> _Value:
         kept = await self._disk.load(metadata, part.value, lambda data: _parsed(metadata, part, data))
@@ -202,14 +213,10 @@ class RemoteIndexCache:
             await self._storage.fetch_log_segment(metadata, 0, 1)
             return b""
 
-    def _drop_from_memory(self, key: _Key) -> None:
-        held = self._memory.pop(key, None)
-        self._memory_bytes -= held[1] if held is not None else 0
-
 
 def _parsed(metadata: RemoteLogSegmentMetadata, part: _Part, data: Mapping[IndexType, bytes]) -> _Value:
     if part is _Part.ABORTED:
-        return parse_transaction_index(metadata, data[IndexType.TRANSACTION])
+        return AbortedTransactions(data[IndexType.TRANSACTION])
     return RemoteIndexes(metadata.start_offset, data[IndexType.OFFSET], data[IndexType.TIMESTAMP])
 
 

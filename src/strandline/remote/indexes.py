@@ -1,4 +1,4 @@
-"""The offset index and the time index of a remote segment, in memory, and whether they can be right."""
+"""The indexes of a remote segment, in memory, and whether they can be right."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ _ABORTED: Final = Struct(">hqqqq")
 _ABORTED_VERSION: Final = 0
 # Checked at a time; in between the interpreter serves others.
 _CHUNK: Final = 4096
+# A search by time reads a quarter of a megabyte at once: in a segment of a gigabyte more entries would save nothing.
+MOST_TIMES: Final = 4096
+# What is left of a large offset index when there is little memory: of a segment of a gigabyte a batch every 44 KB.
+THIN_POSITIONS: Final = 24 * 1024
 
 
 class RemoteIndexDamaged(RemoteStorageError):
@@ -32,7 +36,8 @@ class RemoteIndexDamaged(RemoteStorageError):
 
 
 class RemoteIndexes:
-    """Where the records of one remote segment are. Never changes; whoever holds it may use it as long as they like.
+    """Where the records of one remote segment are. Whoever holds it may use it as long as they like: its answers may
+    get coarser (`thin`), so that there is more to scan, and are never wrong.
 
     Entries of the offset index are (last offset of a batch, position of the batch), those of the time index
     (largest timestamp so far, last offset of the batch that carried it), both sparse and ascending.
@@ -48,12 +53,21 @@ class RemoteIndexes:
         if _IS_LITTLE_ENDIAN:
             positions.byteswap()
         self._positions = positions
-        self._times = _without_tail(time_index, _TIME.size)
+        self._times = _thinned(_without_tail(time_index, _TIME.size), _TIME.size, MOST_TIMES)
 
     @property
     def memory_bytes(self) -> int:
         """What this takes in memory, about."""
         return len(self._positions) * _OFFSET_ENTRY + len(self._times)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether `thin` makes it smaller."""
+        return len(self._positions) > THIN_POSITIONS
+
+    def thin(self) -> None:
+        """Forget most entries of a large offset index."""
+        self._positions = self._positions[:: _step(len(self._positions), THIN_POSITIONS)]
 
     def position_of(self, offset: Offset) -> int:
         """Where to start scanning for `offset`: the batch of the last entry not above it, else the beginning."""
@@ -83,6 +97,42 @@ class RemoteIndexes:
         return self._base + _time(times, index - 1)[1] if index else self._base
 
 
+class AbortedTransactions:
+    """The transactions that were aborted in one remote segment, in the order of their markers. Never changes.
+
+    They are kept as they are in the file, in a seventh of the memory that the objects would take.
+    """
+
+    __slots__ = ("_entries",)
+
+    is_dense = False
+
+    def __init__(self, entries: bytes = b"") -> None:
+        """From the bytes of a file that was checked (`check_transaction_index`) at some time."""
+        self._entries = entries
+
+    @property
+    def memory_bytes(self) -> int:
+        """What this takes in memory, about."""
+        return len(self._entries)
+
+    def thin(self) -> None:
+        """Nothing of it can be spared."""
+
+    def __len__(self) -> int:
+        return len(self._entries) // _ABORTED.size
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        return self.ending_from(0)
+
+    def ending_from(self, offset: Offset) -> Iterator[AbortedTxn]:
+        """Those whose marker is at `offset` or later."""
+        entries = self._entries
+        first = bisect_left(range(len(self)), offset, key=lambda at: _last_offset(entries, at))
+        for _, *fields in _ABORTED.iter_unpack(memoryview(entries)[first * _ABORTED.size :]):
+            yield AbortedTxn(*fields)
+
+
 def check_index(metadata: RemoteLogSegmentMetadata, kind: IndexType, data: bytes) -> None:
     """Raises RemoteIndexDamaged if this cannot be that index of the segment."""
     match kind:
@@ -91,7 +141,7 @@ def check_index(metadata: RemoteLogSegmentMetadata, kind: IndexType, data: bytes
         case IndexType.TIMESTAMP:
             check_time_index(metadata, data)
         case IndexType.TRANSACTION:
-            parse_transaction_index(metadata, data)
+            check_transaction_index(metadata, data)
         case _:
             raise ValueError(f"a {kind.value} is not looked into")
 
@@ -126,19 +176,16 @@ def check_time_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
             raise _damaged(metadata, IndexType.TIMESTAMP, f"it speaks of offset {metadata.start_offset + relative}")
 
 
-def parse_transaction_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> tuple[AbortedTxn, ...]:
-    """The aborted transactions that ended in a segment, in the order of their markers. Raises RemoteIndexDamaged."""
+def check_transaction_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
+    """Raises RemoteIndexDamaged if this cannot be the transaction index of the segment."""
     if len(data) % _ABORTED.size:
         raise _damaged(metadata, IndexType.TRANSACTION, f"{len(data)} bytes are no whole number of entries")
-    found: list[AbortedTxn] = []
     last = metadata.start_offset - 1
     for version, *fields in _ABORTED.iter_unpack(data):
         entry = AbortedTxn(*fields)
         if version != _ABORTED_VERSION or not last < entry.last_offset <= metadata.end_offset:
             raise _damaged(metadata, IndexType.TRANSACTION, f"it has an entry that cannot be: {entry}")
         last = entry.last_offset
-        found.append(entry)
-    return tuple(found)
 
 
 def _without_tail(data: bytes, entry_size: int) -> bytes:
@@ -147,6 +194,19 @@ def _without_tail(data: bytes, entry_size: int) -> bytes:
         size = len(data.rstrip(b"\0"))
         return data[: max(size + -size % entry_size, entry_size)]
     return data
+
+
+def _step(count: int, most: int) -> int:
+    """Of `count` entries every how many-th to keep, to have at most so many."""
+    return max(-(-count // most), 1)
+
+
+def _thinned(entries: bytes, size: int, most: int) -> bytes:
+    """At most so many of the entries, from the first one on."""
+    step = _step(len(entries) // size, most)
+    if step == 1:
+        return entries
+    return b"".join(entries[at : at + size] for at in range(0, len(entries), step * size))
 
 
 def _columns(entries: bytes, entry: str, size: int) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
@@ -168,6 +228,11 @@ def _position(entry: int) -> int:
 def _time(times: bytes, index: int) -> tuple[int, int]:
     timestamp, relative = _TIME.unpack_from(times, index * _TIME.size)
     return timestamp, relative
+
+
+def _last_offset(entries: bytes, index: int) -> Offset:
+    last: int = _ABORTED.unpack_from(entries, index * _ABORTED.size)[3]
+    return last
 
 
 def _damaged(metadata: RemoteLogSegmentMetadata, kind: IndexType, fault: str) -> RemoteIndexDamaged:

@@ -12,6 +12,7 @@ import pytest_asyncio
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
 from strandline.log import FileSlice
 from strandline.records import iter_headers
+from strandline.remote import indexes
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import ReaderLimits
 from strandline.testing.clock import VirtualClock
@@ -41,6 +42,24 @@ async def test_a_consumer_reads_through_all_remote_segments_into_the_local_one(
     reader = await world.reader(has_files=has_files)
     consumer = Consumer(reader, log, UNCOMMITTED, 5 * BATCH)
     assert await consumer.visible(0) == list(range(4 * PER_SEGMENT + 1))
+
+
+async def test_large_indexes_that_are_read_in_turn_get_coarser_and_are_not_brought_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "THIN_POSITIONS", 2)
+    log = await world.add_log(segments=8, value_bytes=5000, per_segment=60)
+    memory = world.indexes._positions
+    memory.max_bytes = 10_500  # eight whole ones would take 13,600
+    reader = await world.reader(has_files=True)
+    for _ in range(2):
+        assert await Consumer(reader, log, UNCOMMITTED, 20_000).visible(0) == list(range(8 * 60 + 1))
+        held = [segment.indexes for segment in reader._segments._open.values()]
+        assert all(memory.get(segment.id) is segment.indexes for segment in reader._segments._open.values())
+        assert memory.bytes <= memory.max_bytes
+    status = world.indexes.status()
+    assert (len(held), status.fetches, status.disk_hits) == (8, 8, 0)
+    assert not all(isinstance(each, indexes.RemoteIndexes) and each.is_dense for each in held)
 
 
 @pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from strandline.config.topic import TopicConfig
 from strandline.log import FetchIsolation
 from strandline.model import TopicPartition
-from strandline.remote.reader import aborted
 from tests.log.harness import LogHarness, batch
 from tests.remote.reader.consuming import COMMITTED, UNCOMMITTED, Consumer
 from tests.remote.reader.world import World, open_world
@@ -54,11 +53,10 @@ def add_log(world: World) -> LogHarness:
     return harness
 
 
-async def test_a_long_transaction_needs_more_transaction_indexes_than_are_remembered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(aborted, "_REMEMBERED", 2)
+@pytest.mark.parametrize("kept", [0, 2])
+async def test_a_long_transaction_needs_more_transaction_indexes_than_are_kept(tmp_path: Path, kept: int) -> None:
     async with open_world(tmp_path) as world:
+        world.indexes._aborted.max_bytes = kept * 600
         harness = add_log(world)
         # As long as the first is undecided, no index can say that nothing earlier was.
         write(harness, [(1, "write"), *([(2, "write"), (2, "abort")] * 20), (1, "abort"), (0, "write"), (0, "write")])

@@ -3,9 +3,7 @@ it, remote and local, until one says that nothing earlier was undecided."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from strandline.log import AbortedTransaction, UnifiedLog
@@ -13,19 +11,16 @@ from strandline.log.transaction_index import AbortedTxn
 from strandline.model import Offset
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader.complaints import Complaints
-from strandline.remote.reader.indexes import IndexCache
+from strandline.remote.reader.indexes import IndexCache, SegmentAborted
 from strandline.remote.reader.lineage import Lineage
 from strandline.remote.values import RemoteLogSegmentMetadata
 
-_REMEMBERED: Final = 1000
-
 
 class AbortedTransactions:
-    """Finds them; remembers the transaction indexes that were needed last."""
+    """Finds them. Whatever is kept of the transaction indexes, the index cache keeps."""
 
     def __init__(self, indexes: IndexCache, lineage: Lineage, complaints: Complaints) -> None:
         self._indexes, self._lineage, self._complaints = indexes, lineage, complaints
-        self._known: OrderedDict[UUID, Sequence[AbortedTxn]] = OrderedDict()
 
     def now(
         self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
@@ -38,15 +33,12 @@ class AbortedTransactions:
         self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
     ) -> list[AbortedTransaction]:
         """The same, asking where need be. Raises KafkaStorageError."""
-        asked: dict[UUID, Sequence[AbortedTxn]] = {}  # there may be more of them than are remembered
+        asked: dict[UUID, SegmentAborted] = {}  # there may be more of them than are kept
         while not isinstance(found := self._collect(log, segment, offset, upper, asked), list):
             try:
-                entries = await self._indexes.aborted_transactions(found)
+                asked[found.segment_id.id] = await self._indexes.aborted_transactions(found)
             except RemoteStorageError as error:
                 raise self._complaints.error_of(found, error) from error
-            self._known[found.segment_id.id] = asked[found.segment_id.id] = entries
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
         return found
 
     def _collect(
@@ -55,17 +47,19 @@ class AbortedTransactions:
         segment: RemoteLogSegmentMetadata,
         offset: Offset,
         upper: Offset,
-        asked: Mapping[UUID, Sequence[AbortedTxn]],
+        asked: Mapping[UUID, SegmentAborted],
     ) -> list[AbortedTransaction] | RemoteLogSegmentMetadata:
         """The transactions, or the segment whose index is not known."""
         collected: dict[AbortedTransaction, None] = {}  # a segment may be remote and local at the same time
         current: RemoteLogSegmentMetadata | None = segment
         while current is not None:
-            key = current.segment_id.id
-            entries = () if current.txn_index_empty else asked.get(key, self._known.get(key))
-            if entries is None:
+            aborted = asked.get(current.segment_id.id)
+            if aborted is None:
+                aborted = self._indexes.aborted_transactions_now(current)
+            if aborted is None:
                 return current
-            if _collect_from(entries, offset, upper, collected):
+            # One that ended before the offset says nothing about it, nor about what was undecided there.
+            if _collect_from(aborted.ending_from(offset), offset, upper, collected):
                 return list(collected)
             current = self._lineage.following_with_txn_index(log, current)
         for local in log.segments:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Protocol
+from uuid import UUID
 
 from strandline.log.transaction_index import AbortedTxn
 from strandline.model import Offset, TimestampMs
@@ -26,11 +27,24 @@ class SegmentIndexes(Protocol):
         """From where on to look for a record that is not older than `timestamp`."""
 
 
+class SegmentAborted(Protocol):
+    """The transaction index of one segment. Answers at once."""
+
+    def ending_from(self, offset: Offset) -> Iterator[AbortedTxn]:
+        """The aborted transactions whose marker is at `offset` or later, in the order of their markers."""
+
+
 class IndexCache(Protocol):
-    """The indexes of all remote segments. Both raise RemoteStorageError."""
+    """The indexes of all remote segments. Those that may have to be asked for raise RemoteStorageError."""
 
     async def indexes(self, metadata: RemoteLogSegmentMetadata) -> SegmentIndexes:
         """Offset and time index of a segment, from the disk or from remote storage."""
 
-    async def aborted_transactions(self, metadata: RemoteLogSegmentMetadata) -> Sequence[AbortedTxn]:
+    def note_use(self, segment_id: UUID) -> None:
+        """What `indexes` gave for a segment is used again: whoever bounds the memory leaves it where it is."""
+
+    async def aborted_transactions(self, metadata: RemoteLogSegmentMetadata) -> SegmentAborted:
         """The transaction index of a segment; nothing if it has none."""
+
+    def aborted_transactions_now(self, metadata: RemoteLogSegmentMetadata) -> SegmentAborted | None:
+        """The same if it is in memory; None if not."""

@@ -41,7 +41,11 @@ class OpenSegment:
 
 
 class OpenSegments:
-    """The open segments, least recently used first. Lives on the event loop."""
+    """The open segments, least recently used first. Lives on the event loop.
+
+    Their indexes stay in the memory of the index cache, and count there: it lets go of those first that were used least
+    recently, too.
+    """
 
     def __init__(
         self, storage: RemoteStorageManager, indexes: IndexCache, chunks: ChunkCache, files: FileReads, clock: Clock
@@ -60,6 +64,7 @@ class OpenSegments:
         if segment is not None:
             segment.used_at = self._clock.monotonic()
             self._open.move_to_end(segment.id)
+            self._indexes.note_use(segment.id)
         return segment
 
     async def open(self, metadata: RemoteLogSegmentMetadata) -> OpenSegment:
