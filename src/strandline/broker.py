@@ -26,14 +26,11 @@ from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
 from strandline.config.topic import TopicConfig
-from strandline.controlplane.plane import SqlControlPlane
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.coordinators.groups.replicated_log import ReplicatedGroupLog
 from strandline.errors import StrandlineError
-from strandline.hybrid.diskless_topics import DisklessTopics
 from strandline.hybrid.router import PartitionRouter
-from strandline.hybrid.tier import DisklessTier
-from strandline.hybrid.tiering import TieredTopics
+from strandline.hybrid.tiers import Tiers
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import (
@@ -49,25 +46,21 @@ from strandline.metadata import (
 )
 from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
-from strandline.objects.store import ObjectStoreError
-from strandline.remote.ports import RemoteStorageError
 from strandline.replication import ReplicaManager
 from strandline.replication.adoption import adopt, find_kafka_cluster
 from strandline.server.deadlines import Deadlines
 from strandline.server.dispatcher import ApiDispatcher
+from strandline.server.draining import answer_producers
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.handlers.fetch import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
-from strandline.sql import SqlError, open_store
+from strandline.sql import open_store
 
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS: Final = 3.0
-ANSWER_SECONDS: Final = 1.0
-UPLOAD_SECONDS: Final = 4.0
-LINGER_SECONDS: Final = 0.25
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -134,7 +127,7 @@ class Broker:
         self._make_directories()
 
         url = self.settings.cluster.strandline_metadata_url
-        sql = self._sql = await enter(open_store(url, clock=self._clock, ids=self._ids))
+        sql = await enter(open_store(url, clock=self._clock, ids=self._ids))
         store = MetadataStore(sql)
         self.loader = MetadataLoader(store, self._clock)
         await self.loader.load()
@@ -173,17 +166,16 @@ class Broker:
             checkpoint_interval_ms=self.settings.replication.replica_high_watermark_checkpoint_interval_ms,
             remote_enabled=self.settings.tiers.remote_log_storage_system_enable,
         )
-        self._plane = SqlControlPlane(sql, clock=self._clock)
-        self.diskless = DisklessTopics(
-            self.node_id,
+        tiers = self._tiers = Tiers(
+            sql,
             self.loader,
-            self._plane,
-            self._open_diskless,
+            settings=lambda: self.settings,
             topic_config=self.topic_config,
             clock=self._clock,
-            is_enabled=self.settings.diskless.diskless_storage_system_enable,
+            ids=self._ids,
+            chance=self._chance,
         )
-        self.tiered = TieredTopics()
+        self.diskless, self.tiered = tiers.diskless, tiers.tiered
         self.replicas = ReplicaManager(
             self.node_id,
             self.logs,
@@ -203,7 +195,7 @@ class Broker:
         self.lifecycle = BrokerLifecycle(
             self.active_controller, self.loader, self._registration(), self.settings.cluster, self._clock
         )
-        self._check_tiers()
+        tiers.check()
         await loop.run_in_executor(None, self._load_logs)
         self._stack.push_async_callback(self._close_logs)
         await enter(self._background(self.logs.run, "log-housekeeping"))
@@ -212,10 +204,7 @@ class Broker:
         await self.lifecycle.unfence()
         self.cleaner = LogCleaner(self.settings.log, self.logs.all_logs, self._clock)
         self.loader.subscribe(self._apply)
-        await enter(self.diskless.running(on_failure=self._fail))
-        await self._open_if_needed()
-        if self.settings.tiers.remote_log_storage_system_enable:
-            await self._open_tiered()
+        await enter(tiers.running(self.replicas, self.active_controller, on_failure=self._fail))
 
         self.groups = GroupCoordinator(
             ReplicatedGroupLog(self.replicas, lambda: self.loader.image, self.settings.groups),
@@ -324,65 +313,6 @@ class Broker:
         bound = await self._stack.enter_async_context(http.open_http(self, http.CollectorRegistry(), address))
         logger.info("HTTP on http://%s:%d (/healthz, /readyz, /metrics)", *bound)
 
-    # Diskless topics
-
-    @asynccontextmanager
-    async def _open_diskless(self) -> AsyncIterator[DisklessTier]:
-        # Loaded now, and in a thread: brokers without diskless topics do without it, and clients do not wait for it.
-        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.opening")
-        async with opening.open_tier(
-            self._sql,
-            self._plane,
-            self.loader,
-            self.settings,
-            topics=self.diskless.topics,
-            topic_config=self.topic_config,
-            clock=self._clock,
-            ids=self._ids,
-            chance=self._chance,
-        ) as tier:
-            logger.info("diskless topics are kept in %s", tier.objects.url)
-            yield tier
-
-    async def _open_if_needed(self) -> None:
-        try:
-            await self.diskless.wait_opened()
-        except (ObjectStoreError, SqlError, OSError) as error:
-            raise BrokerFailed(f"diskless topics cannot be served: {error}") from error
-
-    # Tiered topics
-
-    def _check_tiers(self) -> None:
-        """Raise BrokerFailed if a log would be opened without its remote part: it would forget that it has one."""
-        if self.settings.tiers.remote_log_storage_system_enable:
-            return
-        image = self.loader.image
-        here = (topic for topic in image.topics.values() if any(self.node_id in p.replicas for p in topic.partitions))
-        tiered = sorted(topic.name for topic in here if self.topic_config(topic.name).remote_storage_enable)
-        if tiered:
-            raise BrokerFailed(
-                f"There are tiered topics ({', '.join(tiered[:3])}{', ...' * (len(tiered) > 3)}), so "
-                "remote.log.storage.system.enable has to be true on this broker."
-            )
-
-    async def _open_tiered(self) -> None:
-        # Loaded in a thread, as above.
-        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.tiered_opening")
-        tier = opening.open_remote_tier(
-            self.settings,
-            self.loader,
-            self.active_controller,
-            self.replicas,
-            clock=self._clock,
-            ids=self._ids,
-            chance=self._chance,
-        )
-        try:
-            opened = await self._stack.enter_async_context(self.tiered.serving(tier))
-        except (RemoteStorageError, OSError) as error:
-            raise BrokerFailed(f"tiered topics cannot be served: {error}") from error
-        logger.info("finished segments of tiered topics are kept in %s", opened.storage.url)
-
     # Following the metadata
 
     def topic_config(self, topic: str) -> TopicConfig:
@@ -394,8 +324,7 @@ class Broker:
             self._load_dynamic_settings(image)
             self.network.reconfigure(self.settings.network)
             self.cleaner.update_settings(self.settings.log)
-            if self.tiered.tier is not None:
-                self.tiered.tier.follow(self.settings.tiers)
+            self._tiers.follow_settings()
         self.replicas.apply(delta, image)
         self.diskless.apply(delta, image)
 
@@ -442,25 +371,8 @@ class Broker:
         self.network.stop_listening()
         if self.settings.cluster.controlled_shutdown_enable:
             await self.lifecycle.shut_down(SHUTDOWN_SECONDS)
-        await self._answer_producers()
+        await answer_producers(self.network, self._clock, is_uploading=lambda: self.diskless.is_writing)
         self.network.close()
-
-    async def _answer_producers(self) -> None:
-        """Take nothing more, and acknowledge what was taken.
-
-        A producer without its answers would send several batches again after the restart, of which a restarted log
-        recognises only the newest.
-        """
-        self.network.stop_reading()
-        await self._wait_while(lambda: self.network.owes_answers, ANSWER_SECONDS)
-        await self._wait_while(lambda: self.network.owes_answers and self.diskless.is_writing, UPLOAD_SECONDS)
-        self.network.end_connections()
-        await self._wait_while(lambda: bool(self.network.connections), LINGER_SECONDS)
-
-    async def _wait_while(self, holds: Callable[[], bool], seconds: float) -> None:
-        deadline = self._clock.monotonic() + seconds
-        while holds() and self._clock.monotonic() < deadline:
-            await self._clock.sleep(0.01)
 
     async def _close_logs(self) -> None:
         self.replicas.close()
