@@ -115,10 +115,10 @@ class RemoteLogMetadataManager(Protocol):
         """Whether everything that is known of the partition has been read."""
 
     def partition_delete_state(self, partition: TopicIdPartition) -> RemotePartitionDeleteState | None:
-        """How far the deletion of a partition is; None if nobody asked for it."""
+        """How far the deletion of a partition is; None if nobody asked for it, or it is over and forgotten."""
 
     def partitions(self) -> Collection[TopicIdPartition]:
-        """All partitions of which anything is known, those of deleted topics included."""
+        """All partitions of which anything is known, those of deleted topics included until their deletion is over."""
 
     def on_partition_leadership_changes(
         self, leaders: Collection[TopicIdPartition], followers: Collection[TopicIdPartition]

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from strandline.objects import open_objects
-from strandline.remote.values import RemotePartitionDeleteState
 from tests.log.harness import NOW
 from tests.remote.manager.world import TIERED, World, open_world
 
@@ -59,7 +58,7 @@ async def switch_off(world: World) -> None:
 
 async def delete(world: World) -> None:
     world.manager.delete(TIERED)
-    await world.until(lambda: world.delete_state() is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED)
+    await world.until(world.is_forgotten)
 
 
 WORK = {"copy": copy, "expire": expire, "switch_off": switch_off, "delete": delete}

@@ -110,7 +110,6 @@ async def test_a_crash_during_the_deletion_of_a_topic_is_taken_up(tmp_path: Path
         async with world.running(lead=False):
             if place.endswith("before_marked"):  # nobody knows yet: whoever finds that the topic is gone says so
                 await delete(world)
-            await world.until(lambda: world.delete_state() is not None)
-            await world.until(lambda: not world.segments() and world.manager.status().deletions == 0)
+            await world.until(lambda: world.is_forgotten() and world.manager.status().deletions == 0)
             assert await world.keys() == set()
             assert world.manager.partition_status(TIERED) is None

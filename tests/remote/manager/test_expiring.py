@@ -7,15 +7,17 @@ from uuid import UUID
 
 import pytest
 
+from strandline.remote.topic_based.serde import serialize
 from strandline.remote.values import (
     RemoteLogSegmentId,
     RemoteLogSegmentMetadata,
     RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
 from strandline.testing.objects import ALWAYS
 from tests.log.harness import NOW
-from tests.remote.manager.world import SIZE, TIERED, World
+from tests.remote.manager.world import BROKER, SIZE, TIERED, World
 
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 
@@ -257,8 +259,7 @@ async def test_a_deleted_topic_leaves_nothing_and_says_so_step_by_step(world: Wo
         assert state is RemotePartitionDeleteState.DELETE_PARTITION_STARTED
         assert world.manager.status().deletions == 1
         gate.release()
-        finished = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
-        await world.until(lambda: world.delete_state() is finished)
+        await world.until(world.is_forgotten)
         assert world.segments() == []
         assert await world.keys() == set()
         await world.until(lambda: world.manager.status().deletions == 0)
@@ -273,8 +274,7 @@ async def test_a_topic_that_is_deleted_during_a_copy_leaves_nothing(world: World
         await world.pass_time(3)
         assert world.delete_state() is None
         gate.release()
-        finished = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
-        await world.until(lambda: world.delete_state() is finished)
+        await world.until(world.is_forgotten)
         assert await world.keys() == set()
 
 
@@ -287,10 +287,55 @@ async def test_a_deletion_that_was_interrupted_is_taken_up_by_whoever_reads_of_i
         await world.pass_time(5)
     world.store.heal()
     async with world.running(lead=False):
-        finished = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
-        await world.until(lambda: world.delete_state() is finished)
+        await world.until(world.is_forgotten)
         assert await world.keys() == set()
         await world.until(lambda: world.manager.status().deletions == 0)
+
+
+async def test_a_copy_that_begins_after_the_deletion_of_its_topic_is_over_is_deleted_too(world: World) -> None:
+    world.append(7)
+    async with world.running():
+        await world.until_copied()
+        known = world.segments()
+        world.manager.delete(TIERED)
+        await world.until(world.is_forgotten)
+        late = replace(
+            known[0], segment_id=known[0].segment_id._replace(id=UUID(int=99)), state=STARTED, custom_metadata=None
+        )
+        await world.metadata.add_remote_log_segment_metadata(late)  # its leader has not heard of it
+        assert not world.is_forgotten()
+        world.manager.delete(TIERED)  # whoever compares the description with the topics says it again
+        await world.until(world.is_forgotten)
+    async with world.running(lead=False):
+        await world.until(world.is_forgotten)
+
+
+async def test_a_deleted_topic_is_forgotten_although_its_segments_were_gone_before(world: World) -> None:
+    world.append(7, timestamp=NOW - 100_000)
+    async with world.running():
+        await world.until_copied()
+        world.configure(retention_ms=60_000)
+        await world.until(lambda: not world.segments())
+        assert not world.is_forgotten()
+        world.manager.delete(TIERED)
+        await world.until(world.is_forgotten)
+
+
+async def test_a_segment_that_the_end_of_a_deletion_has_missed_is_deleted(world: World) -> None:
+    world.append(7)
+    async with world.running():
+        await world.until_copied()
+        for state in RemotePartitionDeleteState:
+            world.topic.values[0].append(
+                serialize(
+                    RemotePartitionDeleteMetadata(
+                        partition=TIERED, state=state, event_timestamp_ms=world.clock.now_ms(), broker_id=BROKER
+                    )
+                )
+            )
+    async with world.running(lead=False):
+        await world.until(world.is_forgotten)
+        assert await world.keys() == set()
 
 
 async def test_deleting_a_topic_without_remote_segments_writes_nothing(world: World) -> None:

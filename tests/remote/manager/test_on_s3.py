@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from strandline.objects import open_objects
-from strandline.remote.values import RemotePartitionDeleteState
 from tests.log.harness import NOW
 from tests.remote.manager.world import TIERED, open_world
 from tests.s3 import S3
@@ -38,7 +37,7 @@ async def test_segments_live_and_die_on_s3(tmp_path: Path, s3: S3, s3_url: str) 
             await world.check_nothing_leaked()
             await world.check_nothing_lost(batches)
             world.manager.delete(TIERED)
-            await world.until(lambda: world.delete_state() is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED)
+            await world.until(world.is_forgotten)
             assert await world.keys() == set()
 
 

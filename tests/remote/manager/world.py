@@ -159,6 +159,10 @@ class World:
     def delete_state(self) -> RemotePartitionDeleteState | None:
         return self.metadata.partition_delete_state(TIERED) if self.metadata.is_ready(TIERED) else None
 
+    def is_forgotten(self) -> bool:
+        """Whether the description knows nothing of the partition any more: its deletion is over."""
+        return self.metadata.is_ready(TIERED) and TIERED not in self.metadata.partitions()
+
     def forget_snapshots(self) -> None:
         """What the description keeps to start faster is lost."""
         for snapshot in self.root.glob("_rlmm_snapshot.*"):

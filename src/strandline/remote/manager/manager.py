@@ -125,7 +125,8 @@ class RemoteLogManager:
 
     def delete(self, partition: TopicIdPartition) -> None:
         """The topic of a partition is gone: delete all that it has in remote storage."""
-        if partition in self._deletions:
+        deletion = self._deletions.get(partition)
+        if deletion is not None and not deletion.is_done:
             return
         self._metadata.on_partition_leadership_changes((partition,), ())
         tasks = self._tasks_of(partition)
@@ -161,7 +162,10 @@ class RemoteLogManager:
 
     def _is_deletion_interrupted(self, partition: TopicIdPartition) -> bool:
         state = self._metadata.partition_delete_state(partition) if self._metadata.is_ready(partition) else None
-        return state is not None and state is not RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
+        if state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
+            # Whoever said so did not know of all segments.
+            return bool(self._metadata.list_remote_log_segments(partition))
+        return state is not None
 
     def _tasks_of(self, partition: TopicIdPartition) -> _Tasks:
         tasks = self._tasks.get(partition)

@@ -18,7 +18,8 @@ _S = RemotePartitionDeleteState
 class PartitionDeletion:
     """Takes a partition from DELETE_PARTITION_MARKED to DELETE_PARTITION_FINISHED.
 
-    A partition that has nothing in remote storage needs none of it.
+    A partition of which nothing is known needs none of it. One that has no segments any more needs it as well: without
+    a word about its end the description would keep for ever what it knows.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class PartitionDeletion:
         await self._partition.quiet.wait()
         partition = self._partition.id
         state = self._metadata.partition_delete_state(partition)
-        if state is not None or self._metadata.list_remote_log_segments(partition):
+        if state is not None or partition in self._metadata.partitions():
             await self._delete(state)
         self._metadata.on_stop_partitions((partition,))
         self.is_done = True
@@ -60,10 +61,10 @@ class PartitionDeletion:
         if state is _S.DELETE_PARTITION_MARKED:
             await self._states.delete_partition(partition, state := _S.DELETE_PARTITION_STARTED)
             crash_point("remote.partition_delete.after_started")
+        while known := self._metadata.list_remote_log_segments(partition):
+            deletions = [Deletion(segment, DeletionReason.TOPIC_DELETED) for segment in known]
+            await DeletionTurn(self._deleter).run(deletions, lambda: True)
         if state is _S.DELETE_PARTITION_STARTED:
-            while known := self._metadata.list_remote_log_segments(partition):
-                deletions = [Deletion(segment, DeletionReason.TOPIC_DELETED) for segment in known]
-                await DeletionTurn(self._deleter).run(deletions, lambda: True)
             crash_point("remote.partition_delete.after_segments")
             await self._states.delete_partition(partition, _S.DELETE_PARTITION_FINISHED)
             crash_point("remote.partition_delete.after_finished")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple, Self
 from uuid import UUID
@@ -54,6 +54,16 @@ class RemoteLogMetadataCache:
 
     def __len__(self) -> int:
         return len(self._segments)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the partition was deleted, and the last of its segments: nothing is left to be known."""
+        deletion = self.deletion
+        return (
+            deletion is not None
+            and deletion.state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
+            and not self._segments
+        )
 
     # Snapshots
 
@@ -189,6 +199,23 @@ class RemoteLogMetadataCache:
             return ()
         # Packed segments begin with their start offset: they sort as they are.
         return [self._unpack(key, packed) for packed, key in sorted((self._segments[key], key) for key in keys)]
+
+    def find_segment(self, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
+        """The segment of this id, in whatever state."""
+        return self._find(segment_id.bytes)
+
+    def iter_segments(self) -> Iterator[RemoteLogSegmentMetadata]:
+        """All segments in whatever state, in no order, made one at a time. Nothing may be applied meanwhile."""
+        return (self._unpack(key, packed) for key, packed in self._segments.items())
+
+    def epochs(self) -> Collection[LeaderEpoch]:
+        """The leader epochs that any segment was ever of."""
+        return self._epochs.keys()
+
+    def referenced_ranges(self, epoch: LeaderEpoch) -> Iterator[tuple[Offset, Offset]]:
+        """The first and the last offset of this epoch in each segment that answers for it, in order."""
+        state = self._epochs.get(epoch)
+        return iter(()) if state is None else ((start, end) for start, end, _ in state.referenced())
 
     def remote_log_size(self, epoch: LeaderEpoch) -> int:
         """Bytes of the finished segments that have records of this epoch."""

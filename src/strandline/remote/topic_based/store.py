@@ -22,21 +22,29 @@ class StoreImage(NamedTuple):
 
 
 class RemotePartitionMetadataStore:
-    """A cache for each partition of which anything is known."""
+    """A cache for each partition of which anything is known.
+
+    A partition whose deletion is over is forgotten, as if it had never been. This depends on nothing but the records
+    and their order, so whoever has read the same, from wherever he began, knows the same. What comes later for such a
+    partition is taken as for a new one: moves that need an earlier one are refused, a deletion or a copy that begins
+    makes the partition known again, and it is deleted again like that of any topic that is gone.
+    """
 
     def __init__(self, images: Iterable[CacheImage] = ()) -> None:
-        self._caches = {image.partition: RemoteLogMetadataCache.restored(image) for image in images}
+        caches = (RemoteLogMetadataCache.restored(image) for image in images)
+        self._caches = {cache.partition: cache for cache in caches if not cache.is_deleted}
 
     def apply(self, message: RemoteLogMetadata) -> None:
         """Take a record. Raises ValueError or RemoteResourceNotFound if the move is illegal; then nothing changes."""
         partition = partition_of(message)
         cache = self._caches.get(partition)
-        if cache is not None:
-            cache.apply(message)
-            return
-        cache = RemoteLogMetadataCache(partition)
+        if cache is None:
+            cache = RemoteLogMetadataCache(partition)
         cache.apply(message)
-        self._caches[partition] = cache
+        if cache.is_deleted:
+            del self._caches[partition]
+        else:
+            self._caches[partition] = cache
 
     def check(self, message: RemoteLogMetadata) -> None:
         """Raise what `apply` would raise."""
