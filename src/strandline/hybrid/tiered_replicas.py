@@ -1,8 +1,9 @@
 """Makes tiered storage follow what becomes of this broker's replicas.
 
 By level, not by edge: a replica is looked at whenever something about it has changed, and what it should be is compared
-with what was asked of `RemoteLogManager` before. Partitions of topics that were deleted while no broker noticed are
-found by comparing what the description of remote storage knows with the metadata.
+with what was asked of `RemoteLogManager` before. Partitions of topics that were deleted while no broker noticed, and of
+topics that are not tiered any more, are found by comparing what the description of remote storage knows with the
+metadata.
 """
 
 from __future__ import annotations
@@ -55,14 +56,20 @@ class TieredReplicas:
         self._on_need = on_need
         self._led: dict[TopicIdPartition, _Led] = {}
         self._followed: set[TopicIdPartition] = set()
+        self._untiered: dict[TopicIdPartition, Partition] = {}
+        """Those that this broker leads and that should have nothing in remote storage."""
         self._deleted: set[TopicIdPartition] = set()
 
     def replica_changed(self, partition: Partition) -> None:
         """A replica leads, follows, or has other settings."""
         key = _key(partition)
-        if not _concerns(partition):
+        is_going_on = partition.is_leader and key in self._led and self._manager.is_withdrawing(key)
+        if not _concerns(partition) and not is_going_on:
             self._let_go(key)
+            if partition.is_leader and partition.topic_partition.topic not in _NEVER_TIERED:
+                self._untiered[key] = partition
             return
+        self._untiered.pop(key, None)
         self._on_need()
         if partition.is_leader:
             self._lead(key, partition)
@@ -74,6 +81,7 @@ class TieredReplicas:
     def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
         """A replica is gone, and what it has in remote storage as well if its topic was deleted."""
         key = _key(partition)
+        self._untiered.pop(key, None)
         if is_deleted and self._led.pop(key, None) is not None:
             self._delete(key)
         else:
@@ -94,21 +102,31 @@ class TieredReplicas:
             self._manager.stop(key)
 
     def _let_go(self, key: TopicIdPartition) -> None:
+        self._untiered.pop(key, None)
         if key in self._led or key in self._followed:
             self._stop_leading(key)
             self._followed.discard(key)
             self._metadata.on_stop_partitions([key])
 
-    # Topics that are gone
+    # Topics that are gone, or not tiered any more
 
     async def run(self) -> None:
-        """Look again and again for partitions of topics that do not exist any more."""
+        """Look again and again for partitions that should have nothing in remote storage."""
         while True:
             await self._clock.sleep(self._look_again_s)
             try:
+                self._take_up_withdrawals()
                 await self._delete_gone()
             except (SqlError, RemoteStorageError) as error:
                 logger.warning("it is not known which topics are gone, trying again: %s", error)
+
+    def _take_up_withdrawals(self) -> None:
+        """Deletions that were begun when tiering of a topic was switched off, and cut short by a restart."""
+        for key in self._metadata.partitions():
+            partition = self._untiered.get(key)
+            if partition is not None and self._manager.has_leftovers(key):
+                del self._untiered[key]
+                self._lead(key, partition)
 
     async def _delete_gone(self) -> None:
         if self._gone():

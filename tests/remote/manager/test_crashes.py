@@ -87,7 +87,7 @@ async def test_a_crash_during_expiration_is_taken_up_and_keeps_what_is_young(tmp
             await world.check_nothing_lost(batches)
 
 
-@pytest.mark.parametrize("place", EXPIRE)
+@pytest.mark.parametrize("place", [*EXPIRE, "remote.withdraw.after_marked"])
 async def test_a_crash_while_tiering_is_switched_off_is_taken_up(tmp_path: Path, place: str) -> None:
     batches = await prepare(tmp_path)
     await work(tmp_path, "copy")

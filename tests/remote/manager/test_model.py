@@ -43,7 +43,7 @@ steps = st.lists(
         st.tuples(st.just("delete records"), st.integers(0, 100)),
         st.tuples(st.just("copy disable"), st.integers(0, 1)),
         st.tuples(st.sampled_from(["restart", "crash", "new epoch", "forget snapshots"]), st.just(0)),
-        st.tuples(st.just("off and on"), st.integers(0, 4)),
+        st.tuples(st.sampled_from(["off and on", "off, unset and on"]), st.integers(0, 4)),
     ),
     min_size=4,
     max_size=30,
@@ -99,8 +99,8 @@ class Scenario:
             await self.world.pass_time(number)
         elif name == "delete records":
             self.delete_records(number)
-        elif name == "off and on":
-            await self.switch_off_and_on(number)
+        elif name.startswith("off"):
+            await self.switch_off_and_on(number, is_unset="unset" in name)
         else:
             self.change_settings(name, number)
 
@@ -132,13 +132,16 @@ class Scenario:
         self.world.log.delete_records(target)
         self.model.deleted_up_to = max(self.model.deleted_up_to, target)
 
-    async def switch_off_and_on(self, seconds: int) -> None:
+    async def switch_off_and_on(self, seconds: int, *, is_unset: bool) -> None:
         """Everything remote may go, and what is local is the log from now on."""
         world, model = self.world, self.model
         self.configure(remote_storage_enable=False, remote_log_delete_on_disable=True)
         model.deleted_up_to = max(model.deleted_up_to, world.log.local_log_start_offset)
         if seconds:
             await world.pass_time(seconds)
+        if is_unset:
+            self.configure(remote_log_delete_on_disable=False)
+            await world.pass_time(1)
         self.configure(remote_storage_enable=True, remote_log_delete_on_disable=False)
 
     async def heal(self) -> None:

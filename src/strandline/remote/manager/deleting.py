@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from strandline.crash import crash_point
 from strandline.remote.manager.counters import Counters, TopicCounters
 from strandline.remote.manager.expiry_plan import Deletion
 from strandline.remote.manager.states import SegmentStates
-from strandline.remote.ports import RemoteStorageManager
+from strandline.remote.ports import RemoteStorageError, RemoteStorageManager
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 logger = logging.getLogger(__name__)
+
+# A segment that cannot be deleted does not keep the others. But a storage that is away is not asked for all of them.
+_FAILURES_PER_TURN: Final = 3
 
 SegmentsDeleted = Callable[[Collection[RemoteLogSegmentId]], None]
 
@@ -30,6 +34,11 @@ class SegmentDeleter:
     ) -> None:
         self._storage, self._states, self._counters = storage, states, counters
         self._on_deleted = on_deleted
+
+    async def begin(self, deletion: Deletion) -> None:
+        """Say that a segment goes, so that whoever reads it takes it up. Raises RemoteStorageError, ValueError."""
+        if deletion.segment.state is not RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
+            await self._states.update(deletion.segment, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 
     async def delete(self, deletion: Deletion) -> None:
         """Delete a segment with its indexes. Raises RemoteStorageError; repeat it then.
@@ -78,3 +87,38 @@ class SegmentDeleter:
         except Exception:
             counters.delete_errors += 1
             raise
+
+
+class DeletionTurn:
+    """A list of deletions, as many of them as one turn allows."""
+
+    def __init__(self, deleter: SegmentDeleter) -> None:
+        self._deleter = deleter
+
+    async def begin(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
+        """Say of all of them that they go; else as `run`."""
+        return await self._each(deletions, self._deleter.begin, goes_on)
+
+    async def run(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
+        """Delete until `goes_on` says no. True if all are gone. Raises the first error after trying some others."""
+        return await self._each(deletions, self._deleter.delete, goes_on)
+
+    async def _each(
+        self,
+        deletions: Sequence[Deletion],
+        step: Callable[[Deletion], Awaitable[None]],
+        goes_on: Callable[[], bool],
+    ) -> bool:
+        errors: list[Exception] = []
+        for deletion in deletions:
+            if not goes_on():
+                return False
+            try:
+                await step(deletion)
+            except (RemoteStorageError, ValueError) as error:
+                errors.append(error)
+                if len(errors) == _FAILURES_PER_TURN:
+                    break
+        if errors:
+            raise errors[0]
+        return True

@@ -6,7 +6,6 @@ to a segment that is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from strandline.clock import Clock
@@ -14,19 +13,18 @@ from strandline.config.topic import TopicConfig
 from strandline.crash import crash_point
 from strandline.log import UnifiedLog
 from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset
-from strandline.remote.manager.deleting import SegmentDeleter
-from strandline.remote.manager.expiry_plan import Deletion, DeletionReason, ExpiryPlan, ExpiryQuestion, plan_expiry
+from strandline.remote.manager.deleting import DeletionTurn, SegmentDeleter
+from strandline.remote.manager.expiry_plan import ExpiryPlan, ExpiryQuestion, plan_expiry
 from strandline.remote.manager.jobs import JobPool, Look
 from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition
 from strandline.remote.manager.starting import find_out
 from strandline.remote.manager.summary import summarize
-from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.manager.withdrawing import Withdrawal
+from strandline.remote.ports import RemoteLogMetadataManager
 
 # A partition on which nothing has changed is still looked at thoroughly from time to time: others write there too.
 _INTERVALS_UNSEEN: Final = 20
-# A segment that cannot be deleted does not keep the others. But a storage that is away is not asked for all of them.
-_FAILURES_PER_TURN: Final = 3
 _DELETIONS_PER_TURN: Final = 16
 
 
@@ -56,29 +54,6 @@ def _retention(config: TopicConfig) -> _Retention:
     )
 
 
-class DeletionTurn:
-    """A list of deletions, as many of them as one turn allows."""
-
-    def __init__(self, deleter: SegmentDeleter) -> None:
-        self._deleter = deleter
-
-    async def run(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
-        """Delete until `goes_on` says no. True if all are gone. Raises the first error after trying some others."""
-        errors: list[Exception] = []
-        for deletion in deletions:
-            if not goes_on():
-                return False
-            try:
-                await self._deleter.delete(deletion)
-            except (RemoteStorageError, ValueError) as error:
-                errors.append(error)
-                if len(errors) == _FAILURES_PER_TURN:
-                    break
-        if errors:
-            raise errors[0]
-        return True
-
-
 class ExpirationTask:
     """Expires what one partition has in remote storage."""
 
@@ -94,6 +69,7 @@ class ExpirationTask:
     ) -> None:
         self._partition, self._metadata, self._deleter = partition, metadata, deleter
         self._broker_id, self._limits, self._clock = broker_id, limits, clock
+        self._withdrawal = Withdrawal(partition, metadata, deleter)
         self._seen: _Seen | None = None
         self._due_ms = 0
         self._due_bytes: int | None = None
@@ -107,9 +83,6 @@ class ExpirationTask:
         leader = self._partition.leader
         if leader is None or leader.log.is_offline:
             return Look.IDLE
-        config = leader.log.config
-        if not config.remote_storage_enable and not config.remote_log_delete_on_disable:
-            return Look.IDLE
         if self._is_settled(leader):
             return Look.IDLE
         return Look.WORK if self._metadata.is_ready(self._partition.id) else Look.NOT_READY
@@ -120,6 +93,7 @@ class ExpirationTask:
             return False
         if not leader.log.config.remote_storage_enable:
             return await self._withdraw(leader)
+        self._partition.is_withdrawn = False
         if not self._partition.is_started:
             find_out(self._partition, leader, self._metadata)
         return await self._expire(leader, pool)
@@ -139,7 +113,8 @@ class ExpirationTask:
         if self._seen is None or self._clock.now_ms() >= self._due_ms or self._now(leader) != self._seen:
             return False
         log = leader.log
-        if _retention(log.config).bytes < 0 or log.log_end_offset == self._sized_at:
+        is_sized = log.config.remote_storage_enable and _retention(log.config).bytes >= 0
+        if not is_sized or log.log_end_offset == self._sized_at:
             return True
         # What is remote and does not count (duplicates) only makes this look too large, and the plan too early.
         if self._due_bytes is None or self._partition.summary.finished_bytes + log.only_local_size >= self._due_bytes:
@@ -200,33 +175,8 @@ class ExpirationTask:
     # Tiering switched off
 
     async def _withdraw(self, leader: LeaderPartition) -> bool:
-        """The topic is not tiered any more: the log begins with its local part, and everything remote goes."""
-        partition = self._partition
-        while not partition.quiet.is_set():
-            await partition.quiet.wait()
-            if not self._is_switched_off(leader):
-                return True  # it is tiered again, and what is remote stays
-        partition.is_withdrawing = True
-        try:
-            return await self._delete_everything(leader)
-        finally:
-            partition.is_withdrawing = False
-
-    def _is_switched_off(self, leader: LeaderPartition) -> bool:
-        return self._partition.is_led_as(leader) and not leader.log.config.remote_storage_enable
-
-    async def _delete_everything(self, leader: LeaderPartition) -> bool:
-        """True if it was broken off."""
-        partition = self._partition
-        leader.log.forget_remote()
-        partition.copied, partition.is_started = NO_OFFSET, False
-        crash_point("remote.delete.after_log_start")
-        known = self._metadata.list_remote_log_segments(partition.id)
-        deletions = [Deletion(segment, DeletionReason.SWITCHED_OFF) for segment in known]
-        partition.changes += 1
-        if not await DeletionTurn(self._deleter).run(deletions, lambda: self._is_switched_off(leader)):
-            return True
-        partition.changes += 1
-        partition.summary = summarize(self._metadata.list_remote_log_segments(partition.id))
+        if not await self._withdrawal.run(leader):
+            return True  # it is tiered again, or led by another broker
+        self._partition.summary = summarize(self._metadata.list_remote_log_segments(self._partition.id))
         self._saw(leader, None)
         return False

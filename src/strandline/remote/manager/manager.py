@@ -22,7 +22,12 @@ from strandline.remote.manager.states import SegmentStates
 from strandline.remote.manager.status import ManagerStatus, PartitionTierStatus
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
 from strandline.remote.quota import RateQuota
-from strandline.remote.values import RemoteLogSegmentId, RemotePartitionDeleteState, TopicIdPartition
+from strandline.remote.values import (
+    RemoteLogSegmentId,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteState,
+    TopicIdPartition,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,18 @@ class RemoteLogManager:
             tasks.partition.refusal = None
             self._copies.wake(tasks.copy)
             self._expirations.wake(tasks.expiration)
+
+    def is_withdrawing(self, partition: TopicIdPartition) -> bool:
+        """Whether tiering of a led partition was switched off, and not everything remote is gone yet."""
+        tasks = self._tasks.get(partition)
+        return tasks is not None and tasks.partition.is_withdrawn
+
+    def has_leftovers(self, partition: TopicIdPartition) -> bool:
+        """Whether the deletion of some segments was begun and not finished, as far as that is known."""
+        if not self._metadata.is_ready(partition):
+            return False
+        known = self._metadata.list_remote_log_segments(partition)
+        return any(segment.state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED for segment in known)
 
     def change_copy_quota(self, bytes_per_second: int) -> None:
         """Another `remote.log.manager.copy.max.bytes.per.second` from now on."""

@@ -41,6 +41,7 @@ class TieredPartition:
         "is_started",
         "is_waiting_for_quota",
         "is_withdrawing",
+        "is_withdrawn",
         "leader",
         "quiet",
         "refusal",
@@ -62,6 +63,8 @@ class TieredPartition:
         self.is_waiting_for_quota = False
         self.is_withdrawing = False
         """Everything remote is being deleted: what the description still has may be gone in a moment."""
+        self.is_withdrawn = False
+        """The log has forgotten what it has in remote storage, and not all of that is gone yet."""
         self.refusal: str | None = None
         """Why nothing is copied until the settings change or another leader is elected."""
         self.summary = RemoteSummary()

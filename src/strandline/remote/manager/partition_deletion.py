@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from strandline.crash import crash_point
-from strandline.remote.manager.deleting import SegmentDeleter
-from strandline.remote.manager.expiring import DeletionTurn
+from strandline.remote.manager.deleting import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.expiry_plan import Deletion, DeletionReason
 from strandline.remote.manager.jobs import JobPool, Look
 from strandline.remote.manager.partition import TieredPartition
