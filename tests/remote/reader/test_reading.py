@@ -88,6 +88,22 @@ async def test_lesson_22_one_batch_of_a_request_may_be_larger_than_the_limits(wo
     assert [result.records for result in results] == [None] * 3
 
 
+@pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])
+async def test_what_comes_too_late_for_its_client_is_kept_and_counted_when_it_is_given(
+    world: World, *, has_files: bool
+) -> None:
+    log = await world.add_log()
+    quota = RateQuota(1 << 30, windows=11, window_seconds=1, clock=world.clock)
+    reader = await world.reader(has_files=has_files, quota=quota)
+    (late,) = await reader.read([request(log, 0)], max_bytes=1 << 20, is_wanted=lambda: False)
+    assert (late.error, late.records, late.high_watermark) == (None, None, log.high_watermark)
+    assert reader.status().topics == {}
+    again = reader.read_now(request(log, 0), min_one_message=True)
+    assert again is not None
+    counted = reader.status().topics["orders"]
+    assert (counted.requests, counted.bytes, counted.errors) == (1, len(bytes_of(again.records)), 0)
+
+
 async def test_lesson_22_the_right_to_a_large_batch_goes_to_the_first_that_has_one(world: World) -> None:
     broken, fine = [await world.add_log(value_bytes=5000) for _ in range(2)]
     for segment in world.segments(broken):

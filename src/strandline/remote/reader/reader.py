@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID
@@ -40,6 +40,10 @@ _TIDY_SECONDS: Final = 15.0
 # What one request may have in memory at once, as a part of the cache, and at least.
 _REQUEST_SHARE: Final = 4
 _LEAST_REQUEST: Final = 1024 * 1024
+
+
+def _always() -> bool:
+    return True
 
 
 class RemoteLogReader:
@@ -143,13 +147,19 @@ class RemoteLogReader:
         return self._quota is not None and self._quota.throttle_seconds() > 0
 
     async def read(
-        self, requests: Sequence[RemoteRead], *, max_bytes: int, min_one_message: bool = True
+        self,
+        requests: Sequence[RemoteRead],
+        *,
+        max_bytes: int,
+        min_one_message: bool = True,
+        is_wanted: Callable[[], bool] = _always,
     ) -> Sequence[RemoteReadResult]:
         """Read several partitions at once, fairly: none gets more than its share of `max_bytes` while others want some.
 
         With `min_one_message` the first batch of the first partition that has one comes whole, whatever its size; of
         the others nothing comes that does not fit. Errors are answers. Cancelling it does not end the reads of the
-        storage: what they bring is kept for the next attempt.
+        storage: what they bring is kept for the next attempt. The same if `is_wanted` says at the end that the client
+        has been answered without them: then there are no records, and nothing is counted that he did not get.
         """
         if self._is_throttled:
             return [self._nothing(request, is_throttled=True) for request in requests]
@@ -163,6 +173,8 @@ class RemoteLogReader:
         try:
             async with self._budget.reserved(sum(read.memory for read in reads)):
                 await asyncio.gather(*(read.load(whole_batch=min_one_message and read is reads[0]) for read in reads))
+                if not is_wanted():
+                    return [_unwanted(request) for request in requests]
                 return await self._take(reads, max_bytes, min_one_message=min_one_message)
         finally:
             for read in reads:
@@ -293,6 +305,11 @@ class RemoteLogReader:
             cache_limit=self._chunks.limit,
             open_segments=len(self._segments),
         )
+
+
+def _unwanted(request: RemoteRead) -> RemoteReadResult:
+    log = request.log
+    return RemoteReadResult(None, None, log.high_watermark, log.last_stable_offset, log.log_start_offset, None)
 
 
 def _ready_length(segment: OpenSegment, batch: Located, length: int) -> int:
