@@ -83,14 +83,16 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 async def _run_until_signal(settings: Settings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    # Not by the loop's own handlers: to take those away restores the default action for a moment, which is to die.
     for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, stop.set)
-    async with Broker(settings) as broker:
-        await broker.wait_stopped(stop)
-        logger.info("broker %d is stopping", broker.node_id)
-    for number in _STOP_SIGNALS:  # there is nothing left to stop, and the exit status should say so
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+    try:
+        async with Broker(settings) as broker:
+            await broker.wait_stopped(stop)
+            logger.info("broker %d is stopping", broker.node_id)
+    finally:
+        for number in _STOP_SIGNALS:  # there is nothing left to stop, and the exit status should say how it ended
+            signal.signal(number, signal.SIG_IGN)
 
 
 class Broker:

@@ -17,7 +17,7 @@ def test_an_operator_without_patience_gets_a_clean_stop(tmp_path: Path) -> None:
             pause = threading.Event()
             while broker.process.poll() is None:
                 broker.process.send_signal(signal.SIGTERM)
-                pause.wait(0.005)
+                pause.wait(0.0005)
             assert broker.wait() == 0
             assert (tmp_path / "data" / "logs" / ".kafka_cleanshutdown").exists()
             broker.start()
