@@ -15,13 +15,12 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from strandline.admin.reporting import describe_broker
 from strandline.admin.status import BrokerStatus
 from strandline.admin.tiered_reporting import describe_partitions
-from strandline.admin.tiered_status import PartitionTiers
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
@@ -57,6 +56,9 @@ from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
 from strandline.sql import open_store
+
+if TYPE_CHECKING:  # a broker without tiered storage does not load it
+    from strandline.remote.manager import PartitionTierStatus
 
 logger = logging.getLogger(__name__)
 
@@ -381,7 +383,7 @@ class Broker:
         epoch = self.lifecycle.broker_epoch
         await asyncio.to_thread(self.logs.shutdown, broker_epoch=epoch)
 
-    def tiers(self, topic: str) -> Sequence[PartitionTiers] | None:
+    def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """`admin.status.BrokerSource`."""
         return describe_partitions(self.tiered, self.replicas, topic)
 

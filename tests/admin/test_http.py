@@ -17,7 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from strandline.admin.diskless_status import DisklessStatus, ObjectCalls
 from strandline.admin.http import build_app, open_http
 from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
-from strandline.admin.tiered_status import PartitionTiers, SegmentTiers, StorageCalls, TieredStatus, TieredTopic
+from strandline.admin.tiered_status import StorageCalls, TieredStatus, TieredTopic
+from strandline.model import ZERO_UUID, TopicPartition
+from strandline.remote.manager import PartitionTierStatus, SegmentRow, SegmentTier
+from strandline.remote.values import TopicIdPartition
 
 READY = BrokerStatus(
     version="1.2.3",
@@ -47,12 +50,12 @@ class Source:
 
     def __init__(self) -> None:
         self.now = READY
-        self.tiered: dict[str, tuple[PartitionTiers, ...]] = {}
+        self.tiered: dict[str, tuple[PartitionTierStatus, ...]] = {}
 
     def status(self) -> BrokerStatus:
         return self.now
 
-    def tiers(self, topic: str) -> tuple[PartitionTiers, ...] | None:
+    def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
         return self.tiered.get(topic, ()) if self.now.tiered.storage_url else None
 
 
@@ -166,24 +169,25 @@ async def test_where_the_segments_of_a_topic_are(client: httpx.AsyncClient, sour
     )
     source.now = replace(READY, tiered=TieredStatus(storage_url="s3://b"))
     assert (await client.get("/topics/a/tiers")).json() == {"partitions": []}
-    segment = SegmentTiers(start_offset=0, end_offset=9, bytes=100, state="COPY_SEGMENT_FINISHED", tier="remote")
     source.tiered["a"] = (
-        PartitionTiers(
-            partition=0,
+        PartitionTierStatus(
+            partition=TopicIdPartition(ZERO_UUID, TopicPartition("a", 0)),
             log_start_offset=0,
             local_log_start_offset=10,
-            highest_remote_offset=9,
+            highest_offset_in_remote_storage=9,
             log_end_offset=12,
+            segments=(SegmentRow(0, 9, 100, "COPY_SEGMENT_FINISHED", SegmentTier.REMOTE),),
+            segments_by_state={"COPY_SEGMENT_FINISHED": 1},
             local_bytes=20,
             remote_bytes=100,
-            remote_segments=1,
             pending_segments=0,
             pending_bytes=0,
             deleting_segments=0,
-            local_from=10,
             local_because="it is the active segment",
+            local_from=10,
+            copying_seconds=None,
+            failures_in_a_row=0,
             last_error=None,
-            segments=(segment,),
         ),
     )
     (found,) = (await client.get("/topics/a/tiers")).json()["partitions"]
@@ -191,6 +195,7 @@ async def test_where_the_segments_of_a_topic_are(client: httpx.AsyncClient, sour
         {"start_offset": 0, "end_offset": 9, "bytes": 100, "state": "COPY_SEGMENT_FINISHED", "tier": "remote"}
     ]
     assert (found["local_from"], found["local_because"]) == (10, "it is the active segment")
+    assert (found["partition"], found["highest_remote_offset"], found["remote_segments"]) == (0, 9, 1)
 
 
 async def test_the_status_as_json(client: httpx.AsyncClient) -> None:

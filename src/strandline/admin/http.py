@@ -23,6 +23,7 @@ from starlette.routing import Route
 from strandline.admin.collector import StatusCollector
 from strandline.admin.page import render_page
 from strandline.admin.status import BrokerSource
+from strandline.admin.tiered_json import partition_tiers
 from strandline.config.listeners import join_address
 
 _GRACE_S: Final = 1
@@ -54,7 +55,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
         found = source.tiers(request.path_params["topic"])
         if found is None:
             return JSONResponse({"error": "remote.log.storage.system.enable is false on this broker"}, status_code=404)
-        return JSONResponse({"partitions": [asdict(partition) for partition in found]})
+        return JSONResponse({"partitions": [partition_tiers(status) for status in found]})
 
     async def page(_: Request) -> Response:
         return HTMLResponse(render_page(source.status()))

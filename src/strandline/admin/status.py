@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from strandline.admin.diskless_status import DisklessStatus
-from strandline.admin.tiered_status import PartitionTiers, TieredStatus
+from strandline.admin.tiered_status import TieredStatus
+
+if TYPE_CHECKING:  # a broker without tiered storage does not load it
+    from strandline.remote.manager import PartitionTierStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,5 +107,5 @@ class StatusSource(Protocol):
 class BrokerSource(StatusSource, Protocol):
     """What the HTTP side asks of the broker."""
 
-    def tiers(self, topic: str) -> Sequence[PartitionTiers] | None:
+    def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """The tiered partitions of a topic that are led here; None without tiered storage. As cheap as `status`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from strandline.admin.tiered_status import PartitionTiers, SegmentTiers, StorageCalls, TieredStatus, TieredTopic
+from strandline.admin.tiered_status import StorageCalls, TieredStatus, TieredTopic
 from strandline.hybrid.remote_tier import RemoteTier
 from strandline.hybrid.tiering import TieredTopics
 from strandline.remote.values import TopicIdPartition
@@ -23,14 +23,13 @@ def describe_tiered(tiered: TieredTopics) -> TieredStatus:
 
 def describe_partitions(
     tiered: TieredTopics, replicas: ReplicaManager, topic: str
-) -> tuple[PartitionTiers, ...] | None:
+) -> tuple[PartitionTierStatus, ...] | None:
     """The tiered partitions of a topic that are led here, in order; None without tiered storage."""
     if tiered.tier is None:
         return None
     partitions = (p for p in replicas.partitions() if p.topic_partition.topic == topic and p.is_leader)
     found = (tiered.tier.manager.partition_status(TopicIdPartition(p.topic_id, p.topic_partition)) for p in partitions)
-    rows = (_partition(status) for status in found if status is not None)
-    return tuple(sorted(rows, key=lambda row: row.partition))
+    return tuple(sorted((status for status in found if status is not None), key=lambda row: row.partition.partition))
 
 
 def _describe(tier: RemoteTier) -> TieredStatus:
@@ -94,32 +93,3 @@ def _topic(copied: TopicTierStatus | None, read: TopicReads | None) -> TieredTop
     if read is not None:
         topic = replace(topic, fetch_requests=read.requests, fetch_bytes=read.bytes, fetch_errors=read.errors)
     return topic
-
-
-def _partition(status: PartitionTierStatus) -> PartitionTiers:
-    return PartitionTiers(
-        partition=status.partition.partition,
-        log_start_offset=status.log_start_offset,
-        local_log_start_offset=status.local_log_start_offset,
-        highest_remote_offset=status.highest_offset_in_remote_storage,
-        log_end_offset=status.log_end_offset,
-        local_bytes=status.local_bytes,
-        remote_bytes=status.remote_bytes,
-        remote_segments=status.remote_segments,
-        pending_segments=status.pending_segments,
-        pending_bytes=status.pending_bytes,
-        deleting_segments=status.deleting_segments,
-        local_from=status.local_from,
-        local_because=status.local_because,
-        last_error=status.last_error,
-        segments=tuple(
-            SegmentTiers(
-                start_offset=row.start_offset,
-                end_offset=row.end_offset,
-                bytes=row.bytes,
-                state=row.state,
-                tier=row.tier.value,
-            )
-            for row in status.segments
-        ),
-    )

@@ -63,37 +63,3 @@ class TieredStatus:
     index_memory_limit: int = 0
     read_cache_bytes: int = 0
     read_cache_limit: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentTiers:
-    """One segment of a partition, and where its bytes are."""
-
-    start_offset: int
-    end_offset: int
-    bytes: int
-    state: str
-    tier: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionTiers:
-    """One tiered partition led here: what is in which tier, what is pending, and why a segment is still local."""
-
-    partition: int
-    log_start_offset: int
-    local_log_start_offset: int
-    highest_remote_offset: int
-    """-1: nothing is in remote storage."""
-    log_end_offset: int
-    local_bytes: int
-    remote_bytes: int
-    remote_segments: int
-    pending_segments: int
-    pending_bytes: int
-    deleting_segments: int
-    local_from: int
-    local_because: str
-    """Why the segment that begins at `local_from`, the oldest that is not in remote storage, is not there."""
-    last_error: str | None
-    segments: tuple[SegmentTiers, ...] = ()
