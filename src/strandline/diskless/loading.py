@@ -21,6 +21,7 @@ from strandline.errors import CorruptMessage, KafkaStorageError, StrandlineError
 from strandline.objects import ObjectNotFound, ObjectStore, ObjectStoreError
 from strandline.objects.store import Buffer
 from strandline.records import TimestampType
+from strandline.tasks import TaskSet
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class BlockLoader:
         self._lagging_gate = _Gate(lagging) if lagging else self._tail_gate
         self._complained: dict[str, float] = {}
         self._flights: dict[tuple[str, int], asyncio.Future[Block]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet()
         self.requests = 0
         """Requests made to the object store so far."""
         self.bytes_read = 0
@@ -119,11 +120,7 @@ class BlockLoader:
 
     async def close(self) -> None:
         """End all downloads."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._tasks.close()
         for future in self._flights.values():
             future.cancel()  # of tasks that were ended before they began
         self._flights.clear()
@@ -136,9 +133,7 @@ class BlockLoader:
             )
             self._land(ranged, [refused] * len(ranged.rows), region)
             return
-        task = asyncio.get_running_loop().create_task(self._download(ranged, gate, region), name="diskless-download")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._download(ranged, gate, region), name="diskless-download")
 
     async def _download(self, ranged: RangedRead[_Flight], gate: _Gate, region: CacheRegion) -> None:
         outcomes: Sequence[Block | BaseException]

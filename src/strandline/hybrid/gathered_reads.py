@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar
 
 from strandline.controlplane.ports import BatchReads
 from strandline.controlplane.values import DisklessLog, FindBatches, FoundBatches, TopicIdPartition
+from strandline.tasks import TaskSet
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -54,7 +55,7 @@ class _Gathered(Generic[Q, A]):
     def __init__(self, ask: Callable[[Sequence[Q]], Awaitable[Sequence[A]]]) -> None:
         self._ask = ask
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet()
 
     async def answer(self, question: Q) -> A:
         """The answer. Raises what asking raises, for everybody who asked in the same turn."""
@@ -62,14 +63,12 @@ class _Gathered(Generic[Q, A]):
         future: asyncio.Future[A] = loop.create_future()
         self._waiting.append((question, future))
         if len(self._waiting) == 1:
-            loop.call_soon(self._start, loop)
+            loop.call_soon(self._start)
         return await future
 
-    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _start(self) -> None:
         waiting, self._waiting = self._waiting, []
-        task = loop.create_task(self._ask_all(waiting), name="gathered-read")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._ask_all(waiting), name="gathered-read")
 
     async def _ask_all(self, waiting: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
         try:

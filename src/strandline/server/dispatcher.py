@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from strandline.server.context import ANONYMOUS, Handler, RequestContext
 from strandline.server.exchange import Exchange
+from strandline.tasks import TaskSet
 from strandline.wire import fetch_codec, produce_codec
 from strandline.wire.api import SERVED_APIS, ApiKey
 from strandline.wire.primitives import DECODING_FAILURES, MalformedRequest, skip_tags, truncated
@@ -37,7 +38,7 @@ class ApiDispatcher:
         self._produce = produce
         self._fetch = fetch
         self._handlers = handlers
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet()
         self.requests: Counter[int] = Counter()
 
     def dispatch(self, exchange: Exchange, frame: memoryview) -> None:
@@ -83,9 +84,7 @@ class ApiDispatcher:
             principal=ANONYMOUS,
             connection_id=connection.connection_id,
         )
-        task = connection.server.loop.create_task(self._serve(handler, message, context, exchange))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._serve(handler, message, context, exchange), name="request")
 
     async def _serve(self, handler: Handler, message: Any, context: RequestContext, exchange: Exchange) -> None:
         try:
@@ -102,10 +101,7 @@ class ApiDispatcher:
 
     async def close(self) -> None:
         """Cancel what still runs."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
 
 def _framed(payload: bytes) -> bytes:

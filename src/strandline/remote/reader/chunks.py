@@ -20,6 +20,7 @@ from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError, 
 from strandline.remote.reader.gate import ReadGate
 from strandline.remote.reader.values import FetchQuota
 from strandline.remote.values import RemoteLogSegmentMetadata
+from strandline.tasks import TaskSet
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class ChunkCache:
         self.bytes_read = 0
         self.read_seconds = 0.0
         self._spans: OrderedDict[Span, ChunkSource] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet()
 
     def source(self, metadata: RemoteLogSegmentMetadata) -> ChunkSource:
         """The bytes of a segment, none of which are here yet."""
@@ -99,9 +100,7 @@ class ChunkCache:
         span = Span(start, end, loop.create_future())
         span.loaded.add_done_callback(_look_at_failure)
         self.loading += end - start
-        task = loop.create_task(self._load(source, span), name="remote-read")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._load(source, span), name="remote-read")
         return span
 
     async def _load(self, source: ChunkSource, span: Span) -> None:
@@ -167,11 +166,7 @@ class ChunkCache:
 
     async def close(self) -> None:
         """End all reads."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._tasks.close()
 
 
 class ChunkSource:

@@ -20,6 +20,7 @@ from strandline.records import Buffer
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
 from strandline.remote.reader.gate import ReadGate
 from strandline.remote.reader.values import FetchQuota
+from strandline.tasks import TaskSet
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class FileReads:
     def __init__(self, gate: ReadGate, quota: FetchQuota | None, clock: Clock) -> None:
         self.gate, self.quota, self._clock = gate, quota, clock
         self._threads: ThreadPoolExecutor | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet()
         self.can_ask = hasattr(os, "RWF_NOWAIT")
         """Whether the kernel can be asked what is in its memory; if not, everything counts as being there."""
         self.requests = 0
@@ -94,25 +95,20 @@ class FileReads:
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Do something that goes on when nobody waits for it any more."""
-        task = asyncio.get_running_loop().create_task(work, name="remote-read")
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task = self._tasks.start(work, name="remote-read")
+        task.add_done_callback(_look_at_failure)
         return task
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # whoever waited has it; what was read ahead will be asked for again
 
     async def close(self) -> None:
         """End what is under way, and give the threads back."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._tasks.close()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _look_at_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()  # whoever waited has it; what was read ahead will be asked for again
 
 
 class FileLoading:

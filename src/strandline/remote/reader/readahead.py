@@ -7,7 +7,6 @@ the next one, which is opened in time.
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from typing import Final, TypeAlias
 from uuid import UUID
@@ -19,6 +18,7 @@ from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader.lineage import Lineage
 from strandline.remote.reader.segments import OpenSegment, OpenSegments
 from strandline.remote.values import RemoteLogSegmentMetadata
+from strandline.tasks import TaskSet
 
 FIRST_WINDOW: Final = 2 * 1024 * 1024
 LARGEST_WINDOW: Final = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ class ReadAhead:
         self._segments, self._lineage, self._clock = segments, lineage, clock
         self._max_bytes = max_bytes
         self._streams: OrderedDict[_Place, _Stream] = OrderedDict()  # by where they will go on
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet()
 
     def served(self, log: UnifiedLog, segment: OpenSegment, start: int, end: int) -> None:
         """A consumer was given the bytes from `start` to `end` of a segment. Raises KafkaStorageError."""
@@ -110,9 +110,7 @@ class ReadAhead:
             stream.loaded[key] = segment.source.load_ahead(loaded, length - loaded)
             return
         stream.loaded[key] = length
-        task = asyncio.get_running_loop().create_task(self._open(following, length), name="remote-read-ahead")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._open(following, length), name="remote-read-ahead")
 
     async def _open(self, following: RemoteLogSegmentMetadata, length: int) -> None:
         try:
@@ -123,8 +121,4 @@ class ReadAhead:
 
     async def close(self) -> None:
         """End what is under way."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._tasks.close()

@@ -16,6 +16,7 @@ from strandline.server.deadlines import Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.handlers.fetch_poll import FetchPoll
+from strandline.tasks import TaskSet
 from strandline.wire.errors import error_code_of
 from strandline.wire.fetch_codec import FIRST_WITH_TOPIC_IDS, FetchEntry, read_fetch_request, write_fetch_response
 
@@ -37,7 +38,7 @@ class FetchHandler:
         self.max_bytes = max_bytes
         self._sessions = sessions
         self._deadlines = deadlines
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._slow = TaskSet()
 
     def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
         """Answer at once if there is enough to say, or when there is, or when the client's patience ends."""
@@ -67,16 +68,11 @@ class FetchHandler:
 
     def start(self, work: Coroutine[None, None, None]) -> None:
         """Do something that a poll waits for."""
-        task = self.loop.create_task(work, name="fetch-slowly")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._slow.start(work, name="fetch-slowly")
 
     async def close(self) -> None:
         """Cancel what still runs."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._slow.close()
 
     def find(self, entry: FetchEntry) -> AnyPartition:
         """The partition an entry means, if this broker leads it in the epoch the client knows."""

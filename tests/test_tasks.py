@@ -1,0 +1,61 @@
+"""Tasks that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from strandline.tasks import TaskSet
+
+
+async def test_closing_ends_what_runs_and_waits_for_it() -> None:
+    tasks, steps = TaskSet(), list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.to_thread(lambda: None)
+            steps.append("tidied")
+
+    task = tasks.start(work(), name="work")
+    await asyncio.to_thread(lambda: None)
+    await tasks.close()
+    assert (steps, task.cancelled()) == (["tidied"], True)
+
+
+async def test_what_fails_while_it_is_ended_does_not_keep_others_from_ending() -> None:
+    tasks = TaskSet()
+
+    async def fail() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("a test failed on purpose")
+
+    failing, waiting = tasks.start(fail(), name="fails"), tasks.start(_wait(), name="waits")
+    await asyncio.to_thread(lambda: None)
+    await tasks.close()
+    assert waiting.cancelled()
+    with pytest.raises(ValueError, match="on purpose"):
+        failing.result()
+
+
+async def test_a_task_that_nothing_else_refers_to_goes_on() -> None:
+    tasks, done = TaskSet(), asyncio.Event()
+
+    async def work() -> None:
+        await asyncio.get_running_loop().create_future()  # nobody but the task has it
+
+    tasks.start(work(), name="forgotten").add_done_callback(lambda _: done.set())
+    await asyncio.to_thread(lambda: None)
+    gc.collect()
+    assert not done.is_set()
+    await tasks.close()
+    assert done.is_set()
+
+
+async def _wait() -> None:
+    await asyncio.Event().wait()
