@@ -50,6 +50,17 @@ def check_objects(settings: Settings) -> None:
         )
 
 
+def has_objects(settings: Settings) -> bool:
+    """Whether these settings name a store for diskless topics that somebody has made."""
+    url = settings.diskless.objects_address
+    return not url.startswith("file://") or os.path.isdir(url.removeprefix("file://"))
+
+
+def is_embedded(settings: Settings) -> bool:
+    """Whether the database is a file that belongs to one broker."""
+    return settings.cluster.strandline_metadata_url.startswith("sqlite:")
+
+
 def check_database(settings: Settings) -> None:
     """Raise CommandFailed if the database is a file that is not there; opening it would make an empty one."""
     url = settings.cluster.strandline_metadata_url

@@ -13,6 +13,7 @@ from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffs
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+EARLIEST_LOCAL: Final = -4
 _CONSUMER: Final = -1
 
 

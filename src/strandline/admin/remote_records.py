@@ -11,7 +11,7 @@ from typing import Any, Final
 from strandline.admin.client import Cluster, CommandFailed, Json, check, sentences
 from strandline.errors import StrandlineError
 from strandline.log.files import LOG, parse_numbered, parse_partition_directory
-from strandline.model import REMOTE_LOG_METADATA_TOPIC, uuid_to_text
+from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset, uuid_to_text
 from strandline.records.batch import BatchHeader, Buffer, crc_matches, iter_headers
 from strandline.records.record import Record, read_records
 from strandline.remote.topic_based.serde import RemoteLogMetadata, deserialize, partition_of
@@ -72,7 +72,20 @@ def rows_of_cluster(bootstrap: str) -> Iterator[Json]:
 
 
 def _fetched(leader: Client, topic_id: Any, partition: int) -> Iterator[Json]:
-    position = _start_offset(leader, partition)
+    for position, data in fetch_records(leader, topic_id, partition):
+        for row in _rows(data, partition):
+            if row.get("offset", position) >= position:
+                yield row
+
+
+def fetch_records(
+    leader: Client, topic_id: Any, partition: int, from_offset: Offset = 0
+) -> Iterator[tuple[Offset, Buffer]]:
+    """What consumers may read now of a metadata partition: batches, and from which offset on they were asked for.
+
+    Raises CommandFailed.
+    """
+    position = max(from_offset, _start_offset(leader, partition))
     while True:
         wanted = FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
         topic = FetchTopic(topic=REMOTE_LOG_METADATA_TOPIC, topic_id=topic_id, partitions=[wanted])
@@ -85,9 +98,7 @@ def _fetched(leader: Client, topic_id: Any, partition: int) -> Iterator[Json]:
             end = header.next_offset
         if end == position:
             return
-        for row in _rows(fetched.records, partition):
-            if row.get("offset", position) >= position:
-                yield row
+        yield position, fetched.records
         position = end
 
 

@@ -7,11 +7,10 @@ object is looked for once more. So nothing that is just being written or deleted
 
 from __future__ import annotations
 
-import asyncio
 import enum
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final
 
 from strandline.clock import Clock
 from strandline.controlplane.ports import WalFiles
@@ -20,15 +19,11 @@ from strandline.diskless import keys
 from strandline.diskless.checking import check_object
 from strandline.diskless.footer import DamagedObject
 from strandline.model import TimestampMs
+from strandline.objects.comparing import ComparisonReport, Progress, for_each, ignore_progress
+from strandline.objects.comparing import Finding as Finding
 from strandline.objects.store import ObjectNotFound, ObjectStore
 
-T = TypeVar("T")
-
 _PAGE: Final = 1000
-_AT_ONCE: Final = 16
-
-# What is being done, how much of it is done.
-Progress: TypeAlias = Callable[[str, int], None]
 
 
 class Kind(enum.StrEnum):
@@ -44,36 +39,13 @@ class Kind(enum.StrEnum):
     """Marked for deletion long ago, and still there: no cleaner runs, or it cannot delete."""
 
 
-class Finding(NamedTuple):
-    """One object with which something is wrong."""
-
-    kind: Kind
-    key: str
-    size: int
-    age_ms: int
-    """Since it was written (as far as known), committed or marked, by its kind."""
-    detail: str
-    is_repaired: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FsckReport:
+class FsckReport(ComparisonReport):
     """What was compared, and what was found."""
 
-    objects: int
-    object_bytes: int
     files: int
-    young_objects: int
-    """Without a row, and young enough to be on their way to their commit."""
     marked_files: int
     """Waiting for the file cleaner, which is as it should be."""
-    foreign_objects: int
-    """Under `wal/`, but not named as WAL objects are. Never touched."""
-    findings: tuple[Finding, ...]
-
-    @property
-    def is_clean(self) -> bool:
-        return all(finding.is_repaired for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +76,6 @@ class _Seen:
     young: int = 0
     foreign: int = 0
     findings: list[Finding] = field(default_factory=list)
-
-
-def ignore_progress(what: str, done: int) -> None:
-    """For callers without a terminal."""
 
 
 class Fsck:
@@ -161,7 +129,7 @@ class Fsck:
             after = page[-1].file_id
 
     async def _check(self, page: Sequence[WalFile]) -> None:
-        await _for_each(page, self._check_file)
+        await for_each(page, self._check_file)
         self._seen.files += len(page)
         self._progress("files compared", self._seen.files)
 
@@ -211,7 +179,7 @@ class Fsck:
             elif await self._is_there(key):
                 orphans.append(Finding(Kind.ORPHAN, key, size, now_ms - modified_ms, "no row knows it"))
 
-        await _for_each(self._seen.objects.items(), judge)
+        await for_each(self._seen.objects.items(), judge)
         for start in range(0, len(orphans), _PAGE):
             page = orphans[start : start + _PAGE]
             self._seen.findings += await self._repair(page) if self._options.repair else page
@@ -234,19 +202,3 @@ class Fsck:
         self._progress("orphans deleted", len(taken))
         # What was not taken has been committed since it was found: it is no orphan.
         return [by_key[key]._replace(detail="deleted", is_repaired=True) for key in taken]
-
-
-async def _for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Some at a time: each may be a trip to the store. Stops at the first error, and raises it."""
-    waiting = iter(items)
-
-    async def one_after_the_other() -> None:
-        for item in waiting:
-            await work(item)
-
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(_AT_ONCE):
-                tasks.create_task(one_after_the_other())
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None

@@ -135,8 +135,13 @@ class ObjectRemoteStorage:
         return f"{self._segment(metadata)}.{kind.value}"
 
     def _segment(self, metadata: RemoteLogSegmentMetadata) -> str:
-        segment = f"{metadata.start_offset:020d}-{uuid_to_text(metadata.segment_id.id)}"
-        return f"{self._prefix}{partition_directory(metadata.partition)}/{segment}"
+        return f"{self._prefix}{segment_name(metadata)}"
+
+
+def segment_name(metadata: RemoteLogSegmentMetadata) -> str:
+    """What the keys of a segment begin with, up to the dot, behind the prefix of the storage."""
+    segment = f"{metadata.start_offset:020d}-{uuid_to_text(metadata.segment_id.id)}"
+    return f"{partition_directory(metadata.partition)}/{segment}"
 
 
 def partition_directory(partition: TopicIdPartition) -> str:

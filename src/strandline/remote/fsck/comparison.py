@@ -1,0 +1,278 @@
+"""The comparison itself: one pass over the listing, then a second look at whatever seemed to be wrong.
+
+Brokers may run meanwhile. They describe a segment before they write its first object, and write that they delete it
+before they delete its first. So what seems wrong is judged when the description has been read to its end once more:
+what is described by then is no orphan, and what is still described as finished was not being deleted. Holes are looked
+for between a log start that was asked for last and a local log start that was asked for first: what was copied or
+deleted in between does not matter then.
+
+Memory: the description of live segments (some hundreds of bytes each), the ids of one partition's listed segments, one
+page of the listing, and what was found. Not the listing, nor the history in the metadata topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from strandline.clock import Clock
+from strandline.objects.comparing import Finding, Progress, for_each, ignore_progress
+from strandline.objects.store import ObjectNotFound, ObjectStore
+from strandline.remote.fsck.description import Description
+from strandline.remote.fsck.names import Listing, SegmentObjects
+from strandline.remote.fsck.partitions import PartitionJudge, PartitionsJudged
+from strandline.remote.fsck.segment import SegmentDamaged, SegmentIncomplete, check_content, check_sizes
+from strandline.remote.fsck.values import (
+    ClusterState,
+    FsckSource,
+    Kind,
+    RemoteFsckOptions,
+    RemoteFsckReport,
+)
+from strandline.remote.object_storage import partition_directory, segment_name
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
+
+_PAGE: Final = 1000
+# Each holds some megabytes.
+_DEEP_AT_ONCE: Final = 4
+_FINISHED: Final = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+_KEPT: Final = "; not deleted:"
+
+
+class _Broken(NamedTuple):
+    """A finished segment that is not whole."""
+
+    metadata: RemoteLogSegmentMetadata
+    trouble: SegmentIncomplete | SegmentDamaged
+
+
+class _Undescribed(NamedTuple):
+    """Objects in the directory of a known partition that belong to no segment of it."""
+
+    partition: TopicIdPartition
+    objects: SegmentObjects
+
+
+@dataclass(slots=True)
+class _Unknown:
+    """What lies in a directory that nobody has described."""
+
+    objects: int = 0
+    bytes: int = 0
+    modified_ms: int = 0
+
+    def add(self, segment: SegmentObjects) -> None:
+        self.objects += len(segment.sizes)
+        self.bytes += segment.size
+        self.modified_ms = max(self.modified_ms, segment.modified_ms)
+
+
+@dataclass(slots=True)
+class _Suspects:
+    """What seemed to be wrong during the pass over the listing."""
+
+    broken: list[_Broken] = field(default_factory=list)
+    undescribed: list[_Undescribed] = field(default_factory=list)
+    unknown: dict[str, _Unknown] = field(default_factory=dict)
+
+
+class RemoteFsck:
+    """One comparison. Changes nothing, unless it is told to repair."""
+
+    def __init__(
+        self,
+        source: FsckSource,
+        store: ObjectStore,
+        prefix: str,
+        clock: Clock,
+        options: RemoteFsckOptions,
+        progress: Progress = ignore_progress,
+    ) -> None:
+        """`prefix` is what stands before the names of all objects in the store."""
+        self._source, self._store, self._prefix, self._clock = source, store, prefix, clock
+        self._options, self._progress = options, progress
+        self._description = Description(source, progress)
+        self._listing = Listing(store, prefix, progress)
+        self._suspects = _Suspects()
+        self._findings: list[Finding] = []
+        self._young = 0
+
+    async def run(self) -> RemoteFsckReport:
+        """Compare. Raises ObjectStoreErrors, and what the source raises, if the comparison cannot be completed."""
+        before = await asyncio.to_thread(self._source.state)
+        await asyncio.to_thread(self._description.catch_up)
+        await self._pass()
+        await asyncio.to_thread(self._description.catch_up)
+        after = await asyncio.to_thread(self._source.state)
+        judge = PartitionJudge(before, after, prefix=self._prefix, stuck_ms=self._options.stuck_ms, clock=self._clock)
+        judged = judge.judge(self._description)
+        self._findings += judged.findings
+        for where, problem in self._description.problems.items():
+            self._findings.append(Finding(Kind.DAMAGED, where, 0, 0, f"cannot be read: {problem}"))
+        await for_each(self._suspects.broken, lambda broken: self._judge_broken(broken, after))
+        await self._judge_undescribed(after, judged)
+        self._judge_unknown()
+        return RemoteFsckReport(
+            objects=self._listing.objects,
+            object_bytes=self._listing.bytes,
+            segments=self._description.segment_count(),
+            young_objects=self._young,
+            foreign_objects=self._listing.foreign,
+            unbounded_partitions=judged.unbounded,
+            findings=tuple(sorted(self._findings)),
+        )
+
+    # The pass over the listing
+
+    async def _pass(self) -> None:
+        waiting = {partition_directory(partition): partition for partition in self._description.partitions()}
+        seen: set[UUID] = set()
+        directory = ""
+        async with aclosing(self._pages()) as pages:
+            async for page in pages:
+                claimed: list[tuple[RemoteLogSegmentMetadata, SegmentObjects]] = []
+                for segment in page:
+                    if segment.directory != directory:
+                        self._miss(waiting.pop(directory, None), seen)
+                        directory, seen = segment.directory, set()
+                    metadata = self._claim(waiting.get(directory), segment)
+                    if metadata is not None:
+                        seen.add(segment.segment_id)
+                        claimed.append((metadata, segment))
+                await for_each(claimed, self._look, at_once=_DEEP_AT_ONCE)
+        self._miss(waiting.pop(directory, None), seen)
+        for partition in waiting.values():
+            self._miss(partition, set())
+
+    async def _pages(self) -> AsyncGenerator[Sequence[SegmentObjects], None]:
+        page: list[SegmentObjects] = []
+        async with aclosing(self._listing.segments()) as segments:
+            async for segment in segments:
+                page.append(segment)
+                if len(page) == _PAGE:
+                    yield page
+                    page = []
+        yield page
+
+    def _claim(self, partition: TopicIdPartition | None, segment: SegmentObjects) -> RemoteLogSegmentMetadata | None:
+        """The description that these objects belong to."""
+        if partition is None:
+            self._suspects.unknown.setdefault(segment.directory, _Unknown()).add(segment)
+            return None
+        metadata = self._described(partition, segment)
+        if metadata is None:
+            self._suspects.undescribed.append(_Undescribed(partition, segment))
+        return metadata
+
+    def _described(self, partition: TopicIdPartition, segment: SegmentObjects) -> RemoteLogSegmentMetadata | None:
+        metadata = self._description.cache(partition).find_segment(segment.segment_id)
+        return metadata if metadata is not None and segment_name(metadata) == segment.name else None
+
+    async def _look(self, item: tuple[RemoteLogSegmentMetadata, SegmentObjects]) -> None:
+        metadata, segment = item
+        if metadata.state is not _FINISHED:
+            return
+        try:
+            check_sizes(metadata, segment.sizes)
+            if self._options.deep:
+                await check_content(self._store, self._prefix + segment.name, metadata)
+        except (SegmentIncomplete, SegmentDamaged) as trouble:
+            self._suspects.broken.append(_Broken(metadata, trouble))
+
+    def _miss(self, partition: TopicIdPartition | None, seen: set[UUID]) -> None:
+        """The listing has nothing more of a partition: what it has not shown is not there."""
+        if partition is None:
+            return
+        for metadata in self._description.cache(partition).iter_segments():
+            if metadata.state is _FINISHED and metadata.segment_id.id not in seen:
+                try:
+                    check_sizes(metadata, {})
+                except SegmentIncomplete as trouble:
+                    self._suspects.broken.append(_Broken(metadata, trouble))
+
+    # The second look
+
+    async def _judge_broken(self, broken: _Broken, after: ClusterState) -> None:
+        metadata, trouble = broken
+        now = self._description.cache(metadata.partition).find_segment(metadata.segment_id.id)
+        if now is None or now.state is not _FINISHED or not after.has(metadata.partition):
+            return  # it is being deleted
+        kind, key = Kind.DAMAGED, self._prefix + segment_name(metadata)
+        if isinstance(trouble, SegmentIncomplete):
+            if await self._are_there(key, trouble.kinds):
+                return
+            kind = Kind.MISSING
+        detail = f"offsets {metadata.start_offset} to {metadata.end_offset}: {trouble}"
+        age_ms = self._age(metadata.event_timestamp_ms)
+        self._findings.append(Finding(kind, key, metadata.segment_size_in_bytes, age_ms, detail))
+
+    async def _are_there(self, key: str, kinds: Iterable[str]) -> bool:
+        try:
+            for kind in kinds:
+                await self._store.get_range(f"{key}.{kind}", 0, 1)
+        except ObjectNotFound:
+            return False
+        return True
+
+    async def _judge_undescribed(self, after: ClusterState, judged: PartitionsJudged) -> None:
+        orphans: list[tuple[Finding, SegmentObjects]] = []
+
+        async def look_again(suspect: _Undescribed) -> None:
+            partition, segment = suspect
+            if self._described(partition, segment) is not None:
+                return
+            age_ms = self._age(segment.modified_ms)
+            if age_ms < self._options.grace_ms:
+                self._young += len(segment.sizes)
+                return
+            key = self._prefix + segment.name
+            if not await self._are_there(key, segment.sizes):
+                return  # somebody else is deleting it
+            kept = self._why_kept(partition, after, judged)
+            detail = f"no description refers to its {', '.join(sorted(segment.sizes))}{kept}"
+            finding = Finding(Kind.ORPHAN, key, segment.size, age_ms, detail)
+            if self._options.repair and not kept:
+                orphans.append((finding, segment))
+            else:
+                self._findings.append(finding)
+
+        await for_each(self._suspects.undescribed, look_again)
+        await self._delete(orphans)
+
+    def _why_kept(self, partition: TopicIdPartition, after: ClusterState, judged: PartitionsJudged) -> str:
+        """Why an orphan of this partition must not be deleted: its description may have been lost. Empty if it may."""
+        if self._description.problems:
+            return f"{_KEPT} the description cannot be read whole, and may have been about it"
+        if not after.has(partition):
+            return ""
+        if partition.topic_partition not in after.bounds:
+            return f"{_KEPT} the log of {partition.topic_partition} cannot be asked whether it misses it"
+        if partition.topic_partition in judged.holed:
+            return f"{_KEPT} {partition.topic_partition} misses offsets, and may need it"
+        return ""
+
+    async def _delete(self, orphans: Sequence[tuple[Finding, SegmentObjects]]) -> None:
+        for start in range(0, len(orphans), _PAGE // 10):
+            page = orphans[start : start + _PAGE // 10]
+            await self._store.delete([f"{finding.key}.{kind}" for finding, segment in page for kind in segment.sizes])
+            self._findings += [finding._replace(detail="deleted", is_repaired=True) for finding, _ in page]
+            self._progress("orphans deleted", start + len(page))
+
+    def _judge_unknown(self) -> None:
+        known = {partition_directory(partition) for partition in self._description.partitions()}
+        for directory, unknown in self._suspects.unknown.items():
+            age_ms = self._age(unknown.modified_ms)
+            if directory in known:
+                continue  # it has been described since
+            if age_ms < self._options.grace_ms:
+                self._young += unknown.objects
+                continue
+            detail = f"{unknown.objects} objects of a partition of which nothing was ever described"
+            self._findings.append(Finding(Kind.UNKNOWN, self._prefix + directory, unknown.bytes, age_ms, detail))
+
+    def _age(self, timestamp_ms: int) -> int:
+        return self._clock.now_ms() - timestamp_ms

@@ -1,0 +1,48 @@
+"""Offsets that a log should have, and that neither its disk nor remote storage has. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from strandline.model import INT64_MAX, Offset
+from strandline.remote.fsck.values import LogBounds
+from strandline.remote.topic_based.cache import RemoteLogMetadataCache
+
+Range = tuple[Offset, Offset]
+"""First and last offset."""
+
+
+def find_holes(cache: RemoteLogMetadataCache, bounds: LogBounds, *, log_start: Offset | None) -> list[Range]:
+    """The offsets from `log_start` up to the local log start that no finished segment answers for.
+
+    Where the epochs of the log are known, a segment counts only for offsets of those epochs: so readers look for it.
+    """
+    end = bounds.local_log_start - 1
+    if bounds.epochs is None:
+        found = sorted(each for epoch in cache.epochs() for each in cache.referenced_ranges(epoch))
+    else:
+        found = list(_in_lineage(cache, bounds))
+    if log_start is None:
+        log_start = min((start for start, _ in found), default=bounds.local_log_start)
+    return list(_gaps(found, log_start, end))
+
+
+def _in_lineage(cache: RemoteLogMetadataCache, bounds: LogBounds) -> Iterator[Range]:
+    for (epoch, first), (_, following) in pairwise((*(bounds.epochs or ()), (-1, INT64_MAX))):
+        for start, end in cache.referenced_ranges(epoch):
+            if end >= first and start < following:
+                yield max(start, first), min(end, following - 1)
+
+
+def _gaps(ranges: Iterable[Range], first: Offset, last: Offset) -> Iterator[Range]:
+    """What ascending ranges leave out between two offsets."""
+    wanted = first
+    for start, end in ranges:
+        if start > last:
+            break
+        if start > wanted:
+            yield wanted, start - 1
+        wanted = max(wanted, end + 1)
+    if wanted <= last:
+        yield wanted, last
