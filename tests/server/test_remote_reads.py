@@ -14,9 +14,10 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.clock import SystemClock
 from strandline.config import Settings
+from strandline.errors import KafkaStorageError
 from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.ports import RemoteStorageError
-from strandline.remote.reader import RemoteLogReader
+from strandline.remote.reader import RemoteLogReader, RemoteRead
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -187,6 +188,43 @@ async def test_remote_records_at_hand_are_read_and_counted_once_while_others_are
     assert world.broker.tiered.tier is not None
     reads = world.broker.tiered.tier.reader.status().topics
     assert [(reads[topic].requests, reads[topic].bytes) for topic in ("known", "tiered")] == [(2, 2 * sent), (1, sent)]
+
+
+@patient
+async def test_an_error_of_remote_storage_is_counted_once_while_others_are_brought(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = RemoteLogReader._read_now
+
+    def failing(reader: RemoteLogReader, request: RemoteRead, **limits: Any) -> Any:
+        if request.partition.topic == "lost":
+            raise KafkaStorageError("a test lost the segment")
+        return read(reader, request, **limits)
+
+    monkeypatch.setattr(RemoteLogReader, "_read_now", failing)
+    await make_tiered(world, "lost")
+    client = await world.connect()
+    client.send(ApiKey.FETCH, FETCH, fetch(("lost", 0), ("tiered", 0)))
+    found = await fetched(client)
+    assert (found["lost"].error_code, offsets(found["tiered"])) == (ErrorCode.KAFKA_STORAGE_ERROR, [0])
+    assert world.broker.tiered.tier is not None
+    reads = world.broker.tiered.tier.reader.status().topics["lost"]
+    assert (reads.requests, reads.errors) == (1, 1)
+
+
+@quick
+async def test_remote_records_that_come_too_late_are_not_counted_as_given(world: World) -> None:
+    world.gate.close()
+    client = await world.connect()
+    client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), wait_ms=1))
+    assert offsets((await fetched(client))["tiered"]) == []
+    world.gate.open.set()
+    records = b""
+    while not records:
+        client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), wait_ms=1))
+        records = bytes((await fetched(client))["tiered"].records or b"")
+    assert world.broker.tiered.tier is not None
+    assert world.broker.tiered.tier.reader.status().topics["tiered"].bytes == len(records)
 
 
 async def test_a_dead_store_is_an_error_for_the_remote_partition_only(world: World, store: RemoteStore) -> None:

@@ -7,7 +7,7 @@ does not have any more is asked of remote storage (`tiered_reads`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from strandline.diskless.values import DisklessRead
@@ -58,8 +58,11 @@ class PartitionRouter:
         *,
         isolation: FetchIsolation,
         min_one_message: bool,
-    ) -> LogReadResult | PartitionRead | SlowRead:
-        """What is at hand, from the tier that has the offset; or what to ask `read` for. Raises StrandlineError."""
+    ) -> LogReadResult | PartitionRead | StrandlineError | SlowRead:
+        """What is at hand, from the tier that has the offset; or what to ask `read` for.
+
+        Raises StrandlineError; what remote storage said is an answer, as it is for `read`.
+        """
         try:
             return partition.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
         except OffsetMovedToTieredStorage:
@@ -69,16 +72,30 @@ class PartitionRouter:
         return self.tiered.read_now(partition, offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
 
     async def read(
-        self, requests: Sequence[SlowRead], *, max_bytes: int, isolation: FetchIsolation, min_one_message: bool = True
+        self,
+        requests: Sequence[SlowRead],
+        *,
+        max_bytes: int,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        is_wanted: Callable[[], bool],
     ) -> Sequence[PartitionRead | StrandlineError]:
-        """What could not be answered from memory: each kind together and fairly, both at the same time."""
+        """What could not be answered from memory: each kind together and fairly, both at the same time.
+
+        What is not wanted any more when it is there is kept for others, and not given.
+        """
         diskless = [request for request in requests if isinstance(request, DisklessRead)]
         tiered = [request for request in requests if not isinstance(request, DisklessRead)]
         share = max_bytes * len(diskless) // len(requests)
         # One first batch may exceed the limits; the diskless reader always takes that right.
         of_diskless, of_tiered = await asyncio.gather(
             self._read_diskless(diskless, max(share, 1), isolation),
-            self.tiered.read(tiered, max_bytes - share, min_one_message=min_one_message and not diskless),
+            self.tiered.read(
+                tiered,
+                max_bytes - share,
+                min_one_message=min_one_message and not diskless,
+                is_wanted=is_wanted,
+            ),
         )
         answers = {id(request): answer for request, answer in zip(diskless, of_diskless, strict=True)}
         answers |= {id(request): answer for request, answer in zip(tiered, of_tiered, strict=True)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.errors import KafkaStorageError, RequestTimedOut, StrandlineError
@@ -54,8 +54,11 @@ class TieredReads:
         *,
         isolation: FetchIsolation,
         min_one_message: bool,
-    ) -> PartitionRead | TieredRead:
-        """What is at hand, or what to ask `PartitionRouter.read` for. Raises StrandlineError."""
+    ) -> PartitionRead | StrandlineError | TieredRead:
+        """What is at hand, or what to ask `PartitionRouter.read` for. An error of remote storage is an answer.
+
+        Raises KafkaStorageError if this broker has no remote storage.
+        """
         reader = self._reader(partition)
         request = reader.request(
             partition.topic_id, partition.topic_partition, partition.log, offset, max_bytes, isolation
@@ -63,14 +66,15 @@ class TieredReads:
         found = reader.read_now(request, min_one_message=min_one_message)
         if found is None:
             return TieredRead(partition, request)
-        if found.error is not None:
-            raise found.error
-        return _read_of(found)
+        return found.error or _read_of(found)
 
     async def read(
-        self, reads: Sequence[TieredRead], max_bytes: int, *, min_one_message: bool
+        self, reads: Sequence[TieredRead], max_bytes: int, *, min_one_message: bool, is_wanted: Callable[[], bool]
     ) -> Sequence[PartitionRead | StrandlineError]:
-        """Have read what is not at hand, several partitions at the same time. Errors are answers."""
+        """Have read what is not at hand, several partitions at the same time. Errors are answers.
+
+        Nothing is counted that is not wanted any more when it is there.
+        """
         if not reads:
             return ()
         try:
@@ -78,7 +82,7 @@ class TieredReads:
         except KafkaStorageError as error:
             return [error] * len(reads)
         requests = [read.request for read in reads]
-        found = await reader.read(requests, max_bytes=max_bytes, min_one_message=min_one_message)
+        found = await reader.read(requests, max_bytes=max_bytes, min_one_message=min_one_message, is_wanted=is_wanted)
         return [result.error or _read_of(result) for result in found]
 
     async def offset_by_timestamp(

@@ -89,7 +89,7 @@ class FetchPoll:
         self._reads_remote = False
         """Whether some of the records are in remote storage."""
         self._kept: dict[Place, PartitionRead | StrandlineError] = {}
-        """What was asked for, and remote records that were at hand: read once, until it is sent or there is more."""
+        """What was asked for, and what remote storage said at once: read once, until it is sent or there is more."""
         self._times_expired = 0
         self.deadline: Deadline | None = None
         """When the client's patience ends, once it waits."""
@@ -128,7 +128,7 @@ class FetchPoll:
     def look(self) -> None:
         """Answer if there is enough now."""
         self._is_due = False
-        if self._is_answered or self._exchange.connection.is_closed:
+        if not self._is_open():
             self._stop_waiting()
             return
         if self._is_reading:
@@ -159,6 +159,9 @@ class FetchPoll:
         if self._is_reading and self._times_expired == 1:
             self._handler.wait(self, SLOW_READ_SECONDS)
         self.answer_if_enough(is_last=True)
+
+    def _is_open(self) -> bool:
+        return not (self._is_answered or self._exchange.connection.is_closed)
 
     def _stop_waiting(self) -> None:
         if self.deadline is not None:
@@ -240,7 +243,7 @@ class FetchPoll:
         self, place: Place, kept: PartitionRead | StrandlineError | None, max_bytes: int, *, min_one_message: bool
     ) -> FetchAnswer | SlowRead:
         entry = place.entry
-        result: LogReadResult | PartitionRead | SlowRead
+        result: LogReadResult | PartitionRead | StrandlineError | SlowRead
         try:
             partition = self._handler.find(entry)
             place.found(partition)
@@ -260,8 +263,9 @@ class FetchPoll:
                 )
                 if not isinstance(result, LogReadResult):
                     self._note_remote(place, result)
-                    if not isinstance(result, PartitionRead):
+                    if not isinstance(result, PartitionRead | StrandlineError):
                         return result
+                    result = _read_or_raise(result)
         except StrandlineError as error:
             return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
         records = result.records
@@ -276,12 +280,15 @@ class FetchPoll:
             records if records is not None and records.length else None,
         )
 
-    def _note_remote(self, place: Place, result: PartitionRead | SlowRead) -> None:
-        if isinstance(result, TieredRead):
-            self._reads_remote = True
-        elif isinstance(result, PartitionRead) and result.is_remote:
-            self._reads_remote = True
-            if result.records is not None:  # they would be counted again, and taken off the fetch quota
+    def _note_remote(self, place: Place, result: PartitionRead | StrandlineError | SlowRead) -> None:
+        """Keep what remote storage said: asking again would count again, and use up the fetch quota."""
+        match result:
+            case TieredRead():
+                self._reads_remote = True
+            case PartitionRead(is_remote=True, records=None):
+                self._reads_remote = True  # not kept: when the wait is over, the quota may allow some
+            case StrandlineError() | PartitionRead(is_remote=True):
+                self._reads_remote = True
                 self._kept[place] = result
 
     # What memory cannot answer
@@ -301,6 +308,7 @@ class FetchPoll:
                 max_bytes=max_bytes,
                 isolation=self._isolation,
                 min_one_message=min_one_message,
+                is_wanted=self._is_open,
             )
         except Exception:  # the edge: whatever a reader did not foresee ends this connection only
             logger.exception("a Fetch failed that had to ask an object store")
@@ -309,7 +317,7 @@ class FetchPoll:
             self._exchange.abort("reading diskless or remote records failed")
             return
         self._is_reading = False
-        if self._is_answered or self._exchange.connection.is_closed:
+        if not self._is_open():
             self._stop_waiting()
             return
         self._kept.update((place, result) for (place, _), result in zip(slow, results, strict=True))
