@@ -11,11 +11,13 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
 
 from strandline.objects import ObjectOptions, Patience, S3Options
+from tests.link import Link
 from tests.waiting import wait_until
 
 _numbers = itertools.count(1)
@@ -63,6 +65,10 @@ class S3:
         """The same for `open_objects`. Patient, because the machine that runs the tests may be busy."""
         return ObjectOptions(s3=self.options, patience=Patience(attempt_deadline=30, deadline=60))
 
+    @property
+    def port(self) -> int:
+        return int(self.endpoint.rpartition(":")[2])
+
     def new_bucket(self) -> str:
         """The name of an empty bucket that nobody else uses."""
         name = f"bucket-{os.getpid()}-{next(_numbers)}"
@@ -76,8 +82,7 @@ class S3:
         self._server.communicate()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        port = self.endpoint.rpartition(":")[2]
-        command = [sys.executable, "-W", "ignore", "-c", _SERVER, "-H", "127.0.0.1", "-p", port]
+        command = [sys.executable, "-W", "ignore", "-c", _SERVER, "-H", "127.0.0.1", "-p", str(self.port)]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=self._log)
         atexit.register(self.stop)
         return server
@@ -111,3 +116,10 @@ def s3() -> S3:
 def s3_url(s3: S3) -> str:
     """The address of an empty prefix in a fresh bucket."""
     return f"s3://{s3.new_bucket()}/some/prefix"
+
+
+@pytest.fixture
+def s3_link(s3: S3) -> Iterator[Link]:
+    """A way to the server that breaks when a test wants it to."""
+    with Link(("127.0.0.1", s3.port)) as link:
+        yield link

@@ -136,7 +136,7 @@ def test_lesson_32_commits_whose_answers_are_lost_happen_once_whichever_broker_i
 def test_an_object_store_that_is_away_for_a_while_costs_no_record_and_leaves_no_object(
     tmp_path: Path, s3: S3, start_writers: Callable[..., list[Writer]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Link(("127.0.0.1", int(s3.endpoint.rpartition(":")[2]))) as link:
+    with Link(("127.0.0.1", s3.port)) as link:
         store = {
             "strandline.objects.url": f"s3://{s3.new_bucket()}/numbers",
             "inkless.storage.s3.endpoint.url": f"http://127.0.0.1:{link.port}",

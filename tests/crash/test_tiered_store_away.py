@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -26,9 +25,9 @@ from tests.clients.tiering import (
     wait_tiered,
 )
 from tests.link import Link
-from tests.s3 import S3, s3, s3_url
+from tests.s3 import s3, s3_link, s3_url
 
-__all__ = ["command", "s3", "s3_url"]
+__all__ = ["command", "s3", "s3_link", "s3_url"]
 
 TOPIC = "numbers"
 COUNT = 100
@@ -37,17 +36,11 @@ pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture
-def link(s3: S3) -> Iterator[Link]:
-    with Link(("127.0.0.1", urlsplit(s3.endpoint).port or 0)) as link:
-        yield link
-
-
-@pytest.fixture
-def broker(tmp_path: Path, link: Link, s3_url: str) -> Iterator[BrokerProcess]:
+def broker(tmp_path: Path, s3_link: Link, s3_url: str) -> Iterator[BrokerProcess]:
     """A broker whose only way to the storage is the link, and a topic that has left the disk."""
     storage = {
         "rsm.config.url": s3_url,
-        "rsm.config.inkless.storage.s3.endpoint.url": f"http://127.0.0.1:{link.port}",
+        "rsm.config.inkless.storage.s3.endpoint.url": f"http://127.0.0.1:{s3_link.port}",
         "rsm.config.inkless.storage.s3.region": "us-east-1",
         "rsm.config.inkless.storage.aws.access.key.id": "test",
         "rsm.config.inkless.storage.aws.secret.access.key": "test-secret",
@@ -69,10 +62,10 @@ def tiers(broker: BrokerProcess, command: Command) -> dict[str, object]:
 
 
 def test_only_remote_reads_and_copies_wait_for_a_storage_that_is_away(
-    broker: BrokerProcess, link: Link, command: Command
+    broker: BrokerProcess, s3_link: Link, command: Command
 ) -> None:
     local = first_local_offset(broker, TOPIC)
-    link.go_down()
+    s3_link.go_down()
     assert produce(broker, TOPIC, numbered(COUNT, COUNT)) == list(range(COUNT, 2 * COUNT))
     assert values(read(broker, TOPIC, 2 * COUNT - local, offset=local)) == list(range(local, 2 * COUNT))
     wait_for(lambda: tiers(broker, command)["last_error"], "the command to say why nothing is copied")
@@ -82,7 +75,7 @@ def test_only_remote_reads_and_copies_wait_for_a_storage_that_is_away(
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     assert [message.value() for message in consumer.consume(1, timeout=3) if message.error() is None] == []
-    link.come_back()
+    s3_link.come_back()
     assert [int((m.value() or b"").split()[0]) for m in consumer.consume(1, timeout=SECONDS)] == [0]
     consumer.close()
     assert values(read(broker, TOPIC, 2 * COUNT)) == list(range(2 * COUNT))
@@ -91,11 +84,13 @@ def test_only_remote_reads_and_copies_wait_for_a_storage_that_is_away(
     assert values(read(broker, TOPIC, 2 * COUNT)) == list(range(2 * COUNT))
 
 
-def test_a_broker_starts_and_serves_what_is_local_while_the_storage_is_away(broker: BrokerProcess, link: Link) -> None:
+def test_a_broker_starts_and_serves_what_is_local_while_the_storage_is_away(
+    broker: BrokerProcess, s3_link: Link
+) -> None:
     local = first_local_offset(broker, TOPIC)
-    link.go_down()
+    s3_link.go_down()
     broker.restart()
     assert earliest(AdminClient({"bootstrap.servers": broker.bootstrap}), TOPIC) == 0
     assert values(read(broker, TOPIC, COUNT - local, offset=local)) == list(range(local, COUNT))
-    link.come_back()
+    s3_link.come_back()
     assert values(read(broker, TOPIC, COUNT)) == list(range(COUNT))

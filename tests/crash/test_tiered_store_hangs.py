@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -17,9 +16,9 @@ from tests.crash.test_tiered_damage import fetch_error
 from tests.crash.tiered_store import list_bucket, s3_settings, wait_tidy
 from tests.crash.writers import Writer, judge, read_all, wait_for_more
 from tests.link import Link
-from tests.s3 import S3, s3, s3_url
+from tests.s3 import S3, s3, s3_link, s3_url
 
-__all__ = ["s3", "s3_url"]
+__all__ = ["s3", "s3_link", "s3_url"]
 
 TOPIC = "numbers"
 WAIT = {"remote.fetch.max.wait.ms": "1000"}
@@ -28,14 +27,8 @@ pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture
-def link(s3: S3) -> Iterator[Link]:
-    with Link(("127.0.0.1", urlsplit(s3.endpoint).port or 0)) as link:
-        yield link
-
-
-@pytest.fixture
-def broker(tmp_path: Path, s3: S3, s3_url: str, link: Link) -> Iterator[BrokerProcess]:
-    settings = {**QUICK, **WAIT, **s3_settings(s3, s3_url, port=link.port)}
+def broker(tmp_path: Path, s3: S3, s3_url: str, s3_link: Link) -> Iterator[BrokerProcess]:
+    settings = {**QUICK, **WAIT, **s3_settings(s3, s3_url, port=s3_link.port)}
     with running_broker(tmp_path / "data", settings) as running:
         create(
             AdminClient({"bootstrap.servers": running.bootstrap}), TOPIC, {**TIERED, "internal.segment.bytes": "55000"}
@@ -58,10 +51,10 @@ def is_refused(broker: BrokerProcess) -> bool:
 
 @pytest.mark.parametrize("trouble", [Link.go_down, Link.hang], ids=["cut", "hangs"])
 def test_only_what_needs_the_storage_waits_for_it(
-    broker: BrokerProcess, link: Link, s3: S3, s3_url: str, writer: Writer, trouble: Callable[[Link], None]
+    broker: BrokerProcess, s3_link: Link, s3: S3, s3_url: str, writer: Writer, trouble: Callable[[Link], None]
 ) -> None:
     wait_for(lambda: first_local_offset(broker, TOPIC) > 0, "the first segment to leave the disk")
-    trouble(link)
+    trouble(s3_link)
     before = first_local_offset(broker, TOPIC)
     wait_for_more([writer], 300)
     local = first_local_offset(broker, TOPIC)
@@ -69,7 +62,7 @@ def test_only_what_needs_the_storage_waits_for_it(
     assert len(read(broker, TOPIC, 200, offset=local)) == 200
     wait_for(partial(is_refused, broker), "an error for a reader of what is remote")
     wait_for_more([writer], 100)
-    link.come_back()
+    s3_link.come_back()
     wait_for(lambda: first_local_offset(broker, TOPIC) > local + 200, "copies to go on")
     writer.stop()
     assert writer.failures == []
