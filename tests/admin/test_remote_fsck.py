@@ -133,6 +133,10 @@ def test_a_log_start_that_was_lost_is_no_hole_but_a_lost_description_is(command:
     assert len(logs(data)) > 2
     assert '"kind": "hole"' in outcome.out
     assert '"kind": "unknown"' in outcome.out
+    (data / "logs" / ".kafka_cleanshutdown").unlink()
+    outcome = command("fsck", "--data-dir", str(data), "--grace", "0", "--json")
+    assert outcome.status == 1
+    assert '"kind": "hole"' not in outcome.out  # a broker that was killed may not have written its log start down
 
 
 def test_what_cannot_be_compared_ends_with_status_2_and_says_what_to_do(command: Command, data: Path) -> None:

@@ -14,7 +14,7 @@ from strandline.admin.client import Cluster, CommandFailed, sentences
 from strandline.admin.offsets import EARLIEST, EARLIEST_LOCAL, list_offsets
 from strandline.admin.remote_records import fetch_records
 from strandline.errors import CorruptMessage, KafkaStorageError
-from strandline.log.checkpoints import LOG_START_OFFSETS, read_epochs, read_offsets
+from strandline.log.checkpoints import LOG_START_OFFSETS, read_clean_shutdown, read_epochs, read_offsets
 from strandline.log.directory_lock import DirectoryLock
 from strandline.log.files import LEADER_EPOCHS, LOG, parse_numbered, parse_partition_directory
 from strandline.model import NO_LEADER, REMOTE_LOG_METADATA_TOPIC, Offset, TopicPartition
@@ -81,7 +81,11 @@ class LogDirectories:
         with sentences():
             for directory in self._log_dirs:
                 starts.update(read_offsets(os.path.join(directory, LOG_START_OFFSETS)))
-            bounds = {partition: _bounds(path, starts.get(partition)) for partition, path in self._partitions()}
+            is_exact = all(read_clean_shutdown(directory) is not None for directory in self._log_dirs)
+            bounds = {
+                partition: _bounds(path, starts.get(partition), is_exact=is_exact)
+                for partition, path in self._partitions()
+            }
         return ClusterState(self._topics, {partition: each for partition, each in bounds.items() if each is not None})
 
     def _partitions(self) -> Iterator[tuple[TopicPartition, Path]]:
@@ -98,14 +102,14 @@ def _log_files(directory: Path) -> list[tuple[Offset, Path]]:
     return sorted((name[0], path) for name, path in parsed if name is not None and name[1:] == (LOG, ""))
 
 
-def _bounds(directory: Path, log_start: Offset | None) -> LogBounds | None:
+def _bounds(directory: Path, log_start: Offset | None, *, is_exact: bool) -> LogBounds | None:
     files = _log_files(directory)
     if not files:
         return None
     local_start = max(files[0][0], log_start or 0)
     if log_start == local_start:
         return LogBounds(log_start, local_start)
-    return LogBounds(log_start, local_start, read_epochs(str(directory / LEADER_EPOCHS)) or None)
+    return LogBounds(log_start, local_start, read_epochs(str(directory / LEADER_EPOCHS)) or None, is_exact)
 
 
 def _records_of_file(file: Path, from_offset: Offset) -> Iterator[TopicRecord]:

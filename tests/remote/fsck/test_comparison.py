@@ -189,7 +189,7 @@ async def test_an_orphan_stays_while_its_log_misses_offsets_or_cannot_be_asked(w
     world.age(paths, 2 * DAY_MS)
     hole, orphan = await world.findings(REPAIR)
     assert (hole.kind, orphan.kind) == (Kind.HOLE, Kind.ORPHAN)
-    assert orphan.detail.endswith("; not deleted: fx-tiered-0 misses offsets, and may need it")
+    assert orphan.detail.endswith("; not deleted: fx-tiered-0 may miss offsets, and need it")
     world.local = copy_of(world.local, tmp_path / "local")
     shutil.rmtree(world.local / "fx-tiered-0")
     report = await world.compare(REPAIR)
@@ -289,6 +289,23 @@ async def test_a_hole_is_found_without_knowing_the_epochs_of_the_log(world: Worl
     *_, last_only_remote, _ = world.segments("fx-tiered")
     world.said = [world.update(last_only_remote, DELETING)]
     assert "offsets 252 to 293" in only(await world.findings()).detail
+
+
+async def test_where_a_killed_brokers_log_began_is_not_known_so_that_no_hole_is_told_there_and_no_orphan_deleted(
+    world: World,
+) -> None:
+    first, second, third, *_ = world.segments("fx-tiered")
+    world.adjust = lambda bounds: bounds._replace(is_exact=False)
+    world.said = [world.update(first, DELETING), world.update(first, DELETED), world.update(third, DELETING)]
+    paths = list(world.objects("fx-tiered").glob(f"{0:020d}-*"))
+    world.age(paths, 2 * DAY_MS)
+    hole, orphan = await world.findings(REPAIR)
+    assert (hole.kind, hole.detail.split(" are ")[0]) == (Kind.HOLE, "offsets 84 to 125")
+    assert (orphan.kind, orphan.is_repaired) == (Kind.ORPHAN, False)
+    world.said = world.said[:2]
+    (orphan,) = await world.findings(REPAIR)
+    assert (orphan.kind, orphan.is_repaired) == (Kind.ORPHAN, False)
+    assert second.start_offset == first.end_offset + 1
 
 
 async def test_a_log_without_any_description_misses_what_is_not_local(world: World) -> None:

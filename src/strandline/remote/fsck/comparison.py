@@ -252,7 +252,7 @@ class RemoteFsck:
         if partition.topic_partition not in after.bounds:
             return f"{_KEPT} the log of {partition.topic_partition} cannot be asked whether it misses it"
         if partition.topic_partition in judged.holed:
-            return f"{_KEPT} {partition.topic_partition} misses offsets, and may need it"
+            return f"{_KEPT} {partition.topic_partition} may miss offsets, and need it"
         return ""
 
     async def _delete(self, orphans: Sequence[tuple[Finding, SegmentObjects]]) -> None:

@@ -23,7 +23,7 @@ class PartitionsJudged:
 
     findings: list[Finding] = field(default_factory=list)
     holed: set[TopicPartition] = field(default_factory=set)
-    """Partitions that miss offsets."""
+    """Partitions that miss offsets, or may."""
     unbounded: int = 0
     """Partitions with remote segments whose logs could not be asked."""
 
@@ -85,8 +85,11 @@ class PartitionJudge:
         if first is None or last is None:
             judged.unbounded += len(cache) > 0
             return
-        for start, end in find_holes(cache, first, log_start=_latest_start(first, last)):
+        log_start = _latest_start(first, last)
+        for start, end in find_holes(cache, first, log_start=log_start):
             judged.holed.add(partition)
+            if start == log_start and not first.is_exact:
+                continue
             detail = f"offsets {start} to {end} are neither on disk nor in a remote segment"
             judged.findings.append(Finding(Kind.HOLE, str(partition), 0, 0, detail))
 

@@ -65,6 +65,10 @@ class LogBounds(NamedTuple):
     local_log_start: Offset
     epochs: Sequence[tuple[LeaderEpoch, Offset]] | None = None
     """The leader epochs of the log, ascending; None if they are not known here."""
+    is_exact: bool = True
+    """False if the log start may have been higher: a broker that was killed had no time to write it down. The next one
+    begins with the first remote segment then.
+    """
 
 
 class ClusterState(NamedTuple):
