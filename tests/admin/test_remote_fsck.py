@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from strandline.admin.commands import run
+from strandline.log.directory_lock import DirectoryLock
 from tests.admin.conftest import Command, Outcome
 from tests.broker import running_broker
 from tests.clients.tiering import QUICK, create, numbered, produce, wait_tiered
@@ -162,3 +163,16 @@ def test_diskless_and_tiered_topics_are_compared_together(command: Command, data
     found = command("fsck", "--data-dir", str(data), "--json").json
     assert (found["clean"], found["objects"], found["remote"]["clean"]) == (True, 0, True)
     assert "remote" not in command("fsck", "--data-dir", str(data), "--json", "--tier", "diskless").json
+
+
+def test_log_directories_in_use_leave_remote_storage_out_and_diskless_topics_not(command: Command, data: Path) -> None:
+    (data / "objects").mkdir()
+    lock = DirectoryLock(str(data / "logs"))
+    try:
+        outcome = command("fsck", "--data-dir", str(data), "--json")
+        assert outcome.status == 0
+        assert "strandline: remote was not compared: a broker uses the log directory" in outcome.err
+        assert list(outcome.json["left_out"]) == ["remote"]
+        assert command("fsck", "--data-dir", str(data), "--tier", "remote").status == 2
+    finally:
+        lock.release()

@@ -129,9 +129,7 @@ def fsck(
     Takes the settings of a broker. With PostgreSQL brokers may run; an embedded database (SQLite) belongs to its
     broker: stop it first. Remote storage of tiered topics is compared beside running brokers with --bootstrap, else
     with the log directories of a stopped one. Exit status 0 if all is well, 1 if something was found, 2 if it could
-    not run.
-    Example: strandline fsck --config server.properties --deep
-    Example: strandline fsck --config server.properties --bootstrap localhost:9092
+    not run. Example: strandline fsck --config server.properties --deep
     """
     request = _Request(tier=tier, bootstrap=bootstrap, deep=deep, repair=repair, grace=grace)
     try:
