@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from strandline.config.tiers import TierSettings
-from strandline.remote.values import RemoteLogSegmentState, TopicIdPartition
+from strandline.remote.values import TopicIdPartition
 from strandline.replication import Partition
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load them
@@ -44,6 +44,4 @@ class RemoteTier:
         key = TopicIdPartition(partition.topic_id, partition.topic_partition)
         if not self.metadata.is_ready(key):
             return 0
-        segments = self.metadata.list_remote_log_segments(key)
-        finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-        return sum(segment.segment_size_in_bytes for segment in segments if segment.state is finished)
+        return self.metadata.remote_log_summary(key).finished_bytes

@@ -45,6 +45,8 @@ _METADATA_METHODS: Final = (
     "next_segment_with_txn_index",
     "highest_offset_for_epoch",
     "list_remote_log_segments",
+    "iter_remote_log_segments",
+    "remote_log_summary",
     "remote_log_size",
     "is_ready",
     "partition_delete_state",

@@ -6,7 +6,7 @@ Implementations are chosen by class name (`remote.log.storage.manager.class.name
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -19,6 +19,7 @@ from strandline.remote.values import (
     RemoteLogSegmentMetadataUpdate,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
+    RemoteSummary,
     TopicIdPartition,
 )
 
@@ -107,6 +108,14 @@ class RemoteLogMetadataManager(Protocol):
         self, partition: TopicIdPartition, epoch: LeaderEpoch | None = None
     ) -> Sequence[RemoteLogSegmentMetadata]:
         """All segments in whatever state, of one epoch or of all, by start offset. Those deleted are not among them."""
+
+    def iter_remote_log_segments(
+        self, partition: TopicIdPartition, epoch: LeaderEpoch | None = None
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        """The same segments, as they are when this is called, made one at a time: there may be very many of them."""
+
+    def remote_log_summary(self, partition: TopicIdPartition) -> RemoteSummary:
+        """How many segments there are, and how large. Asked often: must not look at each of them."""
 
     def remote_log_size(self, partition: TopicIdPartition, epoch: LeaderEpoch) -> int:
         """Bytes of the finished segments that have records of this epoch."""

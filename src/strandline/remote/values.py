@@ -144,6 +144,16 @@ class RemotePartitionDeleteMetadata:
     broker_id: BrokerId
 
 
+class RemoteSummary(NamedTuple):
+    """The segments of a partition in remote storage, in numbers."""
+
+    segments: int = 0
+    """In whatever state."""
+    finished_bytes: int = 0
+    deleting_segments: int = 0
+    deleting_bytes: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSegmentData:
     """The files of a finished local segment, to be copied. They stay as they are until the copy has ended."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
+from strandline.clock import Clock
+from strandline.remote import turns
+from strandline.remote.manager import expiring
 from strandline.remote.topic_based.serde import serialize
 from strandline.remote.values import (
     RemoteLogSegmentId,
@@ -203,6 +207,50 @@ async def test_duplicates_of_two_leaders_are_cleaned_up(world: World) -> None:
         await world.check_nothing_leaked()
         batches = [bytes(world.log.read(offset, 1).records.read()) for offset in range(3)]  # type: ignore[union-attr]
         await world.check_nothing_lost(batches)
+
+
+async def test_a_plan_that_was_made_under_other_settings_is_not_carried_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "AT_ONCE", 1)
+    world.append(13, timestamp=NOW - 100_000)
+    async with world.running():
+        await world.until_copied()
+        planned: list[bool] = []
+
+        async def change_meanwhile(clock: Clock, items: Iterable[RemoteLogSegmentMetadata]) -> object:
+            found = await turns.gathered(clock, items)
+            planned.append(True)
+            world.configure(retention_ms=10_000_000)
+            return found
+
+        monkeypatch.setattr(expiring, "gathered", change_meanwhile)
+        world.configure(retention_ms=60_000)
+        await world.until(lambda: planned)
+        await world.pass_time(3)
+        assert world.log.log_start_offset == 0
+        assert len(world.ranges()) == 6
+        assert len(planned) == 2
+
+
+async def test_segments_that_expire_are_planned_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan looks at all segments, of which there may be very many."""
+    world.append(6, timestamp=NOW - 100_000)
+    world.append(7)
+    async with world.running():
+        await world.until_copied()
+        planned: list[int] = []
+
+        async def counted(clock: Clock, items: Iterable[RemoteLogSegmentMetadata]) -> object:
+            found = await turns.gathered(clock, items)
+            planned.append(len(found))
+            return found
+
+        monkeypatch.setattr(expiring, "gathered", counted)
+        world.configure(retention_ms=60_000)
+        await world.until(lambda: len(world.ranges()) == 3)
+        await world.pass_time(3)
+        assert planned == [6]
 
 
 async def test_switching_tiering_off_with_delete_moves_the_log_start_and_deletes_everything(world: World) -> None:

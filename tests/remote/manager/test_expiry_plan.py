@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from strandline.remote.manager.expiry_plan import DeletionReason, ExpiryPlan, ExpiryQuestion, plan_expiry
+from strandline.remote.manager.expiry_plan import DeletionReason, ExpiryPlan, ExpiryQuestion, plan_expiry, planning
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
+from strandline.remote.turns import AT_ONCE
 from strandline.remote.values import (
     RemoteLogSegmentId,
     RemoteLogSegmentMetadata,
@@ -227,3 +228,10 @@ def test_retention_goes_over_epochs_and_passes_by_what_does_not_belong() -> None
     plan = plan_expiry(ask(segments, epochs=((0, 0), (2, 10)), retention_ms=600))
     assert gone(plan) == [(1, DeletionReason.TIME), (3, DeletionReason.TIME)]
     assert plan.log_start == 20
+
+
+def test_a_plan_for_many_segments_is_made_in_small_steps() -> None:
+    many = [segment(number, 10 * number, 10 * number + 9) for number in range(1000)]
+    question = ask(many, log_end=20_000, high_watermark=20_000, retention_bytes=50_000)
+    assert len([*planning(question)]) >= 4 * len(many) // AT_ONCE
+    assert len(plan_expiry(question).deletions) == 500

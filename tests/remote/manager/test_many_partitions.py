@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -36,6 +36,12 @@ class CountingManager(TopicBasedRemoteLogMetadataManager):
     ) -> Sequence[RemoteLogSegmentMetadata]:
         self.count()["list"] += 1
         return super().list_remote_log_segments(partition, epoch)
+
+    def iter_remote_log_segments(
+        self, partition: TopicIdPartition, epoch: LeaderEpoch | None = None
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        self.count()["list"] += 1
+        return super().iter_remote_log_segments(partition, epoch)
 
 
 def make_logs(root: Path, clock: VirtualClock) -> list[LeaderPartition]:

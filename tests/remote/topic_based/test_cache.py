@@ -22,6 +22,7 @@ from strandline.remote.values import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
+    RemoteSummary,
     TopicIdPartition,
     is_legal_partition_move,
     is_legal_segment_move,
@@ -63,6 +64,7 @@ def answers(cache: RemoteLogMetadataCache) -> object:
         [cache.highest_offset_for_epoch(epoch) for epoch in EPOCHS],
         [cache.remote_log_size(epoch) for epoch in EPOCHS],
         [cache.list_remote_log_segments(epoch) for epoch in (None, *EPOCHS)],
+        cache.summary(),
         cache.deletion,
     )
 
@@ -180,6 +182,14 @@ def _id(number: int) -> RemoteLogSegmentId:
     return segment(number).segment_id._replace(id=UUID(int=number << 64 | 7))
 
 
+def test_segments_are_given_as_they_were_when_they_were_asked_for() -> None:
+    cache = cache_of(*finished(1, 0, 9), *finished(2, 10, 19))
+    given = cache.iter_remote_log_segments()
+    for message in (update(1, DELETING), update(1, DELETED), segment(3, 20, 29)):
+        cache.apply(message)
+    assert [(metadata.segment_id.id.int, metadata.state) for metadata in given] == [(1, FINISHED), (2, FINISHED)]
+
+
 # By model
 
 ids = st.integers(1, 6)
@@ -241,6 +251,9 @@ class Model:
                 if message.state is DELETED:
                     del self.segments[number]
 
+    def sizes(self) -> list[tuple[RemoteLogSegmentState, int]]:
+        return [(metadata.state, metadata.segment_size_in_bytes) for metadata in self.segments.values()]
+
     def has(self, epoch: int, offset: int) -> set[int]:
         """The finished segments that have an offset in an epoch."""
         return {
@@ -275,6 +288,13 @@ def test_illegal_moves_are_refused_and_change_nothing_and_legal_ones_are_what_th
                     refuse(message)
             assert answers(cache) == before
     assert {metadata.segment_id.id.int: metadata for metadata in cache.list_remote_log_segments()} == model.segments
+    assert cache.summary() == RemoteSummary(
+        segments=len(model.segments),
+        finished_bytes=sum(size for state, size in model.sizes() if state is FINISHED),
+        deleting_segments=sum(state is DELETING for state, _ in model.sizes()),
+        deleting_bytes=sum(size for state, size in model.sizes() if state is DELETING),
+    )
+    assert RemoteLogMetadataCache.restored(cache.image()).summary() == cache.summary()
     for epoch in EPOCHS:
         of_epoch = {number for number, metadata in model.segments.items() if epoch in metadata.segment_leader_epochs}
         assert set(listed(cache, epoch)) == of_epoch

@@ -227,7 +227,6 @@ class CopyTask:
         if not partition.is_led_as(leader):
             return False
         partition.copied = segment.end_offset
-        partition.summary = partition.summary.with_copy(segment.size)
         log.update_highest_offset_in_remote_storage(segment.end_offset)
         return True
 

@@ -6,14 +6,16 @@ failed or are not finished do not count, neither as size nor as something that w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs
 from strandline.remote.manager.lineage import EpochEntry, Lookup, boundaries, covers, finished_in_lineage, with_records
+from strandline.remote.turns import AT_ONCE
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _S: Final = RemoteLogSegmentState
@@ -91,28 +93,37 @@ class _Walk:
 
 def plan_expiry(question: ExpiryQuestion) -> ExpiryPlan:
     """What to delete now."""
-    interrupted = [
-        Deletion(s, DeletionReason.INTERRUPTED) for s in question.segments if s.state is _S.DELETE_SEGMENT_STARTED
-    ]
-    abandoned = [Deletion(s, DeletionReason.ABANDONED) for s in question.segments if _is_abandoned(s, question)]
-    finished = [s for s in question.segments if s.state is _S.COPY_SEGMENT_FINISHED]
-    in_lineage = finished_in_lineage(finished, question.epochs, question.log_end)
-    redundant = redundant_segments(in_lineage, question.lookup)
+    steps = planning(question)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            plan: ExpiryPlan = end.value
+            return plan
+
+
+def planning(question: ExpiryQuestion) -> Generator[None, None, ExpiryPlan]:
+    """The same in small steps: there may be very many segments, and others want to work as well."""
+    interrupted, abandoned, finished, in_lineage = yield from _sorted_out(question)
+    redundant = yield from redundant_segments(in_lineage, question.lookup)
     spare = {segment.segment_id.id for segment in redundant}
     counted = [s for s in finished if s.segment_id.id not in spare] if spare else finished
-    walk = _expire(counted, {s.segment_id.id for s in in_lineage}, question)
+    walk = yield from _expire(counted, {s.segment_id.id for s in in_lineage}, question)
     gone = {deletion.segment.segment_id.id for deletion in walk.expired}
-    unreferenced = [
-        Deletion(s, DeletionReason.UNREFERENCED)
-        for s in counted
-        if s.segment_id.id not in gone and _is_unreferenced(s, question)
-    ]
+    unreferenced: list[Deletion] = []
+    for piece in _pieces(counted):
+        unreferenced += [
+            Deletion(s, DeletionReason.UNREFERENCED)
+            for s in piece
+            if s.segment_id.id not in gone and _is_unreferenced(s, question)
+        ]
+        yield
     return ExpiryPlan(
         log_start=walk.log_start,
         deletions=(
-            *interrupted,
+            *(Deletion(segment, DeletionReason.INTERRUPTED) for segment in interrupted),
             *walk.expired,
-            *abandoned,
+            *(Deletion(segment, DeletionReason.ABANDONED) for segment in abandoned),
             *(Deletion(segment, DeletionReason.REDUNDANT) for segment in redundant),
             *unreferenced,
         ),
@@ -122,9 +133,35 @@ def plan_expiry(question: ExpiryQuestion) -> ExpiryPlan:
     )
 
 
+class _SortedOut(NamedTuple):
+    """The segments of a question. Those that are being copied are nowhere."""
+
+    interrupted: list[RemoteLogSegmentMetadata]
+    abandoned: list[RemoteLogSegmentMetadata]
+    finished: list[RemoteLogSegmentMetadata]
+    in_lineage: list[RemoteLogSegmentMetadata]
+    """Of the finished ones."""
+
+
+def _sorted_out(question: ExpiryQuestion) -> Generator[None, None, _SortedOut]:
+    found = _SortedOut([], [], [], [])
+    for piece in _pieces(question.segments):
+        found.interrupted.extend(s for s in piece if s.state is _S.DELETE_SEGMENT_STARTED)
+        found.abandoned.extend(s for s in piece if _is_abandoned(s, question))
+        finished = [s for s in piece if s.state is _S.COPY_SEGMENT_FINISHED]
+        found.finished.extend(finished)
+        found.in_lineage.extend(finished_in_lineage(finished, question.epochs, question.log_end))
+        yield
+    return found
+
+
+def _pieces(segments: Sequence[RemoteLogSegmentMetadata]) -> Iterator[Sequence[RemoteLogSegmentMetadata]]:
+    return (segments[at : at + AT_ONCE] for at in range(0, len(segments), AT_ONCE))
+
+
 def redundant_segments(
     in_lineage: Sequence[RemoteLogSegmentMetadata], lookup: Lookup
-) -> list[RemoteLogSegmentMetadata]:
+) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
     """Of the finished segments of a log, by start offset, those that another one covers and no reader is sent to.
 
     They come from two leaders that copied the same records one after the other, or from a copy whose end nobody heard
@@ -139,6 +176,8 @@ def redundant_segments(
             found.append(segment)
         else:
             reach.append(segment)
+        if index % AT_ONCE == 0:
+            yield
     return found
 
 
@@ -179,7 +218,9 @@ def _is_unreferenced(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion
     return all(epoch < first for epoch in segment.segment_leader_epochs)
 
 
-def _expire(segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[UUID], question: ExpiryQuestion) -> _Walk:
+def _expire(
+    segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[UUID], question: ExpiryQuestion
+) -> Generator[None, None, _Walk]:
     """Retention: from the oldest segment to the first of the log that stays."""
     epochs = with_records(question.epochs)
     until = question.now_ms - question.retention_ms
@@ -188,7 +229,7 @@ def _expire(segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[UUID],
         cleanup_until_ms=until if question.retention_ms >= 0 and until >= 0 else None,
         log_start=question.log_start,
     )
-    for segment in _by_epoch(segments, epochs):
+    for segment in (yield from _by_epoch(segments, epochs)):
         if _is_below_log_start(segment, epochs, question.log_start):
             walk.expired.append(Deletion(segment, DeletionReason.LOG_START))
         elif segment.segment_id.id in in_lineage:
@@ -204,15 +245,16 @@ def _expire(segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[UUID],
 
 def _by_epoch(
     segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry]
-) -> Iterator[RemoteLogSegmentMetadata]:
+) -> Generator[None, None, Iterator[RemoteLogSegmentMetadata]]:
     """Epoch by epoch, and in each by start offset; every segment once."""
     grouped: dict[LeaderEpoch, list[RemoteLogSegmentMetadata]] = {epoch: [] for epoch, _ in epochs}
-    for segment in segments:
-        first = next((epoch for epoch in segment.segment_leader_epochs if epoch in grouped), None)
-        if first is not None:
-            grouped[first].append(segment)
-    for group in grouped.values():
-        yield from group
+    for piece in _pieces(segments):
+        for segment in piece:
+            first = next((epoch for epoch in segment.segment_leader_epochs if epoch in grouped), None)
+            if first is not None:
+                grouped[first].append(segment)
+        yield
+    return chain.from_iterable(grouped.values())
 
 
 def _excess(segments: Iterable[RemoteLogSegmentMetadata], question: ExpiryQuestion) -> int:

@@ -24,7 +24,6 @@ from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManag
 from strandline.remote.quota import RateQuota
 from strandline.remote.values import (
     RemoteLogSegmentId,
-    RemoteLogSegmentState,
     RemotePartitionDeleteState,
     TopicIdPartition,
 )
@@ -136,7 +135,7 @@ class RemoteLogManager:
         self._metadata.on_partition_leadership_changes((partition,), ())
         tasks = self._tasks_of(partition)
         self.stop(partition)
-        deletion = PartitionDeletion(tasks.partition, self._metadata, self._states, self._deleter)
+        deletion = PartitionDeletion(tasks.partition, self._metadata, self._states, self._deleter, self._clock)
         self._deletions[partition] = deletion
         self._expirations.wake(deletion)
 
@@ -157,8 +156,7 @@ class RemoteLogManager:
         """Whether the deletion of some segments was begun and not finished, as far as that is known."""
         if not self._metadata.is_ready(partition):
             return False
-        known = self._metadata.list_remote_log_segments(partition)
-        return any(segment.state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED for segment in known)
+        return self._metadata.remote_log_summary(partition).deleting_segments > 0
 
     def change_copy_quota(self, bytes_per_second: int) -> None:
         """Another `remote.log.manager.copy.max.bytes.per.second` from now on."""
@@ -181,7 +179,7 @@ class RemoteLogManager:
         state = self._metadata.partition_delete_state(partition) if self._metadata.is_ready(partition) else None
         if state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
             # Whoever said so did not know of all segments.
-            return bool(self._metadata.list_remote_log_segments(partition))
+            return self._metadata.remote_log_summary(partition).segments > 0
         return state is not None
 
     def _tasks_of(self, partition: TopicIdPartition) -> _Tasks:

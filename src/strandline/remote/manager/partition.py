@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from strandline.log import UnifiedLog
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset
 from strandline.remote.manager.copy_plan import LogOffsets
-from strandline.remote.manager.summary import RemoteSummary
 from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
 
 
@@ -45,7 +44,6 @@ class TieredPartition:
         "leader",
         "quiet",
         "refusal",
-        "summary",
     )
 
     def __init__(self, partition: TopicIdPartition) -> None:
@@ -67,8 +65,6 @@ class TieredPartition:
         """The log has forgotten what it has in remote storage, and not all of that is gone yet."""
         self.refusal: str | None = None
         """Why nothing is copied until the settings change or another leader is elected."""
-        self.summary = RemoteSummary()
-        """What the description says, in numbers. Behind by no more than an interval: descriptions may be long."""
         self.has_kept = False
         """Whether the last plan of the expiration task has kept a segment, and so knows when the next one goes."""
         self.changes = 0

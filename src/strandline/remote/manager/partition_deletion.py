@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from strandline.clock import Clock
 from strandline.crash import crash_point
 from strandline.remote.manager.deleting import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.expiry_plan import Deletion, DeletionReason
@@ -9,6 +10,7 @@ from strandline.remote.manager.jobs import JobPool, Look
 from strandline.remote.manager.partition import TieredPartition
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.turns import gathered
 from strandline.remote.values import RemotePartitionDeleteState
 
 _S = RemotePartitionDeleteState
@@ -27,8 +29,10 @@ class PartitionDeletion:
         metadata: RemoteLogMetadataManager,
         states: SegmentStates,
         deleter: SegmentDeleter,
+        clock: Clock,
     ) -> None:
         self._partition, self._metadata, self._states, self._deleter = partition, metadata, states, deleter
+        self._clock = clock
         self.is_done = False
 
     @property
@@ -60,7 +64,7 @@ class PartitionDeletion:
         if state is _S.DELETE_PARTITION_MARKED:
             await self._states.delete_partition(partition, state := _S.DELETE_PARTITION_STARTED)
             crash_point("remote.partition_delete.after_started")
-        while known := self._metadata.list_remote_log_segments(partition):
+        while known := await gathered(self._clock, self._metadata.iter_remote_log_segments(partition)):
             deletions = [Deletion(segment, DeletionReason.TOPIC_DELETED) for segment in known]
             await DeletionTurn(self._deleter).run(deletions, lambda: True)
         if state is _S.DELETE_PARTITION_STARTED:

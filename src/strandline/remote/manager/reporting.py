@@ -18,13 +18,14 @@ from strandline.remote.manager.status import (
     only_local,
     segment_rows,
 )
-from strandline.remote.manager.summary import RemoteSummary, summarize
 from strandline.remote.manager.why_local import LocalSegmentQuestion, why_local
 from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.values import RemoteSummary, TopicIdPartition
 
 
 class TierReport:
-    """Numbers of all topics are taken from what the tasks have noted; only a single partition is looked up."""
+    """Numbers of all topics are sums of what others have added up already; only for a single partition its segments are
+    looked at."""
 
     def __init__(self, metadata: RemoteLogMetadataManager, clock: Clock) -> None:
         self._metadata, self._clock = metadata, clock
@@ -37,7 +38,7 @@ class TierReport:
         for partition in partitions:
             if partition.leader is not None:
                 lag = copy_lag(partition.leader.log, partition.copied)
-                lags[partition.id.topic].append((lag, partition.summary))
+                lags[partition.id.topic].append((lag, self._summary(partition.id)))
         return {
             topic: _topic(counters.get(topic, TopicCounters()), lags.get(topic, ()))
             for topic in (*counters, *(topic for topic in lags if topic not in counters))
@@ -56,7 +57,7 @@ class TierReport:
         log = leader.log
         is_ready = self._metadata.is_ready(partition.id)
         remote = self._metadata.list_remote_log_segments(partition.id) if is_ready else ()
-        summary, lag = summarize(remote), copy_lag(log, partition.copied)
+        summary, lag = self._summary(partition.id), copy_lag(log, partition.copied)
         rows = segment_rows(log, remote, partition.copied)
         since = partition.copying
         question = self._local_question(partition, leader, copying, pool, is_ready=is_ready)
@@ -80,6 +81,9 @@ class TierReport:
             failures_in_a_row=max((state.failures for state in failing), default=0),
             last_error=next((state.last_error for state in failing), partition.refusal),
         )
+
+    def _summary(self, partition: TopicIdPartition) -> RemoteSummary:
+        return self._metadata.remote_log_summary(partition) if self._metadata.is_ready(partition) else RemoteSummary()
 
     def _local_question(
         self,

@@ -9,20 +9,24 @@ those are finished without asking for the setting again. What nobody ever asked 
 
 from __future__ import annotations
 
+from strandline.clock import Clock
 from strandline.crash import crash_point
 from strandline.model import NO_OFFSET
 from strandline.remote.manager.deleting import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.expiry_plan import Deletion, DeletionReason
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition
 from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.turns import gathered
 from strandline.remote.values import RemoteLogSegmentState
 
 
 class Withdrawal:
     """Deletes everything that one partition has in remote storage, while its topic is not tiered."""
 
-    def __init__(self, partition: TieredPartition, metadata: RemoteLogMetadataManager, deleter: SegmentDeleter) -> None:
-        self._partition, self._metadata, self._deleter = partition, metadata, deleter
+    def __init__(
+        self, partition: TieredPartition, metadata: RemoteLogMetadataManager, deleter: SegmentDeleter, clock: Clock
+    ) -> None:
+        self._partition, self._metadata, self._deleter, self._clock = partition, metadata, deleter, clock
 
     async def run(self, leader: LeaderPartition) -> bool:
         """Do what is to be done; False if it was broken off. Raises RemoteStorageError, ValueError; repeat it then."""
@@ -49,10 +53,12 @@ class Withdrawal:
         crash_point("remote.delete.after_log_start")
         partition.changes += 1
         turn = DeletionTurn(self._deleter)
-        if not await turn.begin(self._deletions(DeletionReason.SWITCHED_OFF), lambda: self._is_switched_off(leader)):
+        deletions = await self._deletions(DeletionReason.SWITCHED_OFF)
+        if not await turn.begin(deletions, lambda: self._is_switched_off(leader)):
             return False
         crash_point("remote.withdraw.after_marked")
-        if not await turn.run(self._deletions(DeletionReason.SWITCHED_OFF), lambda: self._is_switched_off(leader)):
+        deletions = await self._deletions(DeletionReason.SWITCHED_OFF)
+        if not await turn.run(deletions, lambda: self._is_switched_off(leader)):
             return False
         partition.changes += 1
         partition.is_withdrawn = False
@@ -61,9 +67,10 @@ class Withdrawal:
     async def _finish_deletions(self, leader: LeaderPartition) -> bool:
         """Those that somebody has begun."""
         started = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
-        begun = [each for each in self._deletions(DeletionReason.INTERRUPTED) if each.segment.state is started]
+        known = await self._deletions(DeletionReason.INTERRUPTED)
+        begun = [each for each in known if each.segment.state is started]
         return await DeletionTurn(self._deleter).run(begun, lambda: self._is_switched_off(leader))
 
-    def _deletions(self, reason: DeletionReason) -> list[Deletion]:
-        known = self._metadata.list_remote_log_segments(self._partition.id)
+    async def _deletions(self, reason: DeletionReason) -> list[Deletion]:
+        known = await gathered(self._clock, self._metadata.iter_remote_log_segments(self._partition.id))
         return [Deletion(segment, reason) for segment in known]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Final
 
+from strandline.clock import Clock
 from strandline.errors import CorruptMessage, KafkaStorageError
 from strandline.log import TimestampOffset, UnifiedLog
 from strandline.model import Offset, TimestampMs
@@ -14,6 +15,7 @@ from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.complaints import Complaints
 from strandline.remote.reader.lineage import epochs_from
 from strandline.remote.reader.segments import OpenSegment, OpenSegments
+from strandline.remote.turns import AT_ONCE, in_turns
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
 
 # The time index knows a batch every 4 KB, if it was the newest so far.
@@ -23,8 +25,10 @@ _STEP: Final = 256 * 1024
 class SearchByTime:
     """Searches remote segments in the order of their offsets."""
 
-    def __init__(self, metadata: RemoteLogMetadataManager, segments: OpenSegments, complaints: Complaints) -> None:
-        self._metadata, self._segments, self._complaints = metadata, segments, complaints
+    def __init__(
+        self, metadata: RemoteLogMetadataManager, segments: OpenSegments, complaints: Complaints, clock: Clock
+    ) -> None:
+        self._metadata, self._segments, self._complaints, self._clock = metadata, segments, complaints, clock
 
     async def find(
         self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs
@@ -35,7 +39,7 @@ class SearchByTime:
         """
         start = log.log_start_offset
         try:
-            candidates = [*self._candidates(partition, log, timestamp, start)]
+            candidates = await in_turns(self._clock, self._candidates(partition, log, timestamp, start))
         except RemoteStorageError as error:
             raise KafkaStorageError(f"What of {partition} is in remote storage is not known yet: {error}") from error
         for metadata in candidates:
@@ -50,11 +54,13 @@ class SearchByTime:
 
     def _candidates(
         self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs, start: Offset
-    ) -> Iterator[RemoteLogSegmentMetadata]:
+    ) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
         """Segments of the log's own history that may have such a record, in the order of their offsets."""
-        last = None
-        for epoch, epoch_start in epochs_from(log, start):
-            for metadata in self._metadata.list_remote_log_segments(partition, epoch):
+        last, found = None, []
+        for epoch, epoch_start in [*epochs_from(log, start)]:
+            for count, metadata in enumerate(self._metadata.iter_remote_log_segments(partition, epoch), 1):
+                if count % AT_ONCE == 0:
+                    yield
                 if (
                     metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED
                     or metadata.max_timestamp_ms < timestamp
@@ -68,7 +74,8 @@ class SearchByTime:
                 known = self._metadata.remote_log_segment_metadata(partition, epoch, inside)
                 if known is not None and known.segment_id == metadata.segment_id:
                     last = metadata.segment_id
-                    yield metadata
+                    found.append(metadata)
+        return found
 
 
 async def _search(segment: OpenSegment, timestamp: TimestampMs, start: Offset) -> TimestampOffset | None:

@@ -70,7 +70,7 @@ class RemoteLogReader:
         self._complaints = Complaints(storage.url, clock)
         self._aborted = AbortedTransactions(indexes, self._lineage, self._complaints)
         self._ahead = ReadAhead(self._segments, self._lineage, clock, max_bytes=limits.cache_max_bytes // 2)
-        self._by_time = SearchByTime(metadata, self._segments, self._complaints)
+        self._by_time = SearchByTime(metadata, self._segments, self._complaints, clock)
         self._topics: defaultdict[str, TopicReads] = defaultdict(TopicReads)
         self._throttled = 0
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from strandline.model import LeaderEpoch, Offset
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.topic_based.epoch_state import RemoteLogLeaderEpochState
-from strandline.remote.topic_based.packing import is_txn_index_empty, pack, unpack
+from strandline.remote.topic_based.packing import is_txn_index_empty, pack, size_and_state_of, unpack
 from strandline.remote.topic_based.serde import RemoteLogMetadata
 from strandline.remote.values import (
     RemoteLogSegmentId,
@@ -19,6 +19,7 @@ from strandline.remote.values import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
+    RemoteSummary,
     TopicIdPartition,
     is_legal_partition_move,
     is_legal_segment_move,
@@ -44,13 +45,15 @@ class RemoteLogMetadataCache:
     changes nothing, so everyone who reads the topic knows the same.
     """
 
-    __slots__ = ("_epochs", "_segments", "deletion", "partition")
+    __slots__ = ("_epochs", "_segments", "_summary", "deletion", "partition")
 
     def __init__(self, partition: TopicIdPartition) -> None:
         self.partition = partition
         self.deletion: RemotePartitionDeleteMetadata | None = None
         self._segments: dict[bytes, bytes] = {}
         self._epochs: dict[LeaderEpoch, RemoteLogLeaderEpochState] = {}
+        self._summary: RemoteSummary | None = RemoteSummary()
+        """None: it has to be added up."""
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -78,6 +81,7 @@ class RemoteLogMetadataCache:
         cache = cls(image.partition)
         cache.deletion = image.deletion
         cache._segments, cache._epochs = dict(image.segments), dict(image.epochs)
+        cache._summary = None
         return cache
 
     # Changing
@@ -118,6 +122,8 @@ class RemoteLogMetadataCache:
     def _add(self, metadata: RemoteLogSegmentMetadata) -> None:
         known = self._check_add(metadata)
         key = metadata.segment_id.id.bytes
+        self._count(known, -1)
+        self._count(metadata, 1)
         if known is not None:
             for epoch in known.segment_leader_epochs:
                 self._epochs[epoch].unreferenced.discard(key)
@@ -141,12 +147,15 @@ class RemoteLogMetadataCache:
     def _update(self, update: RemoteLogSegmentMetadataUpdate) -> None:
         known = self._check_update(update)
         key = update.segment_id.id.bytes
+        self._count(known, -1)
         if update.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
             del self._segments[key]
             for epoch in known.segment_leader_epochs:
                 self._epochs[epoch].unreferenced.discard(key)
             return
-        self._segments[key] = pack(known.updated(update))
+        updated = known.updated(update)
+        self._count(updated, 1)
+        self._segments[key] = pack(updated)
         if known.state is update.state:
             return
         for epoch, start, end in _epoch_ranges(known):
@@ -158,6 +167,10 @@ class RemoteLogMetadataCache:
             else:
                 state.finished_bytes -= size if known.state is _FINISHED else 0
                 state.unreference(key, start)
+
+    def _count(self, segment: RemoteLogSegmentMetadata | None, times: int) -> None:
+        if segment is not None and self._summary is not None:
+            self._summary = _counted(self._summary, segment.segment_size_in_bytes, segment.state, times)
 
     def _check_deletion(self, metadata: RemotePartitionDeleteMetadata) -> None:
         source = None if self.deletion is None else self.deletion.state
@@ -190,15 +203,28 @@ class RemoteLogMetadataCache:
 
     def list_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Sequence[RemoteLogSegmentMetadata]:
         """All segments in whatever state, of one epoch or of all, by start offset."""
+        return [*self.iter_remote_log_segments(epoch)]
+
+    def iter_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Iterator[RemoteLogSegmentMetadata]:
+        """The same, as they are now, made one at a time."""
         keys: Iterable[bytes]
         if epoch is None:
             keys = self._segments
         elif (state := self._epochs.get(epoch)) is not None:
             keys = state.segment_ids()
         else:
-            return ()
+            keys = ()
         # Packed segments begin with their start offset: they sort as they are.
-        return [self._unpack(key, packed) for packed, key in sorted((self._segments[key], key) for key in keys)]
+        now = sorted((self._segments[key], key) for key in keys)
+        return (self._unpack(key, packed) for packed, key in now)
+
+    def summary(self) -> RemoteSummary:
+        """How many segments there are, and how large."""
+        if self._summary is None:
+            self._summary = RemoteSummary()
+            for packed in self._segments.values():
+                self._summary = _counted(self._summary, *size_and_state_of(packed), 1)
+        return self._summary
 
     def find_segment(self, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
         """The segment of this id, in whatever state."""
@@ -228,6 +254,17 @@ class RemoteLogMetadataCache:
 
     def _unpack(self, key: bytes, packed: bytes) -> RemoteLogSegmentMetadata:
         return unpack(RemoteLogSegmentId(self.partition, UUID(bytes=key)), packed)
+
+
+def _counted(summary: RemoteSummary, size: int, state: RemoteLogSegmentState, times: int) -> RemoteSummary:
+    """With a segment that came (1) or went (-1)."""
+    segments, finished_bytes, deleting_segments, deleting_bytes = summary
+    if state is _FINISHED:
+        finished_bytes += size * times
+    elif state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
+        deleting_segments += times
+        deleting_bytes += size * times
+    return RemoteSummary(segments + times, finished_bytes, deleting_segments, deleting_bytes)
 
 
 def _epoch_ranges(metadata: RemoteLogSegmentMetadata) -> Iterator[tuple[LeaderEpoch, Offset, Offset]]:

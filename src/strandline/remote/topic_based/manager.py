@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from strandline.remote.values import (
     RemoteLogSegmentMetadataUpdate,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
+    RemoteSummary,
     TopicIdPartition,
 )
 
@@ -185,6 +186,14 @@ class TopicBasedRemoteLogMetadataManager:
         self, partition: TopicIdPartition, epoch: LeaderEpoch | None = None
     ) -> Sequence[RemoteLogSegmentMetadata]:
         return self._cache(partition).list_remote_log_segments(epoch)
+
+    def iter_remote_log_segments(
+        self, partition: TopicIdPartition, epoch: LeaderEpoch | None = None
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        return self._cache(partition).iter_remote_log_segments(epoch)
+
+    def remote_log_summary(self, partition: TopicIdPartition) -> RemoteSummary:
+        return self._cache(partition).summary()
 
     def remote_log_size(self, partition: TopicIdPartition, epoch: LeaderEpoch) -> int:
         return self._cache(partition).remote_log_size(epoch)

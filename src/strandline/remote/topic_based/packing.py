@@ -18,6 +18,7 @@ from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadat
 
 _HEAD: Final = Struct(">qqiqq")
 _EPOCH: Final = Struct(">iqB")
+_EPOCH_FIELDS: Final = 12
 # A segment of one leader epoch without custom metadata, up to its state.
 _USUAL: Final = Struct(">qqiqqBiqBiBb")
 _ONE_EPOCH: Final = 2
@@ -51,6 +52,17 @@ def start_offset_of(packed: bytes) -> Offset:
 def is_txn_index_empty(packed: bytes) -> bool:
     """Whether a packed segment is known to have no aborted transactions."""
     return packed[-1] == 1  # the last byte belongs to the one tagged field, or says that there is none
+
+
+def size_and_state_of(packed: bytes) -> tuple[int, RemoteLogSegmentState]:
+    """The bytes of a packed segment's log, and its state. Raises CorruptMessage."""
+    reader = CompactReader(packed, _HEAD.size)
+    for _ in range(reader.array_length(_EPOCH.size)):
+        reader.take(_EPOCH_FIELDS)
+        reader.tags()
+    size = reader.i32()
+    reader.nullable_bytes()
+    return size, _STATES[reader.i8()]
 
 
 def write_tail(out: bytearray, metadata: RemoteLogSegmentMetadata) -> None:

@@ -1,0 +1,34 @@
+"""Long work on the event loop, cut into short turns: others go first in between."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Final, TypeVar
+
+from strandline.clock import Clock
+
+T = TypeVar("T")
+
+# Descriptions of segments that are made, or looked at, before others get their turn: some milliseconds.
+AT_ONCE: Final = 100
+
+
+async def gathered(clock: Clock, items: Iterable[T]) -> list[T]:
+    """All items of something that makes them one at a time."""
+    found: list[T] = []
+    for item in items:
+        found.append(item)
+        if len(found) % AT_ONCE == 0:
+            await clock.sleep(0)
+    return found
+
+
+async def in_turns(clock: Clock, steps: Generator[None, None, T]) -> T:
+    """What a generator returns, after all of its steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        await clock.sleep(0)
