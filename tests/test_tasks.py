@@ -1,4 +1,4 @@
-"""Tasks that nobody waits for."""
+"""Tasks beside the one that starts them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,32 @@ import gc
 
 import pytest
 
-from strandline.tasks import TaskSet
+from strandline.tasks import TaskSet, in_background
+
+
+async def test_work_in_the_background_ends_with_the_block() -> None:
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with in_background({"work": work()}):
+        await asyncio.to_thread(lambda: None)
+        assert not ended.is_set()
+    assert ended.is_set()
+
+
+async def test_work_in_the_background_that_dies_ends_the_block() -> None:
+    async def die() -> None:
+        raise ValueError("a test failed on purpose")
+
+    with pytest.raises(ExceptionGroup) as failure:
+        async with in_background({"dies": die(), "waits": _wait()}):
+            await asyncio.Event().wait()
+    assert [str(error) for error in failure.value.exceptions] == ["a test failed on purpose"]
 
 
 async def test_closing_ends_what_runs_and_waits_for_it() -> None:

@@ -1,14 +1,30 @@
-"""Tasks that nobody waits for: they go on until they are through, or until their owner ends them all."""
+"""Tasks beside the one that starts them: work that lasts as long as a block, and work that nobody waits for."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 
+@asynccontextmanager
+async def in_background(work: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Do endless work, by name, while the block lasts. Work that dies ends the block."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one, name=name) for name, one in work.items()]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
 class TaskSet:
-    """The tasks of one owner. The event loop alone would let go of them while they wait."""
+    """Tasks that go on until they are through, or until their owner ends them all.
+
+    The event loop alone would let go of them while they wait.
+    """
 
     __slots__ = ("_tasks",)
 

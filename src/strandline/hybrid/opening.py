@@ -6,8 +6,7 @@ writer finishes what it has taken before anything that it needs goes away.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -35,6 +34,7 @@ from strandline.metadata.image import TopicImage
 from strandline.model import TimestampMs
 from strandline.objects import ObjectStoreMisconfigured, claim_prefix, open_objects
 from strandline.sql import SqlStore
+from strandline.tasks import in_background
 
 FLUSH_SECONDS: Final = 5.0
 _PLACES: Final = frozenset({"strandline.objects.url", "inkless.storage.s3.bucket.name"})
@@ -123,7 +123,8 @@ async def open_tier(
                 is_on_duty=is_controller,
             ),
         )
-        await enter(_upkeep(tier, finds_orphans=diskless.strandline_objects_orphan_scan_interval_ms > 0))
+        finds_orphans = diskless.strandline_objects_orphan_scan_interval_ms > 0
+        await enter(in_background(_upkeep(tier, finds_orphans=finds_orphans)))
         yield tier
 
 
@@ -138,21 +139,9 @@ def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
         )
 
 
-@asynccontextmanager
-async def _upkeep(tier: DisklessTier, *, finds_orphans: bool) -> AsyncIterator[None]:
-    """Run the background work while the block lasts. Work that dies ends the block."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(tier.retention.run(), name="diskless-retention"),
-            group.create_task(tier.cleaner.run(), name="wal-file-cleaner"),
-        ]
-        if finds_orphans:
-            tasks.append(group.create_task(tier.orphans.run(), name="wal-orphan-finder"))
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
+def _upkeep(tier: DisklessTier, *, finds_orphans: bool) -> dict[str, Coroutine[None, None, None]]:
+    work = {"diskless-retention": tier.retention.run(), "wal-file-cleaner": tier.cleaner.run()}
+    return work | {"wal-orphan-finder": tier.orphans.run()} if finds_orphans else work
 
 
 class _ToldTrimming:

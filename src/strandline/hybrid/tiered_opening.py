@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Collection, Coroutine
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -34,6 +34,7 @@ from strandline.remote.topic_based.context import MetadataPluginContext
 from strandline.remote.values import RemoteLogSegmentId
 from strandline.replication import ReplicaManager
 from strandline.replication.remote_metadata_topic import ReplicatedMetadataTopic
+from strandline.tasks import in_background
 
 logger = logging.getLogger(__name__)
 
@@ -123,11 +124,10 @@ async def open_remote_tier(
             look_again_s=tiers.remote_log_manager_task_interval_ms / 1000,
             on_need=need.set,
         )
-        await enter(_background(following.run(), "tiered-topics-gone"))
+        await enter(in_background({"tiered-topics-gone": following.run()}))
         if tiers.has_built_in_metadata:
-            await enter(
-                _background(_make_when_needed(need, settings, loader, controller, clock), "remote-log-metadata-topic")
-            )
+            making = _make_when_needed(need, settings, loader, controller, clock)
+            await enter(in_background({"remote-log-metadata-topic": making}))
         replicas.set_replica_listener(following)
         stack.callback(replicas.set_replica_listener, None)
         yield RemoteTier(
@@ -193,17 +193,6 @@ async def _make_when_needed(
             logger.error("nothing can be tiered, %s cannot be made: %s", REMOTE_LOG_METADATA_TOPIC, answer)
             complain_at = clock.monotonic() + patience
         await clock.sleep(pause)
-
-
-@asynccontextmanager
-async def _background(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    """Run work while the block lasts. Work that dies ends the block."""
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(work, name=name)
-        try:
-            yield
-        finally:
-            task.cancel()
 
 
 def _manager_limits(tiers: TierSettings) -> ManagerLimits:
