@@ -16,10 +16,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 import pytest
 
+from tests import nursery
+from tests.nursery import ForkedProcess, Nursery
 from tests.waiting import wait_until
 
 EXTERNAL_BOOTSTRAP = os.environ.get("STRANDLINE_TEST_BOOTSTRAP")
@@ -33,6 +35,9 @@ TEST_SETTINGS: Mapping[str, str] = {
 
 # Clients must not see a difference between topics in local logs and topics in object storage.
 TIERS: Mapping[str, Mapping[str, str]] = {"classic": {}, "diskless": {"log.diskless.enable": "true"}}
+
+# Where brokers of this test process come from, once there was a first one.
+_nursery: list[Nursery] = []
 
 # Brokers started while the current test or its fixtures ran; conftest.py attaches their logs to a failure.
 started_brokers: list[BrokerProcess] = []
@@ -87,8 +92,7 @@ class BrokerProcess:
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     http_port: int = field(default_factory=free_port)
-    process: subprocess.Popen[bytes] | None = None
-    _log: IO[bytes] | None = None
+    process: subprocess.Popen[bytes] | ForkedProcess | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -134,14 +138,7 @@ class BrokerProcess:
         """Start the process and return at once."""
         assert not self.is_running, "the broker already runs"
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        self._log = self.log_path.open("ab")
-        self.process = subprocess.Popen(
-            self.command(),
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **self.environment},
-        )
+        self.process = _start(self.command(), {**os.environ, **self.environment}, self.log_path)
         if self not in started_brokers:
             started_brokers.append(self)
 
@@ -162,9 +159,7 @@ class BrokerProcess:
     def wait(self, *, within: float = 30.0) -> int:
         """Wait until the process has ended by itself; its exit status."""
         assert self.process is not None, "the broker was never started"
-        status = self.process.wait(timeout=within)
-        self._close_log()
-        return status
+        return self.process.wait(timeout=within)
 
     def stop(self, *, within: float = 30.0) -> int:
         """SIGTERM, then wait for the end; its exit status."""
@@ -190,12 +185,17 @@ class BrokerProcess:
                 self.stop(within=10.0)
             except subprocess.TimeoutExpired:
                 self.kill()
-        self._close_log()
 
-    def _close_log(self) -> None:
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+
+def _start(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes] | ForkedProcess:
+    if nursery.IS_SUPPORTED:
+        if not _nursery:
+            _nursery.append(Nursery())
+        return _nursery[0].start(command, environment, log)
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment
+        )
 
 
 @contextmanager

@@ -14,14 +14,17 @@ from typing import Final
 ENVIRONMENT_VARIABLE: Final = "STRANDLINE_CRASH_AT"
 
 
-def _parse(text: str) -> tuple[str | None, int]:
-    """Name and count of the armed place; None if no place is armed."""
+def arm(text: str) -> None:
+    """Die at the place that is named like this; at none if the text is empty."""
+    global _armed, _visit, _visits
     name, _, count = text.partition(":")
-    return name or None, int(count or 1)
+    _armed, _visit, _visits = name or None, int(count or 1), itertools.count(1)
 
 
-_armed, _visit = _parse(os.environ.get(ENVIRONMENT_VARIABLE, ""))
-_visits = itertools.count(1)
+_armed: str | None
+_visit: int
+_visits: itertools.count[int]
+arm(os.environ.get(ENVIRONMENT_VARIABLE, ""))
 
 
 def crash_point(name: str) -> None:

@@ -18,9 +18,9 @@ from confluent_kafka.cimpl import NewTopic
 from tests.broker import Broker
 from tests.clients.conftest import TopicMaker, has_leaders
 from tests.clients.drivers import DRIVERS, AioKafkaDriver, ConfluentDriver, KafkaPythonDriver, Sent
+from tests.moments import T0
 from tests.waiting import wait_until
 
-T0 = 1_790_000_000_000
 SECONDS = 30.0
 OffsetSpec: Any = confluent_kafka.admin.OffsetSpec  # type: ignore[attr-defined]
 

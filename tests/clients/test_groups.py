@@ -292,8 +292,9 @@ def test_a_group_in_use_is_described_and_not_deleted(
 
 
 def kafka_python_consumer(broker: Broker, group: str, topic: str) -> kafka.KafkaConsumer:
-    return kafka.KafkaConsumer(
-        topic,
+    """A member that knows its topic before it joins. One that learns of it afterwards joins again, and if another
+    member comes at that moment, kafka-python 3.0.12 sometimes sends neither a heartbeat nor a JoinGroup any more."""
+    consumer = kafka.KafkaConsumer(
         bootstrap_servers=broker.bootstrap,
         group_id=group,
         auto_offset_reset="earliest",
@@ -302,6 +303,9 @@ def kafka_python_consumer(broker: Broker, group: str, topic: str) -> kafka.Kafka
         heartbeat_interval_ms=300,
         partition_assignment_strategy=[RangePartitionAssignor],
     )
+    assert len(consumer.partitions_for_topic(topic)) == PARTITIONS
+    consumer.subscribe([topic])
+    return consumer
 
 
 def test_kafka_python_members_share_a_topic(

@@ -7,8 +7,7 @@ import pytest
 from tests.broker import Broker
 from tests.clients.conftest import TopicMaker
 from tests.clients.drivers import CODECS, DRIVERS, Driver, Received, Sent, driver_name
-
-T0 = 1_790_000_000_000
+from tests.moments import T0
 
 each_driver = pytest.mark.parametrize("driver", DRIVERS, ids=driver_name)
 each_writer = pytest.mark.parametrize("writer", DRIVERS, ids=driver_name)

@@ -16,8 +16,8 @@ from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchRe
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.clients.drivers import DRIVERS, Driver, Sent, driver_name
 from tests.clients.two_brokers import BrokerCluster, consume_as_group, produce, running_cluster
+from tests.moments import T0
 from tests.postgres import postgres, postgres_url
-from tests.server.handlers.producing import T0
 from tests.server.handlers.producing import produce as produce_straight
 from tests.waiting import wait_until
 

@@ -17,10 +17,10 @@ from strandline.wire.api import ApiKey
 from strandline.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.drivers import ConfluentDriver, Sent
+from tests.moments import T0
 from tests.wirelevel.raw import RawConnection, batch, connected, create_topic, end_offset, produce
 
 SECONDS = 30.0
-T0 = 1_790_000_000_000
 admin_names: Any = confluent_kafka.admin
 
 Restart = Callable[[BrokerProcess], None]

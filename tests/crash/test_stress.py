@@ -55,8 +55,13 @@ async def call(port: int, api_key: ApiKey, version: int, message: Any) -> Any:
 async def create(port: int, name: str, partitions: int, **configs: str) -> None:
     entries = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=entries)
-    [row] = (await call(port, ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=[topic]))).topics
-    assert row.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), row.error_message
+    while True:
+        [row] = (await call(port, ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=[topic]))).topics
+        if row.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS):
+            return
+        # A broker that stops in good order takes no partitions any more.
+        assert row.error_code == ErrorCode.INVALID_REPLICATION_FACTOR, row.error_message
+        await CLOCK.sleep(0.05)
 
 
 class Nuisance:

@@ -141,8 +141,9 @@ def test_a_damaged_index_cache_is_fetched_again(broker: BrokerProcess) -> None:
 
 
 def test_everything_is_known_again_without_snapshots(broker: BrokerProcess, command: Command) -> None:
-    broker.restart()  # with snapshots
     before = [segments_of(broker, command, topic) for topic in (TOPIC, OTHER)]
+    broker.restart()  # with snapshots
+    wait_for(lambda: [segments_of(broker, command, topic) for topic in (TOPIC, OTHER)] == before, "the same segments")
     broker.kill()
     gone = list((broker.data_dir / "logs").glob("_rlmm_*"))
     assert len(gone) > 1

@@ -17,10 +17,10 @@ from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTo
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from strandline.wire.registry import decode_response, encode_request
+from tests.moments import T0
 from tests.waiting import wait_until
 
 SECONDS = 20.0
-T0 = 1_790_000_000_000
 LENGTH = struct.Struct(">i")
 
 API_VERSIONS_VERSION, PRODUCE_VERSION, FETCH_VERSION, LIST_OFFSETS_VERSION, CREATE_TOPICS_VERSION = 3, 9, 12, 7, 7

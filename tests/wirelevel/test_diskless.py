@@ -310,6 +310,7 @@ def test_a_restarted_broker_reads_what_it_has_to_ask_for(tmp_path: Path, unique_
             expected = [(number, b"%d" % number) for number in range(20)]
             for wait_ms in (0, 1000):
                 found = fetch(raw, *((name, 0, 0) for name in names), wait_ms=wait_ms, min_bytes=10_000)
+                assert [found[name, 0].error_code for name in names] == [0] * 3
                 assert [values(found[name, 0]) for name in names] == [expected] * 3
             end = fetch(raw, *((name, 0, 20) for name in names), wait_ms=0)
             assert [(row.high_watermark, row.error_code) for row in end.values()] == [(20, 0)] * 3

@@ -74,10 +74,10 @@ async def test_a_withdrawal_that_was_asked_for_once_is_taken_up_after_a_restart(
         world.configure(**OFF)
         await world.until(lambda: len(world.segments(DELETING)) == 3)
         world.configure(**UNSET)
-    world.store.heal()
     async with world.running():
         await world.until_ready()
         assert world.manager.has_leftovers(TIERED)
+        world.store.heal()
         await world.until(lambda: not world.segments())
         assert await world.keys() == set()
         assert not world.manager.has_leftovers(TIERED)

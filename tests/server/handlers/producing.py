@@ -10,8 +10,6 @@ from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-T0 = 1_790_000_000_000
-
 
 def produce(client: Client, topic: str, *timestamps: int, partition: int = 0, **batch: Any) -> int:
     """One batch with a record per timestamp; its first offset."""

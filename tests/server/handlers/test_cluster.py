@@ -20,8 +20,9 @@ from strandline.wire.messages.describe_topic_partitions import (
 )
 from strandline.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tests.broker import Broker
+from tests.moments import T0
 from tests.server.handlers.conftest import create_topic
-from tests.server.handlers.producing import T0, produce
+from tests.server.handlers.producing import produce
 
 
 @pytest.mark.parametrize("version", range(5))

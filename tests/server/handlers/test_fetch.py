@@ -15,8 +15,8 @@ from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchRe
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker import Broker
+from tests.moments import T0
 from tests.server.handlers.conftest import create_topic
-from tests.server.handlers.producing import T0
 
 BY_NAME = 12
 

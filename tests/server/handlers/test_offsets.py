@@ -19,7 +19,8 @@ from strandline.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.server.handlers.producing import T0, produce
+from tests.moments import T0
+from tests.server.handlers.producing import produce
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = range(-1, -7, -1)
 

@@ -21,8 +21,8 @@ from strandline.wire.messages.produce import (
 )
 from strandline.wire.registry import decode_response, encode_request
 from tests.broker import Broker
+from tests.moments import T0
 from tests.server.handlers.conftest import create_topic
-from tests.server.handlers.producing import T0
 from tests.waiting import wait_until
 
 BY_NAME = 12

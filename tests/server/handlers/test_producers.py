@@ -11,7 +11,8 @@ from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_producers import DescribeProducersRequest, PartitionResponse, TopicRequest
 from strandline.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from tests.server.handlers.producing import T0, produce
+from tests.moments import T0
+from tests.server.handlers.producing import produce
 
 
 def init(client: Client, version: int = 5, **how: Any) -> InitProducerIdResponse:

@@ -12,8 +12,9 @@ from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from strandline.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.moments import T0
 from tests.server.handlers.conftest import create_topic
-from tests.server.handlers.producing import T0, produce
+from tests.server.handlers.producing import produce
 from tests.server.handlers.test_offsets import EARLIEST, list_offset
 
 
