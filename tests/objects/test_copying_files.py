@@ -148,10 +148,11 @@ async def test_lesson_19_a_copy_that_nobody_waits_for_any_more_ends_at_its_next_
 
 
 async def test_small_writes_and_deletes_do_not_wait_for_large_copies(
-    directory: DirectoryStore, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    directory: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    large = tmp_path / "large"
+    large, index = tmp_path / "large", tmp_path / "index"
     large.write_bytes(bytes(16 * MIB))
+    index.write_bytes(bytes(5 * MIB))
     go_on = threading.Event()
     read_into = SourceFile.read_into
 
@@ -163,7 +164,7 @@ async def test_small_writes_and_deletes_do_not_wait_for_large_copies(
     monkeypatch.setattr(SourceFile, "read_into", slow)
     copying = [asyncio.create_task(directory.put_file(f"large-{number}", large)) for number in range(10)]
     await directory.put("small", [b"data"])
-    await directory.put_file("index", path)
+    await directory.put_file("index", index)
     await directory.delete(["small"])
     assert [info.key async for info in directory.list("")] == ["index"]
     go_on.set()
