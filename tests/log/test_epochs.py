@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +68,23 @@ def test_truncation_from_the_start() -> None:
     assert list(made.entries) == [(5, 99)]
 
 
+def test_the_file_keeps_what_a_crash_would_bring_back(tmp_path: Path) -> None:
+    made = LeaderEpochs(str(tmp_path), is_new=True)
+    made.replace([(2, 10), (4, 20), (5, 30), (7, 40)])
+    made.truncate_from_start(25, kept_from=12)
+    made.truncate_from_start(35, kept_from=12)
+    assert list(made.entries) == [(5, 35), (7, 40)]
+    assert made.end_offset_for(4, 50) == (4, 35)
+    made.write()
+    assert list(LeaderEpochs(str(tmp_path)).entries) == [(2, 10), (4, 20), (5, 30), (7, 40)]
+    made.truncate_from_start(37, kept_from=35)
+    made.write()
+    assert list(LeaderEpochs(str(tmp_path)).entries) == [(5, 30), (7, 40)]
+    made.truncate_from_start(45)
+    made.write()
+    assert list(LeaderEpochs(str(tmp_path)).entries) == [(7, 45)]
+
+
 def test_the_file_is_read_when_first_needed(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     made = LeaderEpochs(str(tmp_path))
@@ -94,6 +112,7 @@ moves = st.lists(
         st.tuples(st.just("append"), st.integers(0, 3)),
         st.tuples(st.just("end"), st.integers(0, 60)),
         st.tuples(st.just("start"), st.integers(0, 60)),
+        st.tuples(st.just("checkpoint"), st.just(0)),
     ),
     max_size=40,
 )
@@ -101,25 +120,35 @@ moves = st.lists(
 
 @given(moves)
 def test_epochs_agree_with_a_list_of_records(steps: list[tuple[str, int]]) -> None:
-    """The model: the epoch of every record in the log."""
-    made = LeaderEpochs("", is_new=True)
-    log: dict[int, int] = {}
-    start = end = epoch = 0
-    for move, value in steps:
-        if move == "append":
-            epoch += value
-            made.assign(epoch, end)
-            log[end] = epoch
-            end += 1
-        elif move == "end":
-            end = max(min(end, value), start)
-            made.truncate_from_end(end)
-            log = {offset: e for offset, e in log.items() if offset < end}
-        else:
-            start = max(start, min(value, end))
-            made.truncate_from_start(start)
-            log = {offset: e for offset, e in log.items() if offset >= start}
-        assert {offset: made.epoch_of(offset) for offset in log} == log
-        entries = made.entries
-        assert list(entries) == sorted(set(entries))
-        assert len({s for _, s in entries}) == len(entries)
+    """The model: the epoch of every record in the log, and of those that a crash brings back with the old log start."""
+    with TemporaryDirectory() as directory:
+        made = LeaderEpochs(directory, is_new=True)
+        log: dict[int, int] = {}
+        start = checkpointed = end = epoch = 0
+        for move, value in steps:
+            if move == "append":
+                epoch += value
+                made.assign(epoch, end)
+                log[end] = epoch
+                end += 1
+            elif move == "end":
+                end = max(min(end, value), start)
+                made.truncate_from_end(end)
+                log = {offset: e for offset, e in log.items() if offset < end}
+            elif move == "start":
+                start = max(start, min(value, end))
+                made.truncate_from_start(start, kept_from=checkpointed)
+            else:
+                checkpointed = start
+            made.write()
+            check(made, {offset: e for offset, e in log.items() if offset >= start})
+            after_crash = LeaderEpochs(directory)
+            after_crash.clamp(checkpointed, end)
+            check(after_crash, {offset: e for offset, e in log.items() if offset >= checkpointed})
+
+
+def check(made: LeaderEpochs, log: dict[int, int]) -> None:
+    assert {offset: made.epoch_of(offset) for offset in log} == log
+    entries = made.entries
+    assert list(entries) == sorted(set(entries))
+    assert len({s for _, s in entries}) == len(entries)

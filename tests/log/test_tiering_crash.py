@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from strandline.crash import ENVIRONMENT_VARIABLE
 from strandline.log import UnifiedLog
 from tests.log.harness import NOW, PARTITION, batch, offsets_in
-from tests.log.tiered_process import RECORDS, opened
+from tests.log.tiered_process import RECORDS, fill, opened
 
 SIGKILLED = -9
 REPOSITORY = Path(__file__).parents[2]
@@ -64,3 +65,23 @@ def test_death_while_a_follower_starts_again_leaves_an_empty_log_at_its_start(
     log.append_as_follower(batch(base_offset=0, leader_epoch=3), leader_epoch=3)
     assert offsets_in(log) == [0]
     assert log.epochs.entries == ((3, 0),)
+
+
+def test_a_log_start_that_was_not_checkpointed_is_forgotten_and_its_epochs_are_not(tmp_path: Path) -> None:
+    """What the old log start brings back can be copied: its epochs are known."""
+    manager = opened(tmp_path / "before")
+    log = fill(manager)
+    for storage in manager.storages:
+        for write in storage.plan_checkpoints([log]):
+            write()
+    log.increment_log_start_offset(8)
+    log.append(batch(timestamp=NOW, producer_id=1, sequence=RECORDS), leader_epoch=RECORDS)  # the epochs are written
+    assert log.epochs.entries[0] == (8, 8)
+    shutil.copytree(tmp_path / "before", tmp_path / "after", ignore=shutil.ignore_patterns(".lock"))
+
+    found = opened(tmp_path / "after").get(PARTITION)
+    assert found is not None
+    assert found.log_start_offset == 0
+    assert found.epochs.entries == tuple((step, step) for step in range(RECORDS + 1))
+    found.update_high_watermark(found.log_end_offset)
+    assert found.segments_to_copy(0)[0].leader_epochs == {0: 0, 1: 1, 2: 2}

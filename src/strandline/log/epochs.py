@@ -28,14 +28,19 @@ class LeaderEpochs:
     The file is read at the first question. Changes stay in memory until `write()`: the log writes before the first
     append of a new epoch, and forces the file to disk with every flush. What a crash loses between the two is in the
     headers of the batches, from which recovery assigns it again.
+
+    A log start that moves is checkpointed later. Until then a crash brings the old one back, and the file still has
+    the epochs from there on, although nobody is told of them any more.
     """
 
-    __slots__ = ("_bounds", "_directory", "_entries", "_is_dirty", "_synced", "_writes")
+    __slots__ = ("_bounds", "_directory", "_entries", "_hidden", "_is_dirty", "_synced", "_writes")
 
     def __init__(self, directory: str, *, is_new: bool = False) -> None:
         self._directory = directory
         self._bounds: tuple[int, int] | None = None
         self._entries: list[tuple[int, int]] | None = [] if is_new else None
+        self._hidden: list[tuple[int, int]] = []
+        """Entries that are in the file only; the last one may be of the same epoch as the first that is not."""
         self._is_dirty = False
         self._writes = 0
         self._synced = 0
@@ -100,28 +105,42 @@ class LeaderEpochs:
         entries = self._loaded()
         if entries and entries[-1][0] == epoch and start_offset >= entries[-1][1]:
             return False
-        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
-            entries.pop()
+        for known in (entries, self._hidden):
+            while known and (known[-1][0] >= epoch or known[-1][1] >= start_offset):
+                known.pop()
         entries.append((epoch, start_offset))
         self._is_dirty = True
         return True
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that start at or after `end_offset`."""
-        entries = self._loaded()
-        while entries and entries[-1][1] >= end_offset:
-            entries.pop()
-            self._is_dirty = True
+        for known in (self._loaded(), self._hidden):
+            while known and known[-1][1] >= end_offset:
+                known.pop()
+                self._is_dirty = True
 
-    def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that end before `start_offset`; the one that holds it starts there now."""
+    def truncate_from_start(self, start_offset: int, *, kept_from: int | None = None) -> None:
+        """Forget epochs that end before `start_offset`; the one that holds it starts there now.
+
+        With `kept_from`, the file still has those from that offset on.
+        """
         if self._entries is None and start_offset == 0:
             return
         entries = self._loaded()
         index = bisect_right(entries, start_offset, key=lambda entry: entry[1]) - 1
         if index >= 0 and (index > 0 or entries[0][1] < start_offset):
+            self._hide(entries[: index + 1], start_offset, kept_from)
             entries[: index + 1] = [(entries[index][0], start_offset)]
             self._is_dirty = True
+
+    def _hide(self, entries: Epochs, start_offset: int, kept_from: int | None) -> None:
+        if kept_from is None or kept_from >= start_offset:
+            self._hidden = []
+            return
+        newest = self._hidden[-1][0] if self._hidden else NO_EPOCH
+        hidden = [*self._hidden, *(entry for entry in entries if entry[0] > newest)]
+        first = max(bisect_right(hidden, kept_from, key=lambda entry: entry[1]) - 1, 0)
+        self._hidden = hidden[first:]
 
     def clear(self) -> None:
         """Forget everything."""
@@ -129,7 +148,7 @@ class LeaderEpochs:
 
     def replace(self, entries: Epochs) -> None:
         """Know these epochs instead."""
-        self._entries = list(entries)
+        self._entries, self._hidden = list(entries), []
         self._is_dirty = True
 
     @property
@@ -174,7 +193,9 @@ class LeaderEpochs:
     def write(self) -> None:
         """Write the file if it is not up to date. Fast: nothing is forced to disk."""
         if self._is_dirty:
-            write_atomically(self.path, format_epochs(self._loaded()), sync=False)
+            entries, hidden = self._loaded(), self._hidden
+            is_split = bool(hidden) and bool(entries) and hidden[-1][0] == entries[0][0]
+            write_atomically(self.path, format_epochs([*hidden, *entries[is_split:]]), sync=False)
             self._is_dirty = False
             self._writes += 1
 

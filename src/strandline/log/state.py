@@ -90,9 +90,9 @@ class LogState:
         self.local_log_start_offset = 0
         """The first offset on this broker's disks."""
         self.highest_offset_in_remote_storage = NO_OFFSET
-        self.checkpointed_log_start = 0
-        """The log start that a restart after a crash finds, if the log is tiered."""
         """Everything from the log start up to here is in remote storage, as far as this broker knows yet."""
+        self.checkpointed_log_start = NO_OFFSET
+        """The log start that a restart after a crash finds, if the log is tiered."""
         self.log_end_offset = 0
         self.reserved_end = 0
         self.high_watermark = 0
@@ -182,6 +182,16 @@ class LogState:
         if self.high_watermark < offset:
             self.high_watermark = offset
             self.env.directory.has_new_high_watermarks = True
+
+    def _move_log_start(self, offset: int) -> None:
+        """Start at `offset` from now on, without the epochs below.
+
+        Until this is checkpointed, a crash brings the old start of a tiered log back, and the old epochs with it. A log
+        that is not tiered, or was never checkpointed, starts with what it has.
+        """
+        self._set_log_start(offset)
+        comes_back = self.is_remote and self.checkpointed_log_start != NO_OFFSET
+        self.epochs.truncate_from_start(offset, kept_from=self.checkpointed_log_start if comes_back else None)
 
     # Segments
 

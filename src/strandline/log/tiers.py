@@ -125,8 +125,7 @@ class LogTiers(LogKeeper):
         target = min(max(offset, floor), self.local_log_start_offset)
         if not self.is_remote or target == self.log_start_offset:
             return False
-        self._set_log_start(target)
-        self.epochs.truncate_from_start(target)
+        self._move_log_start(target)
         return True
 
     def forget_remote(self) -> None:
@@ -134,8 +133,7 @@ class LogTiers(LogKeeper):
         self.check_online()
         self.highest_offset_in_remote_storage = NO_OFFSET
         if self.log_start_offset < self.local_log_start_offset:
-            self._set_log_start(self.local_log_start_offset)
-            self.epochs.truncate_from_start(self.log_start_offset)
+            self._move_log_start(self.local_log_start_offset)
 
     # As follower
 

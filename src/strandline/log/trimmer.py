@@ -33,8 +33,7 @@ class LogTrimmer(LogFlusher):
             )
         if offset <= self.log_start_offset:
             return False
-        self._set_log_start(offset)
-        self.epochs.truncate_from_start(offset)
+        self._move_log_start(offset)
         return True
 
     def delete_records(self, offset: int) -> int:
@@ -93,8 +92,7 @@ class LogTrimmer(LogFlusher):
     def _move_log_start_behind(self, segment: LogSegment) -> None:
         following = self.segments.after(segment.base_offset)
         if following is not None and following.base_offset > self.log_start_offset:
-            self._set_log_start(following.base_offset)
-            self.epochs.truncate_from_start(following.base_offset)
+            self._move_log_start(following.base_offset)
 
     def _bounds(self) -> LogBounds:
         is_copied = self.is_remote and not self.config.remote_log_copy_disable
@@ -114,8 +112,7 @@ class LogTrimmer(LogFlusher):
             self.local_log_start_offset = max(self.local_log_start_offset, first)
             self.env.directory.has_new_log_starts = True
         elif first > self.log_start_offset:
-            self._set_log_start(first)
-            self.epochs.truncate_from_start(first)
+            self._move_log_start(first)
 
     def _discard(self, segment: LogSegment) -> None:
         """Take a segment out of the log now, and off the disk after file.delete.delay.ms."""

@@ -42,7 +42,7 @@ class RemotePartitionMetadataStore:
             cache = RemoteLogMetadataCache(partition)
         cache.apply(message)
         if cache.is_deleted:
-            del self._caches[partition]
+            self._caches.pop(partition, None)
         else:
             self._caches[partition] = cache
 
