@@ -67,12 +67,15 @@ def test_death_while_a_follower_starts_again_leaves_an_empty_log_at_its_start(
     assert log.epochs.entries == ((3, 0),)
 
 
-def test_a_log_start_that_was_not_checkpointed_is_forgotten_and_its_epochs_are_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_checkpointed", [True, False])
+def test_a_log_start_that_was_not_checkpointed_is_forgotten_and_its_epochs_are_not(
+    tmp_path: Path, is_checkpointed: bool
+) -> None:
     """What the old log start brings back can be copied: its epochs are known."""
     manager = opened(tmp_path / "before")
     log = fill(manager)
-    for storage in manager.storages:
-        for write in storage.plan_checkpoints([log]):
+    for storage in manager.storages if is_checkpointed else ():
+        for write in storage.plan_checkpoints([log], only_changed=False):
             write()
     log.increment_log_start_offset(8)
     log.append(batch(timestamp=NOW, producer_id=1, sequence=RECORDS), leader_epoch=RECORDS)  # the epochs are written

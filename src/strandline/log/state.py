@@ -186,12 +186,13 @@ class LogState:
     def _move_log_start(self, offset: int) -> None:
         """Start at `offset` from now on, without the epochs below.
 
-        Until this is checkpointed, a crash brings the old start of a tiered log back, and the old epochs with it. A log
-        that is not tiered, or was never checkpointed, starts with what it has.
+        Until this is checkpointed, a crash brings the old start of a tiered log back, and the old epochs with it; if it
+        never was, as much as is on the disk. A log that is not tiered needs no old epochs.
         """
         self._set_log_start(offset)
-        comes_back = self.is_remote and self.checkpointed_log_start != NO_OFFSET
-        self.epochs.truncate_from_start(offset, kept_from=self.checkpointed_log_start if comes_back else None)
+        known = self.checkpointed_log_start
+        old = self.segments.first.base_offset if known == NO_OFFSET else known
+        self.epochs.truncate_from_start(offset, kept_from=old if self.is_remote else None)
 
     # Segments
 
