@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from strandline.crash import ENVIRONMENT_VARIABLE
 from strandline.log import UnifiedLog
 from tests.log.harness import NOW, PARTITION, batch, offsets_in
-from tests.log.tiered_process import RECORDS, fill, opened
+from tests.log.tiered_process import CONFIG, RECORDS, delete, fill, opened
 
 SIGKILLED = -9
 REPOSITORY = Path(__file__).parents[2]
@@ -88,3 +89,23 @@ def test_a_log_start_that_was_not_checkpointed_is_forgotten_and_its_epochs_are_n
     assert found.epochs.entries == tuple((step, step) for step in range(RECORDS + 1))
     found.update_high_watermark(found.log_end_offset)
     assert found.segments_to_copy(0)[0].leader_epochs == {0: 0, 1: 1, 2: 2}
+
+
+def test_a_log_that_forgets_its_remote_part_knows_it_again_if_a_crash_brings_it_back(tmp_path: Path) -> None:
+    """Tiering was switched off, a crash came before the checkpoint, and now the topic is tiered again."""
+    manager = opened(tmp_path / "before")
+    log = fill(manager)
+    for storage in manager.storages:
+        for write in storage.plan_checkpoints([log], only_changed=False):
+            write()
+    delete(log)
+    log.update_config(replace(CONFIG, remote_storage_enable=False))
+    log.forget_remote()
+    log.append(batch(timestamp=NOW, producer_id=1, sequence=RECORDS), leader_epoch=RECORDS)
+    assert log.epochs.entries[0] == (9, 9)
+    shutil.copytree(tmp_path / "before", tmp_path / "after", ignore=shutil.ignore_patterns(".lock"))
+
+    found = opened(tmp_path / "after").get(PARTITION)
+    assert found is not None
+    assert (found.log_start_offset, found.local_log_start_offset) == (0, 9)
+    assert found.epochs.entries == tuple((step, step) for step in range(RECORDS + 1))

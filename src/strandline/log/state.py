@@ -183,7 +183,7 @@ class LogState:
             self.high_watermark = offset
             self.env.directory.has_new_high_watermarks = True
 
-    def _move_log_start(self, offset: int) -> None:
+    def _move_log_start(self, offset: int, *, is_tiered: bool) -> None:
         """Start at `offset` from now on, without the epochs below.
 
         Until this is checkpointed, a crash brings the old start of a tiered log back, and the old epochs with it; if it
@@ -192,7 +192,7 @@ class LogState:
         self._set_log_start(offset)
         known = self.checkpointed_log_start
         old = self.segments.first.base_offset if known == NO_OFFSET else known
-        self.epochs.truncate_from_start(offset, kept_from=old if self.is_remote else None)
+        self.epochs.truncate_from_start(offset, kept_from=old if is_tiered else None)
 
     # Segments
 

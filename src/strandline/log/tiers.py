@@ -125,7 +125,7 @@ class LogTiers(LogKeeper):
         target = min(max(offset, floor), self.local_log_start_offset)
         if not self.is_remote or target == self.log_start_offset:
             return False
-        self._move_log_start(target)
+        self._move_log_start(target, is_tiered=True)
         return True
 
     def forget_remote(self) -> None:
@@ -133,7 +133,8 @@ class LogTiers(LogKeeper):
         self.check_online()
         self.highest_offset_in_remote_storage = NO_OFFSET
         if self.log_start_offset < self.local_log_start_offset:
-            self._move_log_start(self.local_log_start_offset)
+            # It may be tiered again when a crash brings the old log start back.
+            self._move_log_start(self.local_log_start_offset, is_tiered=True)
 
     # As follower
 

@@ -33,7 +33,7 @@ class LogTrimmer(LogFlusher):
             )
         if offset <= self.log_start_offset:
             return False
-        self._move_log_start(offset)
+        self._move_log_start(offset, is_tiered=self.is_remote)
         return True
 
     def delete_records(self, offset: int) -> int:
@@ -92,7 +92,7 @@ class LogTrimmer(LogFlusher):
     def _move_log_start_behind(self, segment: LogSegment) -> None:
         following = self.segments.after(segment.base_offset)
         if following is not None and following.base_offset > self.log_start_offset:
-            self._move_log_start(following.base_offset)
+            self._move_log_start(following.base_offset, is_tiered=self.is_remote)
 
     def _bounds(self) -> LogBounds:
         is_copied = self.is_remote and not self.config.remote_log_copy_disable
@@ -112,7 +112,7 @@ class LogTrimmer(LogFlusher):
             self.local_log_start_offset = max(self.local_log_start_offset, first)
             self.env.directory.has_new_log_starts = True
         elif first > self.log_start_offset:
-            self._move_log_start(first)
+            self._move_log_start(first, is_tiered=self.is_remote)
 
     def _discard(self, segment: LogSegment) -> None:
         """Take a segment out of the log now, and off the disk after file.delete.delay.ms."""

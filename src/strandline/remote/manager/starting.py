@@ -11,7 +11,7 @@ from strandline.remote.manager.copy_plan import copied_without_gap, log_start_of
 from strandline.remote.manager.lineage import finished_in_lineage, highest_copied_offset, is_readable
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition, offsets_of
 from strandline.remote.ports import RemoteLogMetadataManager
-from strandline.remote.values import RemoteLogSegmentMetadata
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,10 @@ def _has_lost_epochs(log: UnifiedLog, known: Sequence[RemoteLogSegmentMetadata])
     """Whether there are remote segments in a part of the log of which the epochs do not tell.
 
     To which history they belong cannot be said then. If the log began above them, they would count as left behind, and
-    be deleted.
+    be deleted. Those that are being deleted anyway, or were never copied to the end, do not matter.
     """
     start, first = log.log_start_offset, log.epochs.first_start
-    return first is not None and first > start and any(start <= s.end_offset and s.start_offset < first for s in known)
+    finished = (segment for segment in known if segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+    return (
+        first is not None and first > start and any(s.end_offset >= start and s.start_offset < first for s in finished)
+    )
