@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.log import LoadedOffsets
+from tests.remote.manager.test_switching import ALWAYS, DELETING, OFF
 from tests.remote.manager.world import World
 
 
@@ -52,8 +54,30 @@ async def test_copying_goes_on_with_the_local_log_when_nothing_of_its_epochs_is_
         assert world.ranges() == [*before, (6, 7), (8, 9)]
 
 
-def lose_epochs(world: World) -> None:
-    offsets = world.harness.offsets()
+async def test_segments_that_are_being_deleted_do_not_keep_the_log_start(world: World) -> None:
+    """Tiering was switched off, a crash brought the old log start back, and the topic is tiered again."""
+    world.append(7)
+    async with world.running():
+        await world.until_copied()
+        world.configure(local_retention_bytes=1)
+        world.log.delete_old_segments(world.clock.now_ms())
+        before = world.harness.offsets()
+        assert (before.log_start, world.log.local_log_start_offset) == (0, 6)
+        world.store.fail("delete", times=ALWAYS)
+        world.configure(**OFF)
+        await world.until(lambda: len(world.segments(DELETING)) == 3)
+    world.configure(local_retention_bytes=1)
+    lose_epochs(world, before)
+    assert world.log.log_start_offset == 0
+    async with world.running():
+        await world.until(lambda: world.log.log_start_offset == 6)
+        world.store.heal()
+        await world.until(lambda: not world.segments(DELETING))
+        await world.check_nothing_leaked()
+
+
+def lose_epochs(world: World, offsets: LoadedOffsets | None = None) -> None:
+    offsets = offsets or world.harness.offsets()
     world.log.close()
     (world.harness.directory / "leader-epoch-checkpoint").unlink()
     world.harness.open(offsets, is_clean=True)
