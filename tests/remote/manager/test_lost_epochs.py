@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from strandline.log import LoadedOffsets
-from tests.remote.manager.test_switching import ALWAYS, DELETING, OFF
+from strandline.testing.objects import ALWAYS
+from tests.remote.manager.test_switching import DELETING, OFF
 from tests.remote.manager.world import World
 
 
