@@ -9,7 +9,7 @@ from strandline.remote.manager import ManagerLimits
 from strandline.remote.values import IndexType, RemoteLogSegmentState
 from strandline.testing.objects import ALWAYS
 from tests.log.harness import batch, marker
-from tests.remote.manager.world import FINISHED, LIMITS, SIZE, TIERED, World
+from tests.remote.manager.world import FINISHED, LIMITS, SIZE, TIERED, World, settings
 
 
 async def test_finished_segments_are_copied_oldest_first_and_the_active_one_stays(world: World) -> None:
@@ -305,9 +305,11 @@ async def test_lesson_19_an_upload_that_never_returns_ends_and_is_tried_again(wo
 async def test_a_description_that_never_answers_ends_and_is_tried_again(world: World) -> None:
     world.limits = replace(LIMITS, metadata_deadline_ms=5000)
     world.append(3)
+    world.log.update_config(settings(remote_log_copy_disable=True))  # nothing is copied before the silence begins
     async with world.running():
         await world.until_ready()
         world.topic.hold_reads = True
+        world.configure(remote_log_copy_disable=False)
         await world.until(lambda: world.status().last_error is not None)
         world.topic.hold_reads = False
         world.topic.wake()
