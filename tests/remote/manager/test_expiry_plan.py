@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from strandline.remote.manager.expiry_plan import DeletionReason, ExpiryPlan, ExpiryQuestion, plan_expiry, planning
+from strandline.remote.manager.expiry_plan import DeletionReason, ExpiryPlan, ExpiryQuestion, planning
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.turns import AT_ONCE
 from strandline.remote.values import (
@@ -22,6 +22,17 @@ from tests.remote.manager.world import BROKER, FINISHED, TIERED
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 DELETING = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 NOW = 1_000_000
+
+
+def plan_expiry(question: ExpiryQuestion) -> ExpiryPlan:
+    """All steps at once."""
+    steps = planning(question)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            plan: ExpiryPlan = end.value
+            return plan
 
 
 def segment(

@@ -91,19 +91,8 @@ class _Walk:
     first_kept: RemoteLogSegmentMetadata | None = None
 
 
-def plan_expiry(question: ExpiryQuestion) -> ExpiryPlan:
-    """What to delete now."""
-    steps = planning(question)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            plan: ExpiryPlan = end.value
-            return plan
-
-
 def planning(question: ExpiryQuestion) -> Generator[None, None, ExpiryPlan]:
-    """The same in small steps: there may be very many segments, and others want to work as well."""
+    """What to delete now, in small steps: there may be very many segments, and others want to work as well."""
     interrupted, abandoned, finished, in_lineage = yield from _sorted_out(question)
     redundant = yield from redundant_segments(in_lineage, question.lookup)
     spare = {segment.segment_id.id for segment in redundant}
