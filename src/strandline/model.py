@@ -43,6 +43,24 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class TopicIdPartition(NamedTuple):
+    """A partition of a topic that may have been deleted and made again under the same name."""
+
+    topic_id: uuid.UUID
+    topic_partition: TopicPartition
+
+    @property
+    def topic(self) -> str:
+        return self.topic_partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self.topic_partition.partition
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition} ({uuid_to_text(self.topic_id)})"
+
+
 def uuid_to_text(value: uuid.UUID) -> str:
     """Kafka's text form of a UUID: 22 characters of URL-safe base64."""
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")

@@ -18,9 +18,8 @@ from strandline.admin.diskless_status import DisklessStatus, ObjectCalls
 from strandline.admin.http import build_app, open_http
 from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
 from strandline.admin.tiered_status import StorageCalls, TieredStatus, TieredTopic
-from strandline.model import ZERO_UUID, TopicPartition
+from strandline.model import ZERO_UUID, TopicIdPartition, TopicPartition
 from strandline.remote.manager import PartitionTierStatus, SegmentRow, SegmentTier
-from strandline.remote.values import TopicIdPartition
 
 READY = BrokerStatus(
     version="1.2.3",

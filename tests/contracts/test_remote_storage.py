@@ -13,14 +13,14 @@ import pytest_asyncio
 
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.log.transaction_index import AbortedTxn
-from strandline.model import TopicPartition
+from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects import ObjectOptions, ObjectStore, harden, open_objects
 from strandline.objects.memory import MemoryStore
 from strandline.remote.deadline_storage import DeadlineStorage, StorageDeadlines
 from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.plugins import PluginContext, open_remote_storage
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError, RemoteStorageManager
-from strandline.remote.values import IndexType, RemoteLogSegmentId, TopicIdPartition
+from strandline.remote.values import IndexType, RemoteLogSegmentId
 from strandline.testing.objects import FaultyStore
 from tests.remote.segments import make_segment
 from tests.s3 import start_s3

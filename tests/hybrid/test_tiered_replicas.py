@@ -11,13 +11,14 @@ from pathlib import Path
 from strandline.clock import SystemChance, SystemIds
 from strandline.hybrid.tiered_replicas import TieredReplicas
 from strandline.metadata.image import PartitionImage
+from strandline.model import TopicIdPartition
 from strandline.objects.memory import MemoryStore
 from strandline.remote.manager import ManagerLimits, RemoteLogManager
 from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
-from strandline.remote.values import RemoteLogSegmentState, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentState
 from strandline.replication import LogWriter, Partition
 from strandline.testing.clock import VirtualClock
 from strandline.testing.metadata_topic import MemoryMetadataTopic

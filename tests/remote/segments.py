@@ -9,14 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from strandline.log.transaction_index import AbortedTxn
-from strandline.model import TopicPartition, uuid_from_text
+from strandline.model import TopicIdPartition, TopicPartition, uuid_from_text
 from strandline.remote.values import (
     IndexType,
     LogSegmentData,
     RemoteLogSegmentId,
     RemoteLogSegmentMetadata,
     RemoteLogSegmentState,
-    TopicIdPartition,
 )
 
 PARTITION = TopicIdPartition(UUID(int=0xABCDEF), TopicPartition("orders", 3))

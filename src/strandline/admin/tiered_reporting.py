@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from strandline.admin.tiered_status import StorageCalls, TieredStatus, TieredTopic
 from strandline.hybrid.remote_tier import RemoteTier
 from strandline.hybrid.tiering import TieredTopics
-from strandline.remote.values import TopicIdPartition
+from strandline.model import TopicIdPartition
 from strandline.replication import ReplicaManager
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load them

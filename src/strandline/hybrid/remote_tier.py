@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from strandline.config.tiers import TierSettings
-from strandline.remote.values import TopicIdPartition
+from strandline.model import TopicIdPartition
 from strandline.replication import Partition
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load them

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.metadata import MetadataLoader
-from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC, LeaderEpoch
+from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC, LeaderEpoch, TopicIdPartition
 from strandline.remote.manager import LeaderPartition, RemoteLogManager
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
-from strandline.remote.values import RemotePartitionDeleteState, TopicIdPartition
+from strandline.remote.values import RemotePartitionDeleteState
 from strandline.replication import Partition
 from strandline.sql import SqlError
 

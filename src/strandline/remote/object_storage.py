@@ -14,7 +14,7 @@ from typing import Final
 
 from strandline.crash import crash_point
 from strandline.errors import InvalidConfig
-from strandline.model import uuid_to_text
+from strandline.model import TopicIdPartition, uuid_to_text
 from strandline.objects import (
     ObjectNotFound,
     ObjectStore,
@@ -28,7 +28,7 @@ from strandline.objects.store import Buffer
 from strandline.remote.object_settings import parse_object_settings
 from strandline.remote.plugins import PluginContext
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
-from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata, TopicIdPartition
+from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 
 _LOG: Final = "log"
 # Names of topics have up to 249 characters, names of files up to 255.

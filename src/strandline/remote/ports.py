@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from strandline.model import LeaderEpoch, Offset
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition
 from strandline.objects.store import Buffer
 from strandline.remote.values import (
     IndexType,
@@ -20,7 +20,6 @@ from strandline.remote.values import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
     RemoteSummary,
-    TopicIdPartition,
 )
 
 

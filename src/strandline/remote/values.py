@@ -9,25 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs, TopicPartition, uuid_to_text
-
-
-class TopicIdPartition(NamedTuple):
-    """A partition of a topic that may have been deleted and made again under the same name."""
-
-    topic_id: UUID
-    topic_partition: TopicPartition
-
-    @property
-    def topic(self) -> str:
-        return self.topic_partition.topic
-
-    @property
-    def partition(self) -> int:
-        return self.topic_partition.partition
-
-    def __str__(self) -> str:
-        return f"{self.topic_partition} ({uuid_to_text(self.topic_id)})"
+from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs, TopicIdPartition, uuid_to_text
 
 
 class RemoteLogSegmentId(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from strandline.admin.remote_sources import LogDirectories
-from strandline.model import TopicPartition, uuid_from_text
+from strandline.model import TopicIdPartition, TopicPartition, uuid_from_text
 from strandline.objects import ObjectStore, open_objects
 from strandline.objects.comparing import Finding, ignore_progress
 from strandline.remote.fsck import ClusterState, LogBounds, RemoteFsck, RemoteFsckOptions, RemoteFsckReport
@@ -24,7 +24,6 @@ from strandline.remote.values import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
-    TopicIdPartition,
 )
 from strandline.testing.clock import VirtualClock
 from tests.golden import copy_of, read_json

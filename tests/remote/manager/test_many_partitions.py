@@ -9,13 +9,13 @@ from uuid import UUID
 
 from strandline.clock import SystemChance, SystemIds
 from strandline.log import LogDirectory, LogEnvironment, UnifiedLog, create_log
-from strandline.model import LeaderEpoch, TopicPartition
+from strandline.model import LeaderEpoch, TopicIdPartition, TopicPartition
 from strandline.objects.memory import MemoryStore
 from strandline.remote.manager import LeaderPartition, ManagerLimits, RemoteLogManager
 from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
-from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentMetadata
 from strandline.testing.clock import VirtualClock
 from strandline.testing.metadata_topic import MemoryMetadataTopic
 from tests.log.harness import NOW, batch

@@ -14,7 +14,7 @@ from uuid import UUID
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config.topic import TopicConfig
 from strandline.log import LoadedOffsets, UnifiedLog
-from strandline.model import Offset
+from strandline.model import Offset, TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.records.batch import iter_headers
 from strandline.remote.deadline_storage import DeadlineStorage, StorageDeadlines
@@ -29,7 +29,6 @@ from strandline.remote.values import (
     RemoteLogSegmentMetadata,
     RemoteLogSegmentState,
     RemotePartitionDeleteState,
-    TopicIdPartition,
 )
 from strandline.testing.clock import VirtualClock
 from strandline.testing.metadata_topic import MemoryMetadataTopic

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from strandline.errors import OffsetMovedToTieredStorage
 from strandline.log import AbortedTransaction, FetchIsolation, FileSlice, UnifiedLog
+from strandline.model import TopicIdPartition
 from strandline.records import iter_headers, read_records
 from strandline.records.control import control_type_of
 from strandline.records.slices import MemorySlices
 from strandline.remote.reader import RemoteLogReader, RemoteRead
-from strandline.remote.values import TopicIdPartition
 
 UNCOMMITTED = FetchIsolation.HIGH_WATERMARK
 COMMITTED = FetchIsolation.TXN_COMMITTED

@@ -13,7 +13,7 @@ from uuid import UUID
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config.topic import TopicConfig
 from strandline.log import UnifiedLog
-from strandline.model import TopicPartition
+from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects.opening import open_objects
 from strandline.objects.options import ObjectOptions
 from strandline.remote.index_cache import RemoteIndexCache, open_index_cache
@@ -30,7 +30,6 @@ from strandline.remote.values import (
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
-    TopicIdPartition,
 )
 from strandline.testing.metadata_topic import MemoryMetadataTopic
 from strandline.testing.objects import FaultyStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from strandline.model import TopicPartition
+from strandline.model import TopicIdPartition, TopicPartition
 from strandline.remote.values import (
     RemoteLogSegmentId,
     RemoteLogSegmentMetadata,
@@ -13,7 +13,6 @@ from strandline.remote.values import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
-    TopicIdPartition,
 )
 
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED

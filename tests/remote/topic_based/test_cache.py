@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strandline.model import TopicIdPartition
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.topic_based.serde import RemoteLogMetadata, deserialize, serialize
@@ -23,7 +24,6 @@ from strandline.remote.values import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
     RemoteSummary,
-    TopicIdPartition,
     is_legal_partition_move,
     is_legal_segment_move,
 )

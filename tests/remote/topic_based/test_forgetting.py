@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strandline.model import TopicIdPartition
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.topic_based.serde import RemoteLogMetadata, deserialize, serialize
 from strandline.remote.topic_based.snapshot import decode, encode
 from strandline.remote.topic_based.store import RemotePartitionMetadataStore, StoreImage
-from strandline.remote.values import TopicIdPartition
 from tests.remote.topic_based.making import (
     DELETED,
     DELETING,

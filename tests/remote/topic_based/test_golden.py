@@ -9,12 +9,12 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.log.checkpoints import read_topic_id
-from strandline.model import TopicPartition, uuid_from_text, uuid_to_text
+from strandline.model import TopicIdPartition, TopicPartition, uuid_from_text, uuid_to_text
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.topic_based.partitioner import metadata_partition
 from strandline.remote.topic_based.serde import deserialize, partition_of, serialize
-from strandline.remote.values import RemoteLogSegmentState, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentState
 from tests.golden import copy_of, read_json
 from tests.remote.topic_based.test_manager import until
 from tests.remote.topic_based.topics import open_topic

@@ -11,12 +11,12 @@ from uuid import UUID
 
 import pytest
 
+from strandline.model import TopicIdPartition
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteResourceNotFound, RemoteStorageError
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.topic_based.partitioner import metadata_partition
 from strandline.remote.topic_based.serde import serialize
-from strandline.remote.values import TopicIdPartition
 from strandline.testing.clock import VirtualClock
 from strandline.testing.metadata_topic import MemoryMetadataTopic
 from tests.remote.topic_based.making import (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.errors import CorruptMessage
-from strandline.model import TopicPartition, uuid_from_text
+from strandline.model import TopicIdPartition, TopicPartition, uuid_from_text
 from strandline.remote.topic_based.fields import CompactReader
 from strandline.remote.topic_based.packing import pack, unpack
 from strandline.remote.topic_based.partitioner import metadata_partition, murmur2
@@ -22,7 +22,6 @@ from strandline.remote.values import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
-    TopicIdPartition,
 )
 from tests.golden import read_json
 from tests.remote.topic_based.making import FINISHED, MARKED, TP, deletion, segment, update

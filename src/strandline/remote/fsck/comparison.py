@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from strandline.clock import Clock
+from strandline.model import TopicIdPartition
 from strandline.objects.comparing import Finding, Progress, for_each, ignore_progress
 from strandline.objects.store import ObjectNotFound, ObjectStore
 from strandline.remote.fsck.description import Description
@@ -34,7 +35,7 @@ from strandline.remote.fsck.values import (
     RemoteFsckReport,
 )
 from strandline.remote.object_storage import partition_directory, segment_name
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _PAGE: Final = 1000
 # Each holds some megabytes.

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from strandline.errors import CorruptMessage
-from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset
+from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset, TopicIdPartition
 from strandline.objects.comparing import Progress
 from strandline.remote.fsck.values import FsckSource
 from strandline.remote.ports import RemoteResourceNotFound
@@ -14,7 +14,6 @@ from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.topic_based.serde import deserialize, partition_of
 from strandline.remote.topic_based.store import RemotePartitionMetadataStore
 from strandline.remote.topic_based.topic import TopicRecord
-from strandline.remote.values import TopicIdPartition
 
 _PROGRESS_EVERY: Final = 10_000
 _PROBLEMS_KEPT: Final = 1000

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.model import Offset, TopicPartition
+from strandline.model import Offset, TopicIdPartition, TopicPartition
 from strandline.objects.comparing import Finding
 from strandline.remote.fsck.description import Description
 from strandline.remote.fsck.holes import find_holes
 from strandline.remote.fsck.values import ClusterState, Kind, LogBounds
 from strandline.remote.object_storage import partition_directory, segment_name
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
-from strandline.remote.values import RemoteLogSegmentState, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentState
 
 
 @dataclass(slots=True)

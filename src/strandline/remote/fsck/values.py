@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from strandline.model import LeaderEpoch, Offset, TopicPartition
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition, TopicPartition
 from strandline.objects.comparing import ComparisonReport
 from strandline.remote.topic_based.topic import TopicRecord
-from strandline.remote.values import TopicIdPartition
 
 
 class Kind(enum.StrEnum):

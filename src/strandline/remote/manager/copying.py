@@ -12,7 +12,7 @@ from typing import Final
 from strandline.clock import Clock, Ids
 from strandline.crash import crash_point
 from strandline.log import FinishedSegment, UnifiedLog
-from strandline.model import NO_EPOCH, BrokerId, Offset
+from strandline.model import NO_EPOCH, BrokerId, Offset, TopicIdPartition
 from strandline.remote.manager.copy_plan import copy_from, to_copy
 from strandline.remote.manager.counters import Counters
 from strandline.remote.manager.deleting import SegmentDeleter
@@ -23,13 +23,7 @@ from strandline.remote.manager.starting import find_out
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError, RemoteStorageManager
 from strandline.remote.quota import RateQuota
-from strandline.remote.values import (
-    LogSegmentData,
-    RemoteLogSegmentId,
-    RemoteLogSegmentMetadata,
-    RemoteLogSegmentState,
-    TopicIdPartition,
-)
+from strandline.remote.values import LogSegmentData, RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 logger = logging.getLogger(__name__)
 

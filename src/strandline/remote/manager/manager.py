@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from strandline.clock import Chance, Clock, Ids
-from strandline.model import BrokerId
+from strandline.model import BrokerId, TopicIdPartition
 from strandline.remote.manager.copying import CopyTask, SegmentCopier
 from strandline.remote.manager.counters import Counters
 from strandline.remote.manager.deleting import SegmentDeleter, SegmentsDeleted
@@ -22,11 +22,7 @@ from strandline.remote.manager.states import SegmentStates
 from strandline.remote.manager.status import ManagerStatus, PartitionTierStatus
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
 from strandline.remote.quota import RateQuota
-from strandline.remote.values import (
-    RemoteLogSegmentId,
-    RemotePartitionDeleteState,
-    TopicIdPartition,
-)
+from strandline.remote.values import RemoteLogSegmentId, RemotePartitionDeleteState
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 
 from strandline.log import UnifiedLog
-from strandline.model import NO_OFFSET, LeaderEpoch, Offset
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.manager.copy_plan import LogOffsets
-from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentMetadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from strandline.clock import Clock
+from strandline.model import TopicIdPartition
 from strandline.remote.manager.counters import TopicCounters
 from strandline.remote.manager.jobs import JobState, PoolStatus
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition
@@ -20,7 +21,7 @@ from strandline.remote.manager.status import (
 )
 from strandline.remote.manager.why_local import LocalSegmentQuestion, why_local
 from strandline.remote.ports import RemoteLogMetadataManager
-from strandline.remote.values import RemoteSummary, TopicIdPartition
+from strandline.remote.values import RemoteSummary
 
 
 class TierReport:

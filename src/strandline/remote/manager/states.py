@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from strandline.clock import Clock
-from strandline.model import BrokerId
+from strandline.model import BrokerId, TopicIdPartition
 from strandline.objects.deadline import within
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.values import (
@@ -18,7 +18,6 @@ from strandline.remote.values import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
-    TopicIdPartition,
 )
 
 

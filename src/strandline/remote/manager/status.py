@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from strandline.log import UnifiedLog
 from strandline.log.segment import LogSegment
-from strandline.model import Offset
+from strandline.model import Offset, TopicIdPartition
 from strandline.remote.manager.jobs import PoolStatus
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 
 class SegmentTier(Enum):

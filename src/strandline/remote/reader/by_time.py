@@ -9,14 +9,14 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, KafkaStorageError
 from strandline.log import TimestampOffset, UnifiedLog
-from strandline.model import Offset, TimestampMs
+from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.records import HEADER_SIZE, Buffer, read_header, read_records
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.complaints import Complaints
 from strandline.remote.reader.lineage import epochs_from
 from strandline.remote.reader.segments import OpenSegment, OpenSegments
 from strandline.remote.turns import AT_ONCE, in_turns
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 # The time index knows a batch every 4 KB, if it was the newest so far.
 _STEP: Final = 256 * 1024

@@ -14,9 +14,9 @@ from uuid import UUID
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
 from strandline.log import UnifiedLog
-from strandline.model import LeaderEpoch, Offset
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
-from strandline.remote.values import RemoteLogSegmentMetadata, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentMetadata
 
 _REMEMBERED: Final = 1024
 _REMEMBERED_SECONDS: Final = 1.0

@@ -16,7 +16,7 @@ from uuid import UUID
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, StrandlineError
 from strandline.log import AbortedTransaction, FetchIsolation, TimestampOffset, UnifiedLog
-from strandline.model import NO_OFFSET, Offset, TimestampMs, TopicPartition
+from strandline.model import NO_OFFSET, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.records import fair_shares
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
 from strandline.remote.reader.aborted import AbortedTransactions
@@ -34,7 +34,7 @@ from strandline.remote.reader.readahead import ReadAhead
 from strandline.remote.reader.segments import OpenSegment, OpenSegments
 from strandline.remote.reader.status import ReaderStatus, TopicReads
 from strandline.remote.reader.values import FetchQuota, RemoteRead, RemoteReadResult, RemoteRecords
-from strandline.remote.values import RemoteLogSegmentId, TopicIdPartition
+from strandline.remote.values import RemoteLogSegmentId
 
 _TIDY_SECONDS: Final = 15.0
 # What one request may have in memory at once, as a part of the cache, and at least.

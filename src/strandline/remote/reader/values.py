@@ -7,9 +7,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from strandline.errors import StrandlineError
 from strandline.log import AbortedTransaction, FetchIsolation, FileSlice, UnifiedLog
-from strandline.model import Offset
+from strandline.model import Offset, TopicIdPartition
 from strandline.records.slices import MemorySlices
-from strandline.remote.values import TopicIdPartition
 
 RemoteRecords: TypeAlias = MemorySlices | FileSlice
 

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple, Self
 from uuid import UUID
 
-from strandline.model import LeaderEpoch, Offset
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteResourceNotFound
 from strandline.remote.topic_based.epoch_state import RemoteLogLeaderEpochState
 from strandline.remote.topic_based.packing import is_txn_index_empty, pack, size_and_state_of, unpack
@@ -20,7 +20,6 @@ from strandline.remote.values import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
     RemoteSummary,
-    TopicIdPartition,
     is_legal_partition_move,
     is_legal_segment_move,
 )

@@ -9,7 +9,7 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage
-from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset
+from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.patience import Patience
@@ -23,7 +23,6 @@ from strandline.remote.topic_based.topic import (
     TopicDescription,
     TopicRecord,
 )
-from strandline.remote.values import TopicIdPartition
 
 logger = logging.getLogger(__name__)
 

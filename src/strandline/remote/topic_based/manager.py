@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from strandline.clock import Clock
 from strandline.crash import crash_point
-from strandline.model import REMOTE_LOG_METADATA_TOPIC, LeaderEpoch, Offset
+from strandline.model import REMOTE_LOG_METADATA_TOPIC, LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.topic_based.consumer import MetadataConsumer
@@ -27,7 +27,6 @@ from strandline.remote.values import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
     RemoteSummary,
-    TopicIdPartition,
 )
 
 

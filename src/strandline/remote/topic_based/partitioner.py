@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strandline.remote.values import TopicIdPartition
+from strandline.model import TopicIdPartition
 
 _MASK: Final = 0xFFFF_FFFF
 _SEED: Final = 0x9747_B28C

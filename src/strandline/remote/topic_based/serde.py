@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final, TypeAlias, TypeVar
 
 from strandline.errors import CorruptMessage
-from strandline.model import TopicPartition
+from strandline.model import TopicIdPartition, TopicPartition
 from strandline.records.fields import I32, write_uvarint
 from strandline.remote.topic_based.fields import CompactReader, write_bytes, write_string
 from strandline.remote.topic_based.packing import read_tail, write_tail
@@ -22,7 +22,6 @@ from strandline.remote.values import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
-    TopicIdPartition,
 )
 
 RemoteLogMetadata: TypeAlias = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate | RemotePartitionDeleteMetadata

@@ -17,13 +17,13 @@ from typing import Final
 from crc32c import crc32c
 
 from strandline.errors import CorruptMessage
-from strandline.model import LeaderEpoch, TopicPartition
+from strandline.model import LeaderEpoch, TopicIdPartition, TopicPartition
 from strandline.records.fields import I32, I64, write_uvarint
 from strandline.remote.topic_based.cache import CacheImage
 from strandline.remote.topic_based.epoch_state import RemoteLogLeaderEpochState
 from strandline.remote.topic_based.fields import CompactReader, write_string
 from strandline.remote.topic_based.store import StoreImage
-from strandline.remote.values import RemotePartitionDeleteMetadata, RemotePartitionDeleteState, TopicIdPartition
+from strandline.remote.values import RemotePartitionDeleteMetadata, RemotePartitionDeleteState
 
 _FORMAT: Final = 1
 _ENTRY_VERSION: Final = 0

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from strandline.model import Offset
+from strandline.model import Offset, TopicIdPartition
 from strandline.remote.topic_based.cache import CacheImage, RemoteLogMetadataCache
 from strandline.remote.topic_based.serde import RemoteLogMetadata, partition_of
-from strandline.remote.values import TopicIdPartition
 
 
 class StoreImage(NamedTuple):
