@@ -28,7 +28,6 @@ from strandline.config.topic import TopicConfig
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.coordinators.groups.replicated_log import ReplicatedGroupLog
 from strandline.errors import StrandlineError
-from strandline.hybrid.router import PartitionRouter
 from strandline.hybrid.tiers import Tiers
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
@@ -45,7 +44,6 @@ from strandline.metadata import (
 )
 from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
-from strandline.replication import ReplicaManager
 from strandline.replication.adoption import adopt, find_kafka_cluster
 from strandline.server.deadlines import Deadlines
 from strandline.server.dispatcher import ApiDispatcher
@@ -173,20 +171,15 @@ class Broker:
         tiers = self._tiers = Tiers(
             sql,
             self.loader,
+            self.logs,
+            loop=loop,
             settings=lambda: self.settings,
             topic_config=self.topic_config,
             clock=self._clock,
             ids=self._ids,
             chance=self._chance,
         )
-        self.diskless, self.tiered = tiers.diskless, tiers.tiered
-        self.replicas = ReplicaManager(
-            self.node_id,
-            self.logs,
-            loop=loop,
-            topic_config=self.topic_config,
-            is_local=lambda topic: not self.diskless.is_diskless(topic),
-        )
+        self.diskless, self.tiered, self.replicas = tiers.diskless, tiers.tiered, tiers.replicas
         self.active_controller = await enter(
             ActiveController(
                 self.controller,
@@ -200,6 +193,7 @@ class Broker:
             self.active_controller, self.loader, self._registration(), self.settings.cluster, self._clock
         )
         tiers.check()
+        await tiers.load()
         await loop.run_in_executor(None, self._load_logs)
         self._stack.push_async_callback(self._close_logs)
         await enter(self._background(self.logs.run, "log-housekeeping"))
@@ -208,7 +202,7 @@ class Broker:
         await self.lifecycle.unfence()
         self.cleaner = LogCleaner(self.settings.log, self.logs.all_logs, self._clock)
         self.loader.subscribe(self._apply)
-        await enter(tiers.running(self.replicas, self.active_controller, on_failure=self._fail))
+        await enter(tiers.running(self.active_controller, on_failure=self._fail))
 
         self.groups = GroupCoordinator(
             ReplicatedGroupLog(self.replicas, lambda: self.loader.image, self.settings.groups),
@@ -274,7 +268,7 @@ class Broker:
         self.sessions = FetchSessions(
             self.settings.network.max_incremental_fetch_session_cache_slots, self._clock, self._chance
         )
-        partitions = PartitionRouter(self.replicas, self.diskless, self.tiered)
+        partitions = self._tiers.partitions
         fetch = FetchHandler(
             partitions, self.sessions, deadlines, loop=loop, max_bytes=self.settings.network.fetch_max_bytes
         )
@@ -287,11 +281,9 @@ class Broker:
                 controller=self.controller,
                 active_controller=self.active_controller,
                 lifecycle=self.lifecycle,
-                replicas=self.replicas,
                 diskless=self.diskless,
-                tiered=self.tiered,
                 partitions=partitions,
-                logs=self.logs,
+                log_dirs=self._tiers.log_dirs,
                 groups=self.groups,
                 settings=lambda: self.settings,
             ),
@@ -329,8 +321,7 @@ class Broker:
             self.network.reconfigure(self.settings.network)
             self.cleaner.update_settings(self.settings.log)
             self._tiers.follow_settings()
-        self.replicas.apply(delta, image)
-        self.diskless.apply(delta, image)
+        self._tiers.apply(delta, image)
 
     def _load_dynamic_settings(self, image: MetadataImage) -> None:
         cluster, own = image.cluster_default_overrides(), image.broker_overrides(self.node_id)

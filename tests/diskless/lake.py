@@ -15,14 +15,17 @@ from strandline.diskless.format import pack
 from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.reader import DisklessReader
 from strandline.diskless.tails import Announcements
-from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessRead, DisklessReadResult
+from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessRead
+from strandline.errors import StrandlineError
 from strandline.objects import ObjectStore
 from strandline.objects.opening import open_objects
+from strandline.reads import ReadResult
 from strandline.records import Codec, Record, TimestampType, build_batch, read_header, stamp, stamp_log_append_time
 from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
 from strandline.testing.objects import FaultyStore
 from tests.diskless.wal import NOON_MS, TOPIC_A
+from tests.reads import found
 
 PARTITIONS = tuple(TopicIdPartition(TOPIC_A, index) for index in range(16))
 P0, P1, P2 = PARTITIONS[:3]
@@ -178,23 +181,25 @@ async def open_lake(url: str = "sqlite:///:memory:", *, create: bool = True) -> 
         yield lake
 
 
-def data_of(result: DisklessReadResult | None) -> bytes:
+def data_of(answer: ReadResult | StrandlineError | None) -> bytes:
     """The bytes of a result that has them."""
-    assert result is not None
-    assert result.error is None, result.error
+    result = found(answer)
     if result.records is None:
         return b""
-    data = b"".join(result.records.parts)
+    data = result.records.read()
     assert len(data) == result.records.length
     return data
 
 
 async def read_one(
     reader: DisklessReader, partition: TopicIdPartition, offset: int, max_bytes: int = 1 << 20
-) -> DisklessReadResult:
+) -> ReadResult | StrandlineError:
     """One partition, from memory if that is possible, as the Fetch handler does it."""
     request = DisklessRead(partition, offset, max_bytes)
-    now = reader.read_now(request, min_one_message=True)
+    try:
+        now = reader.read_now(request, min_one_message=True)
+    except StrandlineError as error:
+        return error
     if now is not None:
         return now
     (result,) = await reader.read([request], max_bytes=max_bytes)
@@ -207,7 +212,7 @@ async def read_to_end(
     """Everything from `offset` on, and how many reads it took."""
     data, reads = b"", 0
     while True:
-        result = await read_one(reader, partition, offset, max_bytes)
+        result = found(await read_one(reader, partition, offset, max_bytes))
         got = data_of(result)
         if not got:
             assert offset == result.high_watermark

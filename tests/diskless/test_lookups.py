@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.controlplane.values import TopicIdPartition
-from strandline.diskless.lookups import NOTHING, FoundOffset, OffsetLookups
+from strandline.diskless.lookups import OffsetLookups
 from strandline.errors import CorruptMessage, KafkaStorageError, UnknownTopicOrPartition
+from strandline.reads import NOTHING, FoundOffset
 from strandline.records import Codec, TimestampType, read_records
 from tests.diskless.lake import P0, P1, Lake, Write, open_lake
 from tests.diskless.wal import NOON_MS, TOPIC_B

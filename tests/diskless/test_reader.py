@@ -11,7 +11,14 @@ import pytest_asyncio
 from strandline.controlplane.values import FindBatches, TopicIdPartition
 from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.values import DisklessRead
-from strandline.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange, UnknownTopicOrPartition
+from strandline.errors import (
+    CorruptMessage,
+    KafkaStorageError,
+    OffsetOutOfRange,
+    StrandlineError,
+    UnknownTopicOrPartition,
+)
+from strandline.reads import ReadResult
 from strandline.records import TimestampType, iter_headers
 from strandline.testing.objects import ALWAYS
 from tests.diskless.lake import (
@@ -28,6 +35,7 @@ from tests.diskless.lake import (
     read_to_end,
 )
 from tests.diskless.wal import NOON_MS, TOPIC_B
+from tests.reads import found
 
 MIB = 1 << 20
 
@@ -50,10 +58,8 @@ async def test_a_consumer_at_the_end_costs_no_query_and_no_request(lake: Lake) -
         assert data_of(result) == lake.expected(P0, offset)
         assert result is not None
         assert (result.high_watermark, result.log_start_offset) == (40, 0)
-    nothing = reader.read_now(DisklessRead(P0, 40, MIB), min_one_message=True)
-    assert nothing is not None
+    nothing = found(reader.read_now(DisklessRead(P0, 40, MIB), min_one_message=True))
     assert nothing.records is None
-    assert nothing.error is None
     assert (nothing.high_watermark, nothing.log_start_offset) == (40, 0)
     assert reader.known_offsets(P0) == (40, 0)
     status = reader.status()
@@ -113,9 +119,8 @@ async def test_out_of_range_and_unknown_logs_are_errors_of_their_partition_alone
     unknown = TopicIdPartition(TOPIC_B, 0)
     requests = [DisklessRead(P0, 3, MIB), DisklessRead(unknown, 0, MIB), DisklessRead(P0, 1, MIB)]
     beyond, gone, good = await reader.read(requests, max_bytes=MIB)
-    assert isinstance(beyond.error, OffsetOutOfRange)
-    assert isinstance(gone.error, UnknownTopicOrPartition)
-    assert (beyond.high_watermark, beyond.log_start_offset, beyond.records) == (-1, -1, None)
+    assert isinstance(beyond, OffsetOutOfRange)
+    assert isinstance(gone, UnknownTopicOrPartition)
     assert data_of(good) == lake.expected(P0, 1)
 
 
@@ -124,7 +129,7 @@ async def test_at_the_high_watermark_a_read_finds_nothing_and_no_error(lake: Lak
     reader = lake.reader()
     (result,) = await reader.read([DisklessRead(P0, 2, MIB)], max_bytes=MIB)
     assert data_of(result) == b""
-    assert (result.high_watermark, result.log_start_offset) == (2, 0)
+    assert (found(result).high_watermark, found(result).log_start_offset) == (2, 0)
 
 
 async def test_lesson_12_the_cost_of_a_read_does_not_grow_with_depth(lake: Lake) -> None:
@@ -187,7 +192,8 @@ async def test_without_a_cache_everything_can_be_read_still(lake: Lake) -> None:
     assert data == lake.expected(P0, 0)
     status = reader.status().cache
     assert (status.hot_bytes, status.cold_bytes) == (0, 0)
-    assert (await reader.read([DisklessRead(P0, 0, MIB)], max_bytes=MIB))[0].high_watermark == 10
+    (result,) = await reader.read([DisklessRead(P0, 0, MIB)], max_bytes=MIB)
+    assert found(result).high_watermark == 10
 
 
 # Trouble
@@ -203,8 +209,8 @@ async def test_a_missing_object_is_named_and_what_comes_before_it_is_read(lake: 
         [DisklessRead(P0, 0, MIB), DisklessRead(P0, 3, MIB), DisklessRead(P0, 4, MIB)], max_bytes=MIB
     )
     assert data_of(results[0]) == b"".join(batch.data for batch in lake.model[P0][:2])
-    assert isinstance(results[1].error, KafkaStorageError)
-    assert lost in str(results[1].error)
+    assert isinstance(results[1], KafkaStorageError)
+    assert lost in str(results[1])
     assert data_of(results[2]) == lake.model[P0][4].data
 
 
@@ -231,8 +237,8 @@ async def test_damaged_bytes_are_an_error_that_names_object_and_range(lake: Lake
     first, second, third = await reader.read([DisklessRead(p, 0, MIB) for p in (P0, P1, P2)], max_bytes=MIB)
     assert lake.gets == 1
     assert data_of(first) == lake.expected(P0, 0)
-    assert isinstance(second.error, CorruptMessage)
-    assert key in str(second.error)
+    assert isinstance(second, CorruptMessage)
+    assert key in str(second)
     assert data_of(third) == lake.expected(P2, 0)
 
 
@@ -243,7 +249,7 @@ async def test_an_object_that_was_cut_is_damaged(lake: Lake) -> None:
     reader = lake.reader()
     first, second = await reader.read([DisklessRead(p, 0, MIB) for p in (P0, P1)], max_bytes=MIB)
     assert data_of(first) == lake.expected(P0, 0)
-    assert isinstance(second.error, CorruptMessage)
+    assert isinstance(second, CorruptMessage)
 
 
 async def test_a_store_that_is_down_is_an_error_until_it_is_back(lake: Lake) -> None:
@@ -251,8 +257,8 @@ async def test_a_store_that_is_down_is_an_error_until_it_is_back(lake: Lake) -> 
     reader = lake.reader()
     lake.objects.fail("get_range", times=ALWAYS)
     result = await read_one(reader, P0, 0)
-    assert isinstance(result.error, KafkaStorageError)
-    assert key in str(result.error)
+    assert isinstance(result, KafkaStorageError)
+    assert key in str(result)
     lake.objects.heal()
     assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0)
 
@@ -265,7 +271,7 @@ async def test_without_the_database_memory_is_served_and_the_rest_is_an_error(la
     assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0)
     good, bad = await reader.read([DisklessRead(P0, 1, MIB), DisklessRead(P1, 0, MIB)], max_bytes=MIB)
     assert data_of(good) == lake.expected(P0, 1)
-    assert isinstance(bad.error, KafkaStorageError)
+    assert isinstance(bad, KafkaStorageError)
 
 
 # Sharing
@@ -361,10 +367,10 @@ async def test_too_many_waiting_reads_are_refused(lake: Lake) -> None:
         while (refused := sum(read.done() for read in reads)) < 130 - 101:
             await lake.clock.settle()
     assert refused == 130 - 101
-    assert all(isinstance(read.result().error, KafkaStorageError) for read in reads if read.done())
+    assert all(isinstance(read.result(), KafkaStorageError) for read in reads if read.done())
     gate.release()
     results = await asyncio.gather(*reads)
-    assert sum(result.error is not None for result in results) == refused
+    assert sum(isinstance(result, StrandlineError) for result in results) == refused
 
 
 async def test_one_reader_of_many_small_objects_leaves_room_for_others(lake: Lake) -> None:
@@ -395,7 +401,7 @@ async def test_a_consumer_that_catches_up_finds_the_next_rows_in_memory(lake: La
     offset, waited, answered = 0, 0, 0
     while offset < 200:
         request = DisklessRead(P0, offset, 20_000)
-        result = reader.read_now(request, min_one_message=True)
+        result: ReadResult | StrandlineError | None = reader.read_now(request, min_one_message=True)
         if result is None:
             waited += 1
             (result,) = await reader.read([request], max_bytes=20_000)
@@ -422,11 +428,11 @@ async def test_partitions_read_together_are_read_ahead_together(lake: Lake) -> N
         missing = []
         for partition in partitions:
             request = DisklessRead(partition, offsets[partition], 5 * size)
-            result = reader.read_now(request, min_one_message=True)
-            if result is None:
+            now = reader.read_now(request, min_one_message=True)
+            if now is None:
                 missing.append(request)
             else:
-                offsets[partition] += len(data_of(result)) // size
+                offsets[partition] += len(data_of(now)) // size
         for request, result in zip(missing, await reader.read(missing, max_bytes=MIB), strict=True):
             assert data_of(result)
             offsets[request.partition] += len(data_of(result)) // size
@@ -487,9 +493,8 @@ async def test_deleted_records_are_gone_from_memory_too(lake: Lake) -> None:
     for _ in range(4):
         await lake.write(Write(records=5), reader=reader)
     reader.log_start_moved(P0, 12)
-    below = reader.read_now(DisklessRead(P0, 11, MIB), min_one_message=True)
-    assert below is not None
-    assert isinstance(below.error, OffsetOutOfRange)
+    with pytest.raises(OffsetOutOfRange):
+        reader.read_now(DisklessRead(P0, 11, MIB), min_one_message=True)
     result = reader.read_now(DisklessRead(P0, 12, MIB), min_one_message=True)
     assert data_of(result) == lake.expected(P0, 12)
     assert result is not None
@@ -509,7 +514,7 @@ async def test_a_deleted_topic_leaves_nothing_behind(lake: Lake) -> None:
     assert (status.partitions, status.cache.hot_blocks) == (1, 1)
     await lake.plane.delete_topics([P0.topic_id])
     result = await read_one(reader, P0, 0)
-    assert isinstance(result.error, UnknownTopicOrPartition)
+    assert isinstance(result, UnknownTopicOrPartition)
     assert reader.status().partitions == 1
 
 
@@ -527,10 +532,10 @@ async def test_closing_ends_downloads_and_whoever_waits_for_them(lake: Lake) -> 
 
 async def test_closing_ends_downloads_that_have_not_begun(lake: Lake) -> None:
     await lake.write(Write())
-    (found,) = await lake.plane.find_batches([FindBatches(P0, 0, MIB)], max_rows=1)
+    (answer,) = await lake.plane.find_batches([FindBatches(P0, 0, MIB)], max_rows=1)
     reader = lake.reader()
     async with reader.running():
-        waiting = asyncio.ensure_future(reader.load(P0, found.rows[0]))
+        waiting = asyncio.ensure_future(reader.load(P0, answer.rows[0]))
         await lake.clock.sleep(0)  # one turn of the loop: the task of the download is there, and has not run yet
     with pytest.raises(asyncio.CancelledError):
         await waiting

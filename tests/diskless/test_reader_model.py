@@ -11,11 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.limits import ReaderLimits
-from strandline.diskless.values import DisklessRead, DisklessReadResult
-from strandline.errors import OffsetOutOfRange
+from strandline.diskless.values import DisklessRead
+from strandline.errors import OffsetOutOfRange, StrandlineError
+from strandline.reads import ReadResult
 from strandline.records import Codec, TimestampType
 from tests.diskless.lake import LONG_AGO, PARTITIONS, Lake, Write, data_of, open_lake, read_to_end
 from tests.diskless.wal import NOON_MS
+from tests.reads import found
 
 writes = st.builds(
     Write,
@@ -92,7 +94,7 @@ class ReaderAgainstModel(RuleBasedStateMachine):
         readable = [
             request
             for request, result in zip(requests, results, strict=True)
-            if result.error is None and request.offset < self.lake.high_watermark(request.partition)
+            if isinstance(result, ReadResult) and request.offset < self.lake.high_watermark(request.partition)
         ]
         assert total or not readable
 
@@ -107,13 +109,16 @@ class ReaderAgainstModel(RuleBasedStateMachine):
         offset = max(0, round(self.lake.high_watermark(partition) * part))
         request = DisklessRead(partition, offset, limit)
 
-        async def now() -> DisklessReadResult | None:
+        async def now() -> ReadResult | None:
             return self.readers[which].read_now(request, min_one_message=min_one)
 
-        result = self.runner.run(now())
-        if result is None or result.error is not None:
+        try:
+            result = self.runner.run(now())
+        except OffsetOutOfRange:
             return
-        data = b"" if result.records is None else b"".join(result.records.parts)
+        if result is None:
+            return
+        data = b"" if result.records is None else result.records.read()
         known = [
             batch for batch in self.lake.batches_from(partition, offset) if batch.last_offset < result.high_watermark
         ]
@@ -132,12 +137,13 @@ class ReaderAgainstModel(RuleBasedStateMachine):
         data, _ = self.runner.run(read_to_end(reader, partition, start, limit))
         assert data == self.lake.expected(partition, start)
 
-    def check(self, request: DisklessRead, result: DisklessReadResult) -> bytes:
+    def check(self, request: DisklessRead, answer: ReadResult | StrandlineError) -> bytes:
         """The bytes of a result, which are those of the model."""
         start, end = self.starts[request.partition], self.lake.high_watermark(request.partition)
-        if isinstance(result.error, OffsetOutOfRange):
+        if isinstance(answer, OffsetOutOfRange):
             assert not start <= request.offset <= end
             return b""
+        result = found(answer)
         data = data_of(result)
         assert b"".join(batch.data for batch in self.lake.batches_from(request.partition, request.offset)).startswith(
             data

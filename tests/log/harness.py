@@ -10,7 +10,6 @@ from strandline.clock import SystemChance
 from strandline.config.topic import TopicConfig
 from strandline.log import (
     AppendOrigin,
-    FetchIsolation,
     LoadedOffsets,
     LogAppendInfo,
     LogDirectory,
@@ -21,6 +20,7 @@ from strandline.log import (
 )
 from strandline.log.environment import delete_all
 from strandline.model import TopicPartition
+from strandline.reads import FetchIsolation
 from strandline.records.batch import BatchHeader, TimestampType, iter_headers
 from strandline.records.builder import build_batch
 from strandline.records.codecs import Codec

@@ -18,9 +18,10 @@ from strandline.errors import (
     MessageTooLarge,
     RecordListTooLarge,
 )
-from strandline.log import AppendOrigin, FetchIsolation
+from strandline.log import AppendOrigin
 from strandline.log.loading import create_log
 from strandline.model import INT32_MAX, TopicPartition
+from strandline.reads import FetchIsolation
 from strandline.records.batch import TimestampType, read_header
 from tests.log.harness import NOW, LogHarness, batch, headers_in, marker, offsets_in
 

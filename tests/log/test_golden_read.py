@@ -12,8 +12,9 @@ import pytest
 from strandline.clock import SystemChance
 from strandline.config.log import LogSettings
 from strandline.config.topic import TopicConfig
-from strandline.log import FetchIsolation, LogManager, UnifiedLog
+from strandline.log import LogManager, UnifiedLog
 from strandline.log.producer_snapshot import format_snapshot, parse_snapshot
+from strandline.reads import FetchIsolation
 from strandline.records.batch import iter_headers
 from strandline.records.record import read_records
 from strandline.testing.clock import VirtualClock

@@ -10,7 +10,7 @@ import pytest
 
 from strandline.config.topic import TopicConfig
 from strandline.errors import OffsetOutOfRange
-from strandline.log import AppendOrigin, LogSegment
+from strandline.log import AppendOrigin, FileSlice, LogSegment
 from strandline.log.files import CLEANED
 from tests.log.harness import NOW, LogHarness, batch, marker, offsets_in
 
@@ -323,7 +323,7 @@ class TestClosing:
         log = harness.log
         held = log.read(0, 1 << 20).records
         plan = log.begin_flush(4)
-        assert held is not None
+        assert isinstance(held, FileSlice)
         assert plan is not None
         assert log.close_idle_files() == 2  # the reader has the first, the flush that and the second
         assert held.file.is_open

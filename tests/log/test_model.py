@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from strandline.config.topic import TopicConfig
-from strandline.log import FetchIsolation
+from strandline.reads import FetchIsolation
 from strandline.records.batch import iter_headers
 from tests.log.harness import LogHarness, batch, headers_in
 

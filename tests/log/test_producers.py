@@ -13,9 +13,9 @@ from strandline.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from strandline.log import AppendOrigin, FetchIsolation
-from strandline.log.values import ActiveProducer
+from strandline.log import AppendOrigin
 from strandline.model import INT32_MAX
+from strandline.reads import ActiveProducer, FetchIsolation
 from tests.log.harness import NOW, LogHarness, batch, marker
 
 PRODUCER = 1001

@@ -9,7 +9,8 @@ import pytest
 
 from strandline.config.topic import TopicConfig
 from strandline.errors import OffsetOutOfRange
-from strandline.log import FetchIsolation
+from strandline.log import FileSlice
+from strandline.reads import FetchIsolation
 from strandline.records.batch import iter_headers
 from strandline.records.builder import build_batch
 from strandline.records.codecs import Codec
@@ -53,7 +54,7 @@ class TestBounds:
     def test_at_the_end_there_is_nothing(self, rolled: LogHarness) -> None:
         result = rolled.log.read(10, 100)
         assert result.records is None
-        assert (result.high_watermark, result.log_end_offset, result.log_start_offset) == (10, 10, 0)
+        assert (result.high_watermark, rolled.log.log_end_offset, result.log_start_offset) == (10, 10, 0)
 
     @pytest.mark.parametrize("watermark", [0, 2, 3, 7, 9, 10])
     def test_consumers_stop_at_the_high_watermark(self, tmp_path: Path, watermark: int) -> None:
@@ -140,7 +141,7 @@ class TestSizes:
 class TestFiles:
     def test_a_slice_outlives_its_segment(self, rolled: LogHarness) -> None:
         records = rolled.log.read(0, 1 << 20).records
-        assert records is not None
+        assert isinstance(records, FileSlice)
         rolled.log.delete_records(10)
         assert rolled.log.delete_old_segments(rolled.clock.now_ms()) == 3
         rolled.clock.move(61)
@@ -150,7 +151,7 @@ class TestFiles:
 
     def test_the_last_reference_closes_the_file(self, rolled: LogHarness) -> None:
         records = rolled.log.read(0, 1 << 20).records
-        assert records is not None
+        assert isinstance(records, FileSlice)
         fd = records.file.fileno()
         rolled.log.delete_records(10)
         rolled.log.delete_old_segments(rolled.clock.now_ms())

@@ -9,10 +9,11 @@ import pytest
 
 from strandline.config.topic import TopicConfig
 from strandline.errors import CorruptMessage, KafkaStorageError, OffsetMovedToTieredStorage, OffsetOutOfRange
-from strandline.log import AppendOrigin, FetchIsolation, LoadedOffsets
+from strandline.log import AppendOrigin, LoadedOffsets
 from strandline.log.checkpoints import format_epochs
 from strandline.log.producer_snapshot import parse_snapshot
-from strandline.replication.offsets import EARLIEST, list_offset
+from strandline.reads import EARLIEST, FetchIsolation
+from strandline.replication.offsets import list_offset
 from tests.log.harness import NOW, LogHarness, batch, marker, offsets_in
 
 SIZE = len(batch())
@@ -246,7 +247,7 @@ class TestReading:
             with pytest.raises(OffsetOutOfRange):
                 log.read(offset, 1 << 20)
         result = log.read(6, 1 << 20)
-        assert (result.log_start_offset, result.log_end_offset) == (2, 10)
+        assert (result.log_start_offset, log.log_end_offset) == (2, 10)
         assert offsets_in(log) == [6, 7, 8, 9]
 
     def test_a_log_that_is_no_longer_tiered_has_no_other_place(self, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from strandline.errors import (
     StrandlineError,
     UnknownLeaderEpoch,
 )
-from strandline.log import AppendOrigin, FetchIsolation
+from strandline.log import AppendOrigin
+from strandline.reads import FetchIsolation
 from strandline.records.batch import iter_headers
 from strandline.records.record import read_records
 from strandline.replication import Appended, Partition

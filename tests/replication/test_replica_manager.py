@@ -142,7 +142,7 @@ async def test_coordinators_hear_of_leadership_also_of_what_holds_already(fixtur
 async def test_tiered_storage_hears_of_every_replica(fixture: Fixture, tmp_path: Path) -> None:
     node, register = Node(fixture), Register()
     node.see(cluster(topic("a")))
-    node.replicas.set_replica_listener(register)
+    stop = node.replicas.add_replica_listener(register)
     assert register.taken() == [("changed", "a-0", True)]
     followed = TopicImage("b", UUID(int=2), (PartitionImage(0, (9, NODE), (9,), 9, 0, 0),))
     node.see(cluster(topic("a"), followed, offset=1))
@@ -155,7 +155,7 @@ async def test_tiered_storage_hears_of_every_replica(fixture: Fixture, tmp_path:
     assert register.taken() == [("removed", "a-0", True), ("changed", "a-0", True)]
     node.replicas.directory_failed(tmp_path)
     assert register.taken() == [("removed", "a-0", False)]
-    node.replicas.set_replica_listener(None)
+    stop()
     node.see(cluster(offset=5))
     assert register.taken() == []
 

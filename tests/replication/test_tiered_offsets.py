@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from strandline.log import FetchIsolation, LogManager
-from strandline.replication.offsets import (
+from strandline.log import LogManager
+from strandline.reads import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
     LATEST_TIERED,
     MAX_TIMESTAMP,
     NOTHING,
+    FetchIsolation,
     FoundOffset,
-    list_offset,
 )
+from strandline.replication.offsets import list_offset
 from tests.golden import copy_of, read_json
 from tests.golden import kafka_tiered as kafka_tiered
 from tests.log.test_golden_tiered import highest_remote, managed

@@ -98,7 +98,9 @@ async def test_requests_wait_in_their_connections_before_batches_are_refused(wor
     for client in opened:
         for _ in range(each):
             client.send(ApiKey.PRODUCE, PRODUCE, production(b"x" * size))
-    writer = world.broker.diskless.opened_tier.writer
+    tier = world.broker.diskless.tier
+    assert tier is not None
+    writer = tier.writer
     await until(lambda: world.held > clients * each * size or writer.status().totals.batches_over_limit > 0)
     world.may_commit.set()
     for client in opened:

@@ -38,6 +38,9 @@ class Records:
     def __init__(self, length: int) -> None:
         self.length = length
 
+    def read(self) -> bytes:
+        return bytes(self.length)
+
 
 def entry(partition: int, offset: int = 0, topic: str | bytes = "t") -> FetchEntry:
     return FetchEntry(topic, partition, -1, offset, -1, -1, 1000)

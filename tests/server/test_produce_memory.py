@@ -15,7 +15,8 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.clock import SystemClock
 from strandline.config import Settings
-from strandline.log import FetchIsolation, PendingAppend
+from strandline.log import PendingAppend
+from strandline.reads import FetchIsolation
 from strandline.records.batch import iter_headers
 from strandline.records.builder import build_batch
 from strandline.records.record import Record, read_records
@@ -135,7 +136,11 @@ class World:
 
 def settings(directory: Path) -> Settings:
     return Settings.from_properties(
-        {"strandline.data.dir": str(directory), "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
+        {
+            "strandline.data.dir": str(directory),
+            "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+            "strandline.http.listen": "",
+        }
     )
 
 

@@ -13,8 +13,9 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.errors import StrandlineError
-from strandline.hybrid.diskless_partition import PartitionRead
-from strandline.hybrid.router import PartitionRouter, SlowRead
+from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.partitions import Partitions
+from strandline.reads import ReadResult
 from strandline.records import iter_headers
 from strandline.server.handlers import fetch_poll
 from strandline.wire.api import ApiKey
@@ -69,8 +70,10 @@ class World:
 
     def forget_ends(self) -> None:
         """As after a restart: where the diskless log ends has to be asked for."""
+        tier = self.broker.diskless.tier
+        assert tier is not None
         for partition in self.broker.diskless.by_key.values():
-            self.broker.diskless.opened_tier.reader.forget(partition.id)
+            tier.reader.forget(partition.id)
 
 
 def fetch(*wanted: tuple[str, int], wait_ms: int = LONG_MS, min_bytes: int = 1) -> FetchRequest:
@@ -94,17 +97,17 @@ def offsets(row: PartitionData) -> list[int]:
 
 @pytest_asyncio.fixture
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    gate, read = Gate(), PartitionRouter.read
+    gate, read = Gate(), Partitions.read
 
     async def gated(
-        router: PartitionRouter, requests: Sequence[SlowRead], **limits: Any
-    ) -> Sequence[PartitionRead | StrandlineError]:
-        results = await read(router, requests, **limits)
+        partitions: Partitions, requests: Sequence[PendingRead], **limits: Any
+    ) -> Sequence[ReadResult | StrandlineError]:
+        results = await read(partitions, requests, **limits)
         gate.reached.set()
         await gate.open.wait()
         return results
 
-    monkeypatch.setattr(PartitionRouter, "read", gated)
+    monkeypatch.setattr(Partitions, "read", gated)
     properties = {
         "strandline.data.dir": str(tmp_path / "data"),
         "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",

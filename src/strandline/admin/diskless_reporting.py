@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from strandline.admin.diskless_status import DisklessStatus, ObjectCalls
-from strandline.hybrid.diskless_topics import DisklessTopics
-from strandline.hybrid.tier import DisklessTier
+from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.diskless.topics import DisklessTopics
 
 
 def describe_diskless(topics: DisklessTopics) -> DisklessStatus:

@@ -10,8 +10,8 @@ from strandline.admin.diskless_reporting import describe_diskless
 from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
 from strandline.admin.tiered_reporting import describe_tiered
 from strandline.coordinators.groups import GroupCoordinator
-from strandline.hybrid.diskless_topics import DisklessTopics
-from strandline.hybrid.tiering import TieredTopics
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader

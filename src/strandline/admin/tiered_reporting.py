@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from strandline.admin.tiered_status import StorageCalls, TieredStatus, TieredTopic
-from strandline.hybrid.remote_tier import RemoteTier
-from strandline.hybrid.tiering import TieredTopics
+from strandline.hybrid.tiered.tier import RemoteTier
+from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.model import TopicIdPartition
 from strandline.replication import ReplicaManager
 

@@ -8,28 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from strandline.controlplane.ports import BatchReads
 from strandline.controlplane.values import BatchRow, DisklessLog, FindBatches, TopicIdPartition
 from strandline.diskless.blocks import Block
 from strandline.errors import KafkaStorageError, UnknownTopicOrPartition
-from strandline.model import INT32_MAX, NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset, TimestampMs
+from strandline.model import INT32_MAX, NO_EPOCH, NO_TIMESTAMP, Offset, TimestampMs
+from strandline.reads import NOTHING, FoundOffset
 from strandline.records import BatchHeader, TimestampType, iter_records, read_header
 from strandline.sql import SqlError
 
 _ROWS_AT_ONCE: Final = 1000
-
-
-class FoundOffset(NamedTuple):
-    """An answer of ListOffsets; `NOTHING` where no record fits."""
-
-    timestamp: TimestampMs
-    offset: Offset
-    leader_epoch: LeaderEpoch
-
-
-NOTHING: Final = FoundOffset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
 
 
 class BlockSource(Protocol):

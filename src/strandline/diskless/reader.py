@@ -21,12 +21,13 @@ from strandline.diskless.cache import BlockCache, CacheStatus
 from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.loading import BlockLoader, WantedRow
 from strandline.diskless.readahead import ReadAhead
-from strandline.diskless.reading import Reading
+from strandline.diskless.reading import Reading, result_of
 from strandline.diskless.tails import Announcements, Tail, Tails
-from strandline.diskless.values import CommittedBlock, DisklessRead, DisklessReadResult, MemorySlices, Watcher
-from strandline.errors import OffsetOutOfRange
-from strandline.model import NO_OFFSET, Offset
+from strandline.diskless.values import CommittedBlock, DisklessRead, MemorySlices
+from strandline.errors import OffsetOutOfRange, StrandlineError
+from strandline.model import Offset
 from strandline.objects import ObjectStore
+from strandline.reads import ReadResult, Watcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +79,9 @@ class DisklessReader:
 
     # Reading
 
-    def read_now(self, request: DisklessRead, *, min_one_message: bool) -> DisklessReadResult | None:
+    def read_now(self, request: DisklessRead, *, min_one_message: bool) -> ReadResult | None:
         """See DisklessReads. Halves its way through the blocks of the partition; asks nobody, copies nothing."""
-        partition, offset, max_bytes = request
+        partition, offset, max_bytes, isolation = request
         tail = self._known.get(partition)
         if tail is None:
             return None
@@ -88,17 +89,16 @@ class DisklessReader:
         if offset >= end:
             if offset > end or self._clock.monotonic() - tail.known_at > self._fresh_seconds:
                 return None
-            return DisklessReadResult(None, None, end, tail.log_start_offset)
+            return result_of(None, tail, isolation)
         start = tail.log_start_offset
         if offset < start:
-            error = OffsetOutOfRange(f"Offset {offset} is not between {start} and {end}.")
-            return DisklessReadResult(error, None, NO_OFFSET, NO_OFFSET)
+            raise OffsetOutOfRange(f"Offset {offset} is not between {start} and {end}.")
         index = bisect_left(tail.blocks.last_offsets, offset)
         blocks = tail.blocks.blocks
         if index == len(blocks) or blocks[index].base_offset > offset:
             return None
         records = self._take(tail, index, offset, max_bytes, min_one_message=min_one_message)
-        return DisklessReadResult(None, records, end, start)
+        return result_of(records, tail, isolation)
 
     def _take(
         self, tail: Tail, index: int, offset: Offset, max_bytes: int, *, min_one_message: bool
@@ -138,7 +138,7 @@ class DisklessReader:
             self._ahead.served(tail, offset, reached)
         return MemorySlices(parts, length)
 
-    async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[DisklessReadResult]:
+    async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
         """See DisklessReads. If it is cancelled, downloads that have begun go on into the cache."""
         reads = await self._reading.read(requests, max_bytes)
         for read in reads:

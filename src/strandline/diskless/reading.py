@@ -11,9 +11,10 @@ from strandline.diskless.blocks import Block
 from strandline.diskless.loading import BlockLoader, WantedRow
 from strandline.diskless.runs import Run, take_fairly
 from strandline.diskless.tails import Tail, Tails
-from strandline.diskless.values import DisklessRead, DisklessReadResult
+from strandline.diskless.values import DisklessRead, MemorySlices
 from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError, UnknownTopicOrPartition
-from strandline.model import NO_OFFSET, Offset
+from strandline.model import Offset
+from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
 from strandline.records import fair_shares
 from strandline.sql import SqlError
 
@@ -81,11 +82,11 @@ class PartitionRead:
             else:
                 raise failure
 
-    def answer(self) -> DisklessReadResult:
+    def answer(self) -> ReadResult | StrandlineError:
         """What the caller gets."""
         if self.error is not None and not self.run.available:
-            return DisklessReadResult(self.error, None, NO_OFFSET, NO_OFFSET)
-        return DisklessReadResult(None, self.run.taken(), self.tail.high_watermark, self.tail.log_start_offset)
+            return self.error
+        return result_of(self.run.taken(), self.tail, self.request.isolation)
 
 
 class Reading:
@@ -154,6 +155,13 @@ class Reading:
             await asyncio.wait(set(futures.values()))
         for read in found:
             read.gather(futures)
+
+
+def result_of(records: MemorySlices | None, tail: Tail, isolation: FetchIsolation) -> ReadResult:
+    """The answer of a read. A diskless log has no transactions: everything below the high watermark is stable."""
+    end = tail.high_watermark
+    aborted: list[AbortedTransaction] | None = [] if isolation is FetchIsolation.TXN_COMMITTED else None
+    return ReadResult(records, end, end, tail.log_start_offset, aborted)
 
 
 def _gap(offset: Offset, row: BatchRow) -> KafkaStorageError:

@@ -18,8 +18,8 @@ from strandline.controlplane import COMMIT_CHANNEL
 from strandline.controlplane.ports import BatchReads
 from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.cache import BlockCache, PartitionBlocks
-from strandline.diskless.values import Watcher
 from strandline.model import NO_OFFSET, Offset
+from strandline.reads import Watcher
 from strandline.sql import SqlError
 
 _log = logging.getLogger(__name__)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from strandline.controlplane.values import TopicIdPartition
 from strandline.errors import StrandlineError
 from strandline.model import LeaderEpoch, Offset, TimestampMs
+from strandline.reads import FetchIsolation, ReadResult, Watcher
 from strandline.records import BatchHeader, TimestampType
 from strandline.records.slices import MemorySlices as MemorySlices
 
@@ -44,24 +44,7 @@ class DisklessRead(NamedTuple):
     partition: TopicIdPartition
     offset: Offset
     max_bytes: int
-
-
-@dataclass(slots=True)
-class DisklessReadResult:
-    """What a read found. With an error everything else is unknown (-1, None)."""
-
-    error: StrandlineError | None
-    records: MemorySlices | None
-    """From the batch that holds the offset on; None if there is nothing to read yet."""
-    high_watermark: Offset
-    log_start_offset: Offset
-
-
-class Watcher(Protocol):
-    """Somebody who waits for more records."""
-
-    def notify(self) -> None:
-        """A partition moved. Called on the event loop; must not read at once."""
+    isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK
 
 
 class BatchAppends(Protocol):
@@ -77,16 +60,16 @@ class BatchAppends(Protocol):
 class DisklessReads(Protocol):
     """The reader, as the request handlers see it."""
 
-    def read_now(self, request: DisklessRead, *, min_one_message: bool) -> DisklessReadResult | None:
+    def read_now(self, request: DisklessRead, *, min_one_message: bool) -> ReadResult | None:
         """The answer if it can be given from memory at once; None if the database or the store must be asked.
 
         At the known high watermark the answer is "nothing yet", without asking anybody: a commit of another broker
-        makes itself known through `watch`.
+        makes itself known through `watch`. Raises OffsetOutOfRange.
         """
 
-    async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[DisklessReadResult]:
+    async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
         """Read several partitions at once, fairly: no partition gets more than its share of `max_bytes` while others
-        want some, and the first batch of the first partition that has one comes whole. Never raises StrandlineError.
+        want some, and the first batch of the first partition that has one comes whole. Errors are answers.
         """
 
     def watch(self, partition: TopicIdPartition, watcher: Watcher) -> None:

@@ -1,7 +1,7 @@
-"""The tiers of one broker beside its local logs, and when they are opened.
+"""The tiers of one broker, and when they are opened.
 
 The diskless tier is opened when the first diskless topic appears, tiered storage at the start of a broker that has it
-switched on. What they are made of (`opening`, `tiered_opening`) is loaded then, and in a thread: brokers without such
+switched on. Their code (`diskless.opening`, `tiered.opening`) is loaded then, and in a thread: brokers without such
 topics do without it, and clients do not wait for it.
 """
 
@@ -18,10 +18,14 @@ from strandline.config import Settings
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.errors import StrandlineError
-from strandline.hybrid.diskless_topics import DisklessTopics
-from strandline.hybrid.tier import DisklessTier
-from strandline.hybrid.tiering import TieredTopics
-from strandline.metadata import ActiveController, MetadataLoader
+from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.kinds import PartitionKinds
+from strandline.hybrid.log_dirs import LogDirs
+from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.log import LogManager
+from strandline.metadata import ActiveController, MetadataDelta, MetadataImage, MetadataLoader
 from strandline.objects.store import ObjectStoreError
 from strandline.remote.ports import RemoteStorageError
 from strandline.replication import ReplicaManager
@@ -35,13 +39,15 @@ class TierFailed(StrandlineError):
 
 
 class Tiers:
-    """Holds both tiers: `diskless` and `tiered`."""
+    """Joins the tiers: `partitions` serves what `replicas`, `diskless` and `tiered` hold."""
 
     def __init__(
         self,
         sql: SqlStore,
         loader: MetadataLoader,
+        logs: LogManager,
         *,
+        loop: asyncio.AbstractEventLoop,
         settings: Callable[[], Settings],
         topic_config: Callable[[str], TopicConfig],
         clock: Clock,
@@ -54,16 +60,37 @@ class Tiers:
         self._plane = SqlControlPlane(sql, clock=clock)
         self._node_id = settings().cluster.node_id
         self._has_remote = settings().tiers.remote_log_storage_system_enable
+        self._kinds = PartitionKinds(topic_config=topic_config, has_local_log=logs.holds)
+        self.replicas = ReplicaManager(
+            self._node_id, logs, loop=loop, topic_config=topic_config, is_local=self._kinds.is_classic
+        )
+        self.tiered = TieredTopics()
+        self.partitions = Partitions(self.tiered, topic_name=self.replicas.topic_name, why_missing=self._why_missing)
+        self.replicas.add_replica_listener(self.partitions)
         self.diskless = DisklessTopics(
             self._node_id,
             loader,
             self._plane,
             self._open_diskless,
+            kinds=self._kinds,
+            partitions=self.partitions,
             topic_config=topic_config,
             clock=clock,
             is_enabled=settings().diskless.diskless_storage_system_enable,
         )
-        self.tiered = TieredTopics()
+        self.log_dirs = LogDirs(logs, self.replicas, self.diskless, self.tiered)
+
+    def _why_missing(self, topic: str, partition: int) -> StrandlineError:
+        return self.diskless.why_missing(topic, partition) or self.replicas.why_missing(topic, partition)
+
+    async def load(self) -> None:
+        """Find out which topics the control plane orders. Before the broker follows the metadata. Raises SqlError."""
+        self._kinds.learn(await self._plane.topic_ids())
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Make every partition what the metadata says. Called on the event loop, in order."""
+        self.replicas.apply(delta, image)
+        self.diskless.apply(delta, image)
 
     def check(self) -> None:
         """Raise TierFailed if a log would be opened without its remote part: it would forget that it has one."""
@@ -79,9 +106,7 @@ class Tiers:
             )
 
     @asynccontextmanager
-    async def running(
-        self, replicas: ReplicaManager, controller: ActiveController, *, on_failure: Callable[[str], None]
-    ) -> AsyncIterator[None]:
+    async def running(self, controller: ActiveController, *, on_failure: Callable[[str], None]) -> AsyncIterator[None]:
         """Serve diskless and tiered topics while the block lasts. Raises TierFailed, and InvalidConfig."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.diskless.running(on_failure=on_failure))
@@ -90,17 +115,16 @@ class Tiers:
             except (ObjectStoreError, SqlError, OSError) as error:
                 raise TierFailed(f"diskless topics cannot be served: {error}") from error
             if self._has_remote:
-                await self._open_tiered(stack, replicas, controller)
+                await self._open_tiered(stack, controller)
             yield
 
     def follow_settings(self) -> None:
         """Settings may have changed."""
-        if self.tiered.tier is not None:
-            self.tiered.tier.follow(self._settings().tiers)
+        self.tiered.storage.follow(self._settings().tiers)
 
     @asynccontextmanager
     async def _open_diskless(self) -> AsyncIterator[DisklessTier]:
-        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.opening")
+        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.diskless.opening")
         async with opening.open_tier(
             self._sql,
             self._plane,
@@ -115,13 +139,13 @@ class Tiers:
             logger.info("diskless topics are kept in %s", tier.objects.url)
             yield tier
 
-    async def _open_tiered(self, stack: AsyncExitStack, replicas: ReplicaManager, controller: ActiveController) -> None:
-        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.tiered_opening")
+    async def _open_tiered(self, stack: AsyncExitStack, controller: ActiveController) -> None:
+        opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.tiered.opening")
         tier = opening.open_remote_tier(
             self._settings(),
             self._loader,
             controller,
-            replicas,
+            self.replicas,
             clock=self._clock,
             ids=self._ids,
             chance=self._chance,
@@ -130,4 +154,4 @@ class Tiers:
             opened = await stack.enter_async_context(self.tiered.serving(tier))
         except (RemoteStorageError, OSError) as error:
             raise TierFailed(f"tiered topics cannot be served: {error}") from error
-        logger.info("finished segments of tiered topics are kept in %s", opened.storage.url)
+        logger.info("closed segments of tiered topics are kept in %s", opened.storage.url)

@@ -12,22 +12,10 @@ from strandline.log.segment import LogSegment
 from strandline.log.segment_file import SegmentFile
 from strandline.log.tiers import FinishedSegment
 from strandline.log.unified import UnifiedLog
-from strandline.log.values import (
-    AbortedTransaction,
-    ActiveProducer,
-    AppendOrigin,
-    FetchIsolation,
-    FileSlice,
-    LogAppendInfo,
-    LogReadResult,
-    TimestampOffset,
-)
+from strandline.log.values import AppendOrigin, FileSlice, LogAppendInfo
 
 __all__ = [
-    "AbortedTransaction",
-    "ActiveProducer",
     "AppendOrigin",
-    "FetchIsolation",
     "FileSlice",
     "FinishedSegment",
     "FlushPlan",
@@ -36,11 +24,9 @@ __all__ = [
     "LogDirectory",
     "LogEnvironment",
     "LogManager",
-    "LogReadResult",
     "LogSegment",
     "PendingAppend",
     "SegmentFile",
-    "TimestampOffset",
     "UnifiedLog",
     "create_log",
     "load_log",

@@ -22,7 +22,7 @@ from strandline.log.loading import create_log
 from strandline.log.producer_state import DEFAULT_EXPIRATION_MS
 from strandline.log.storage import ConfigOf, IsStray, Storage
 from strandline.log.unified import UnifiedLog
-from strandline.model import TopicPartition
+from strandline.model import TopicIdPartition, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +119,11 @@ class LogManager:
     def get(self, partition: TopicPartition) -> UnifiedLog | None:
         """The log of a partition, None if there is none."""
         return self._logs.get(partition)
+
+    def holds(self, partition: TopicIdPartition) -> bool:
+        """True if there is a log of this partition, and not of a topic that had the name before."""
+        log = self._logs.get(partition.topic_partition)
+        return log is not None and log.topic_id in (None, partition.topic_id)
 
     def all_logs(self) -> Iterator[UnifiedLog]:
         """Every log, offline ones too."""

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 from strandline.errors import CorruptMessage
 from strandline.log.files import SNAPSHOT, offset_name, read_whole, remove_if_there, rename_if_there
 from strandline.log.producer_snapshot import format_snapshot, parse_snapshot
-from strandline.log.values import ActiveProducer, AppendOrigin
+from strandline.log.values import AppendOrigin
 from strandline.model import NO_OFFSET
+from strandline.reads import ActiveProducer
 from strandline.records.batch import BatchHeader
 from strandline.records.control import EndTransactionMarker
 from strandline.records.producer_entry import BatchSpan, ProducerEntry

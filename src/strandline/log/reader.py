@@ -5,14 +5,8 @@ from __future__ import annotations
 from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange, StrandlineError
 from strandline.log.segment import LogSegment
 from strandline.log.state import LogState
-from strandline.log.values import (
-    AbortedTransaction,
-    ActiveProducer,
-    FetchIsolation,
-    FileSlice,
-    LogReadResult,
-    TimestampOffset,
-)
+from strandline.log.values import FileSlice
+from strandline.reads import AbortedTransaction, ActiveProducer, FetchIsolation, FoundOffset, ReadResult
 
 
 class LogReader(LogState):
@@ -27,7 +21,7 @@ class LogReader(LogState):
         *,
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         min_one_message: bool = True,
-    ) -> LogReadResult:
+    ) -> ReadResult:
         """The bytes from the batch that holds `offset` on, at most `max_bytes` of one segment.
 
         With `min_one_message` the first batch comes whole even if it is larger; without it there is nothing then.
@@ -50,7 +44,7 @@ class LogReader(LogState):
         if is_committed:
             aborted = [] if records is None else self._aborted_in(offset, upper, records)
         start = self.log_start_offset
-        return LogReadResult(records, self.high_watermark, self.last_stable_offset, start, end, aborted)
+        return ReadResult(records, self.high_watermark, self.last_stable_offset, start, aborted)
 
     def _not_here(self, offset: int) -> StrandlineError:
         start, local_start = self.log_start_offset, self.local_log_start_offset
@@ -167,7 +161,7 @@ class LogReader(LogState):
 
     # Time
 
-    def offset_by_timestamp(self, timestamp: int) -> TimestampOffset | None:
+    def offset_by_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record of the local log not older than `timestamp`. Blocking: reads batches, and unpacks one."""
         self.check_online()
         start = self.local_log_start_offset
@@ -181,7 +175,7 @@ class LogReader(LogState):
             raise self.env.directory.fail(error) from error
         return None
 
-    def offset_of_max_timestamp(self) -> TimestampOffset | None:
+    def offset_of_max_timestamp(self) -> FoundOffset | None:
         """The first record with the largest timestamp of the local log; None if that is empty. Blocking."""
         self.check_online()
         try:

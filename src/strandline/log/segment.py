@@ -13,8 +13,8 @@ from strandline.log.scan import find_batch, iter_file_batches, iter_file_headers
 from strandline.log.segment_file import SegmentFile
 from strandline.log.time_index import IndexedTimestamp, TimeIndex
 from strandline.log.transaction_index import TransactionIndex
-from strandline.log.values import TimestampOffset
 from strandline.model import INT32_MAX, NO_TIMESTAMP
+from strandline.reads import FoundOffset
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.record import read_records
 
@@ -216,7 +216,7 @@ class LogSegment:
             next_offset = header.next_offset
         return next_offset
 
-    def find_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    def find_timestamp(self, timestamp: int, start_offset: int) -> FoundOffset | None:
         """The first record from `start_offset` on that is not older than `timestamp`."""
         from_offset = max(self.time_index.lookup(timestamp).offset, start_offset)
         position = self.offset_index.lookup(from_offset)
@@ -226,10 +226,10 @@ class LogSegment:
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
                 for record in read_records(batch):
                     if record.timestamp >= timestamp and record.offset >= start_offset:
-                        return TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
+                        return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
         return None
 
-    def find_max_timestamp(self) -> TimestampOffset | None:
+    def find_max_timestamp(self) -> FoundOffset | None:
         """The first record with the largest timestamp."""
         newest = self.max_timestamp
         found = self.locate(newest.offset, self.file.size) if newest.timestamp >= 0 else None
@@ -239,7 +239,7 @@ class LogSegment:
         header = read_header(batch)
         for record in read_records(batch):
             if record.timestamp == header.max_timestamp:
-                return TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
+                return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
         return None
 
     def upper_bound_offset(self, end_position: int) -> int | None:

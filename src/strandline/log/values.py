@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from strandline.log.segment_file import SegmentFile
 
@@ -18,40 +17,6 @@ class AppendOrigin(enum.Enum):
     """A coordinator of this cluster: control batches allowed, producer epochs checked, sequences not."""
     REPLICATION = enum.auto()
     """A leader's log: offsets are kept, producer state follows without complaint."""
-
-
-class FetchIsolation(enum.Enum):
-    """How far a reader may see."""
-
-    LOG_END = enum.auto()
-    HIGH_WATERMARK = enum.auto()
-    TXN_COMMITTED = enum.auto()
-
-
-class AbortedTransaction(NamedTuple):
-    """A transaction whose records a read_committed consumer has to skip, from `first_offset` to its marker."""
-
-    producer_id: int
-    first_offset: int
-
-
-class TimestampOffset(NamedTuple):
-    """A record found by its timestamp."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-class ActiveProducer(NamedTuple):
-    """What DescribeProducers says about one producer. -1 stands for "none" as in Kafka's answer."""
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_timestamp: int
-    coordinator_epoch: int
-    current_txn_start_offset: int
 
 
 @dataclass(slots=True)
@@ -79,17 +44,3 @@ class FileSlice:
     def read(self) -> bytes:
         """The bytes themselves. Blocking; for small ranges and tests."""
         return self.file.read(self.position, self.length)
-
-
-@dataclass(slots=True)
-class LogReadResult:
-    """What a read found: bytes from the batch that holds the offset on, possibly cut inside the last batch."""
-
-    records: FileSlice | None
-    """None if there is nothing to read yet at this isolation."""
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    log_end_offset: int
-    aborted_transactions: list[AbortedTransaction] | None
-    """None unless the read was TXN_COMMITTED."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from strandline.metadata.image import (
@@ -51,6 +51,15 @@ class MetadataDelta:
     changed_partitions: Mapping[TopicPartition, PartitionImage] = field(default_factory=dict)
     changed_brokers: Mapping[int, BrokerImage | None] = field(default_factory=dict)
     changed_configs: Mapping[ConfigResource, Overrides] = field(default_factory=dict)
+
+    def topics_to_look_at(self) -> Iterator[TopicImage]:
+        """Every topic that may be something else now: it is new, its partitions or its settings have changed."""
+        yield from self.changed_topics.values()
+        for resource in self.changed_configs:
+            if resource.type is ConfigResourceType.TOPIC and resource.name not in self.changed_topics:
+                topic = self.new.topics.get(resource.name)
+                if topic is not None:
+                    yield topic
 
 
 class ImageBuilder:

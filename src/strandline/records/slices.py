@@ -11,3 +11,7 @@ class MemorySlices:
 
     parts: list[memoryview]
     length: int
+
+    def read(self) -> bytes:
+        """The bytes themselves, in one piece."""
+        return b"".join(self.parts)

@@ -9,10 +9,10 @@ from uuid import UUID
 from strandline.errors import LeaderNotAvailable
 from strandline.metadata.controller_client import Images
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, ZERO_UUID, BrokerId, Offset, TopicPartition
+from strandline.reads import EARLIEST, LATEST
 from strandline.remote.topic_based.topic import MetadataTopicTruncated, TopicChunk
 from strandline.replication.leader_client import LeaderClient
 from strandline.replication.metadata_topic_records import read_chunk
-from strandline.replication.offsets import EARLIEST, LATEST
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
-
 from strandline.errors import UnsupportedVersion
-from strandline.log import FetchIsolation, TimestampOffset, UnifiedLog
-from strandline.model import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset, TimestampMs
-
-LATEST: Final = -1
-EARLIEST: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
-EARLIEST_PENDING_UPLOAD: Final = -6
-
-
-class FoundOffset(NamedTuple):
-    """An answer of ListOffsets; `NOTHING` where no record fits."""
-
-    timestamp: TimestampMs
-    offset: Offset
-    leader_epoch: LeaderEpoch
-
-
-NOTHING: Final = FoundOffset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
+from strandline.log import UnifiedLog
+from strandline.model import NO_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, TimestampMs
+from strandline.reads import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    NOTHING,
+    FetchIsolation,
+    FoundOffset,
+)
 
 
 def list_offset(
@@ -42,10 +33,10 @@ def list_offset(
     found = _find(log, timestamp)
     if found is None or found.offset >= end:
         return NOTHING
-    return FoundOffset(found.timestamp, found.offset, found.leader_epoch)
+    return found
 
 
-def _find(log: UnifiedLog, timestamp: TimestampMs) -> TimestampOffset | FoundOffset | None:
+def _find(log: UnifiedLog, timestamp: TimestampMs) -> FoundOffset | None:
     if timestamp == MAX_TIMESTAMP:
         return log.offset_of_max_timestamp()
     if timestamp == LATEST_TIERED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from strandline.errors import (
@@ -20,10 +20,20 @@ from strandline.errors import (
     StrandlineError,
     UnknownLeaderEpoch,
 )
-from strandline.log import AppendOrigin, FetchIsolation, LogAppendInfo, LogReadResult, PendingAppend, UnifiedLog
+from strandline.log import AppendOrigin, LogAppendInfo, PendingAppend, UnifiedLog
 from strandline.metadata.image import PartitionImage
-from strandline.model import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, Offset, TimestampMs, TopicPartition
-from strandline.replication.offsets import FoundOffset, list_offset
+from strandline.model import (
+    NO_EPOCH,
+    NO_LEADER,
+    BrokerId,
+    LeaderEpoch,
+    Offset,
+    TimestampMs,
+    TopicIdPartition,
+    TopicPartition,
+)
+from strandline.reads import FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.replication.offsets import list_offset
 from strandline.replication.writer import LogWriter
 
 LARGE_APPEND: Final = 256 * 1024
@@ -32,13 +42,6 @@ DELETE_TO_HIGH_WATERMARK: Final = -1
 
 # Called on the event loop when an append is as durable as its acks ask for, or with what prevented it.
 Done: TypeAlias = Callable[[StrandlineError | None], None]
-
-
-class Watcher(Protocol):
-    """Somebody who waits for a partition to move: a long poll."""
-
-    def notify(self) -> None:
-        """The partition has new data, another leader, or is gone."""
 
 
 class Appended(NamedTuple):
@@ -63,6 +66,7 @@ class Partition:
         "_waiting",
         "_watchers",
         "_writer",
+        "id",
         "is_leader",
         "isr",
         "leader",
@@ -71,7 +75,6 @@ class Partition:
         "node_id",
         "partition_epoch",
         "replicas",
-        "topic_id",
         "topic_partition",
     )
 
@@ -79,7 +82,7 @@ class Partition:
         self, topic_partition: TopicPartition, topic_id: UUID, log: UnifiedLog, *, node_id: BrokerId, writer: LogWriter
     ) -> None:
         self.topic_partition = topic_partition
-        self.topic_id = topic_id
+        self.id = TopicIdPartition(topic_id, topic_partition)
         self.log = log
         self.node_id = node_id
         self.leader: BrokerId = NO_LEADER
@@ -92,6 +95,11 @@ class Partition:
         self._end: StrandlineError | None = None
         self._waiting: deque[tuple[Offset, Done]] = deque()
         self._watchers: set[Watcher] = set()
+
+    @property
+    def topic_id(self) -> UUID:
+        """The id of its topic."""
+        return self.id.topic_id
 
     # Leadership
 
@@ -327,8 +335,6 @@ class Partition:
         self._notify_watchers()
         return self.log.log_start_offset
 
-    def read(
-        self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> LogReadResult:
+    def read(self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool) -> ReadResult:
         """Records from `offset` on, at most `max_bytes` unless the first batch is larger and must be given."""
         return self.log.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)

@@ -9,11 +9,11 @@ from typing import Final, Protocol
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, StrandlineError
-from strandline.log import FileSlice
 from strandline.metadata.controller_client import Images
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import MetadataImage
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, BrokerId, Offset, TopicPartition
+from strandline.reads import RecordSet
 from strandline.remote.topic_based.topic import (
     MetadataTopicTruncated,
     MetadataTopicUnavailable,
@@ -92,7 +92,7 @@ class ReplicatedMetadataTopic:
                 return TopicChunk((), offset)
             return await asyncio.to_thread(_read, records, offset)
 
-    def _slice(self, leader: Partition, offset: Offset) -> FileSlice | None:
+    def _slice(self, leader: Partition, offset: Offset) -> RecordSet | None:
         return leader.log.read(offset, READ_BYTES).records
 
     async def _wait_for_more(self, leader: Partition, offset: Offset, wait: float) -> None:
@@ -134,7 +134,7 @@ class _Watcher:
         self.event.set()
 
 
-def _read(records: FileSlice, offset: Offset) -> TopicChunk:
+def _read(records: RecordSet, offset: Offset) -> TopicChunk:
     return read_chunk(records.read(), offset)
 
 

@@ -60,13 +60,13 @@ class ReplicaManager:
         *,
         loop: asyncio.AbstractEventLoop,
         topic_config: Callable[[str], TopicConfig],
-        is_local: Callable[[str], bool] = lambda topic: True,
+        is_local: Callable[[TopicImage, int], bool] = lambda topic, partition: True,
     ) -> None:
         self.node_id = node_id
         self._logs = logs
         self._loop = loop
         self._topic_config = topic_config
-        self._is_local = is_local  # False for a topic whose partitions have no log on any broker
+        self._is_local = is_local  # False for a partition that has no log on any broker
         self._image: MetadataImage | None = None
         # Keys are TopicPartition; plain (topic, partition) tuples find them too.
         self._partitions: dict[tuple[str, int], Partition] = {}
@@ -74,7 +74,7 @@ class ReplicaManager:
         self._offline: dict[tuple[str, int], str] = {}
         self._writers: dict[str, LogWriter] = {}
         self._listeners: dict[str, LeadershipListener] = {}
-        self._replica_listener: ReplicaListener | None = None
+        self._replica_listeners: list[ReplicaListener] = []
         # Replicas that the metadata gives this broker and that have no log yet, in the order they were given.
         self._uncreated: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
         self._is_creating = False
@@ -132,22 +132,25 @@ class ReplicaManager:
             if partition.topic_partition.topic == topic and partition.is_leader:
                 listener.leadership_gained(partition, partition.leader_epoch)
 
-    def set_replica_listener(self, listener: ReplicaListener | None) -> None:
-        """Tell `listener` of all replicas, first of those that are there already. None: tell nobody any more."""
-        self._replica_listener = listener
-        if listener is not None:
-            for partition in self.partitions():
-                listener.replica_changed(partition)
+    def add_replica_listener(self, listener: ReplicaListener) -> Callable[[], None]:
+        """Tell `listener` of all replicas, first of those that are there already. Returns what ends that."""
+        self._replica_listeners.append(listener)
+        for partition in self.partitions():
+            listener.replica_changed(partition)
+        return lambda: self._replica_listeners.remove(listener)
+
+    def _replica_changed(self, partition: Partition) -> None:
+        for listener in self._replica_listeners:
+            listener.replica_changed(partition)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Make local replicas what the image says they are. Called on the event loop, in order."""
         self._image = image
         for topic in delta.deleted_topics.values():
             self._delete_topic(topic)
-        for topic in delta.changed_topics.values():
+        for topic in delta.topics_to_look_at():
             self._names_by_id[topic.topic_id.bytes] = topic.name
-            if self._is_local(topic.name):
-                self._follow(topic, topic.partitions)
+            self._follow(topic, topic.partitions)
         if self._uncreated:
             self._create_some(_CREATED_AT_ONCE)
         if delta.changed_configs:
@@ -160,7 +163,8 @@ class ReplicaManager:
             if self.node_id not in image.replicas:
                 self._remove(key, image.leader_epoch)
             elif partition is None:
-                self._uncreated[key] = (topic, image)
+                if self._is_local(topic, image.partition):
+                    self._uncreated[key] = (topic, image)
             elif partition.partition_epoch != image.partition_epoch and partition.follow(image):
                 self._tell(partition)
 
@@ -191,8 +195,8 @@ class ReplicaManager:
         self._partitions[key] = partition
         if partition.follow(image):
             self._tell(partition)
-        elif self._replica_listener is not None:
-            self._replica_listener.replica_changed(partition)
+        else:
+            self._replica_changed(partition)
 
     def _writer_of(self, log: UnifiedLog) -> LogWriter:
         directory = log.env.directory.path
@@ -202,8 +206,7 @@ class ReplicaManager:
         return writer
 
     def _tell(self, partition: Partition) -> None:
-        if self._replica_listener is not None:
-            self._replica_listener.replica_changed(partition)
+        self._replica_changed(partition)
         listener = self._listeners.get(partition.topic_partition.topic)
         if listener is None:
             return
@@ -227,8 +230,8 @@ class ReplicaManager:
         partition.close(UnknownTopicOrPartition(f"{key} was removed from broker {self.node_id}"))
         if was_leader and (listener := self._listeners.get(key.topic)) is not None:
             listener.leadership_lost(key, leader_epoch)
-        if self._replica_listener is not None:
-            self._replica_listener.replica_removed(partition, is_deleted=is_deleted)
+        for replica_listener in self._replica_listeners:
+            replica_listener.replica_removed(partition, is_deleted=is_deleted)
         self._logs.delete(key)
 
     def refresh_configs(self) -> None:
@@ -241,8 +244,7 @@ class ReplicaManager:
                 config = configs[topic] = self._topic_config(topic)
             if config != partition.log.config:
                 partition.log.update_config(config)
-                if self._replica_listener is not None:
-                    self._replica_listener.replica_changed(partition)
+                self._replica_changed(partition)
 
     def directory_failed(self, directory: Path) -> None:
         """A log directory is gone: its partitions answer with KafkaStorageError, the others go on."""
@@ -255,8 +257,8 @@ class ReplicaManager:
             partition.close(KafkaStorageError(f"the log directory {directory} of {key[0]}-{key[1]} failed"))
             if was_leader and (listener := self._listeners.get(key[0])) is not None:
                 listener.leadership_lost(partition.topic_partition, partition.leader_epoch)
-            if self._replica_listener is not None:
-                self._replica_listener.replica_removed(partition, is_deleted=False)
+            for replica_listener in self._replica_listeners:
+                replica_listener.replica_removed(partition, is_deleted=False)
 
     def close(self) -> None:
         """Finish queued writes. Call it before the logs are closed."""

@@ -10,7 +10,7 @@ from weakref import ref
 
 from strandline.clock import Chance, Clock
 from strandline.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
-from strandline.hybrid.router import AnyPartition
+from strandline.hybrid.partition import ServedPartition
 from strandline.model import INT32_MAX, NO_EPOCH
 from strandline.wire.fetch_codec import NO_SESSION, FetchAnswer, FetchEntry, FetchRequest
 
@@ -28,7 +28,7 @@ class Place:
 
     def __init__(self, entry: FetchEntry) -> None:
         self.entry = entry
-        self._partition: ref[AnyPartition] | None = None
+        self._partition: ref[ServedPartition] | None = None
         self.sent_high_watermark = -1
         self.sent_log_start = -1
         self.is_unsettled = True  # new, or its last answer was an error: answer even without news
@@ -43,7 +43,7 @@ class Place:
             or answer.diverging_epoch is not None
         )
 
-    def found(self, partition: AnyPartition) -> None:
+    def found(self, partition: ServedPartition) -> None:
         """The entry means this partition. A session may outlive it by far, and must not keep its files open."""
         known = self._partition
         if known is None or known() is not partition:
@@ -56,15 +56,12 @@ class Place:
         if self._partition is None or self.is_unsettled:
             return False
         partition, entry = self._partition(), self.entry
-        if partition is None or not partition.is_leader:
-            return False
-        log = partition.log
         return (
-            entry.fetch_offset == log.high_watermark == self.sent_high_watermark
-            and log.log_start_offset == self.sent_log_start
+            partition is not None
+            and entry.fetch_offset == self.sent_high_watermark
+            and partition.stands_at(self.sent_high_watermark, self.sent_log_start)
             and entry.current_leader_epoch in (NO_EPOCH, partition.leader_epoch)
             and entry.last_fetched_epoch in (NO_EPOCH, partition.leader_epoch)
-            and not log.is_offline
         )
 
     def sent(self, answer: FetchAnswer) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from strandline.reads import RecordSet
 from strandline.wire.primitives import (
     DECODING_FAILURES,
     MAX_ELEMENTS,
@@ -49,14 +50,6 @@ _ANSWER_V4 = Struct(">ihqq")
 _ANSWER_V5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
 _DIVERGING = Struct(">BBiqB")
-
-
-class RecordSet(Protocol):
-    """Bytes that somebody else will send: a range of a file, or a buffer."""
-
-    @property
-    def length(self) -> int:
-        """How many bytes there are."""
 
 
 Part: TypeAlias = bytearray | bytes | RecordSet

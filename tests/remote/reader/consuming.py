@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strandline.errors import OffsetMovedToTieredStorage
-from strandline.log import AbortedTransaction, FetchIsolation, FileSlice, UnifiedLog
+from strandline.errors import OffsetMovedToTieredStorage, StrandlineError
+from strandline.log import UnifiedLog
 from strandline.model import TopicIdPartition
+from strandline.reads import AbortedTransaction, FetchIsolation, RecordSet
 from strandline.records import iter_headers, read_records
 from strandline.records.control import control_type_of
-from strandline.records.slices import MemorySlices
 from strandline.remote.reader import RemoteLogReader, RemoteRead
 
 UNCOMMITTED = FetchIsolation.HIGH_WATERMARK
 COMMITTED = FetchIsolation.TXN_COMMITTED
 
 
-def bytes_of(records: MemorySlices | FileSlice | None) -> bytes:
+def bytes_of(records: RecordSet | None) -> bytes:
     """What would be sent."""
     if records is None:
         return b""
-    data = records.read() if isinstance(records, FileSlice) else b"".join(records.parts)
+    data = records.read()
     assert len(data) == records.length
     return data
 
@@ -70,8 +70,8 @@ class Consumer:
         else:
             self.immediate_answers += 1
         self.remote_answers += 1
-        if result.error is not None:
-            raise result.error
+        if isinstance(result, StrandlineError):
+            raise result
         data = bytes_of(result.records)
         self.remote_bytes += len(data)
         return data, result.aborted_transactions or ()

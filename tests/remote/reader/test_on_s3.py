@@ -6,6 +6,7 @@ from pathlib import Path
 
 from strandline.errors import KafkaStorageError
 from tests.log.harness import NOW
+from tests.reads import found
 from tests.remote.reader.consuming import UNCOMMITTED, Consumer, id_of, request
 from tests.remote.reader.world import BATCH, open_world
 from tests.s3 import S3
@@ -22,9 +23,9 @@ async def test_a_consumer_catches_up_from_s3(s3: S3, s3_url: str, tmp_path: Path
         status = reader.status()
         assert status.storage_bytes == consumer.remote_bytes
         assert status.storage_requests < consumer.remote_answers
-        found = await reader.offset_by_timestamp(id_of(log), log, NOW + 700)
-        assert found is not None
-        assert found.offset == 700
+        record = await reader.offset_by_timestamp(id_of(log), log, NOW + 700)
+        assert record is not None
+        assert record.offset == 700
 
 
 async def test_a_segment_that_is_gone_from_s3_is_an_error(s3: S3, s3_url: str, tmp_path: Path) -> None:
@@ -33,6 +34,6 @@ async def test_a_segment_that_is_gone_from_s3_is_an_error(s3: S3, s3_url: str, t
         await world.storage.delete_log_segment_data(world.segments(log)[0])
         reader = await world.reader()
         (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
-        assert isinstance(result.error, KafkaStorageError)
+        assert isinstance(result, KafkaStorageError)
         (result,) = await reader.read([request(log, 20)], max_bytes=1 << 20)
-        assert result.records is not None
+        assert found(result).records is not None

@@ -11,11 +11,13 @@ import pytest_asyncio
 
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
 from strandline.log import FileSlice
+from strandline.reads import ReadResult
 from strandline.records import iter_headers
 from strandline.remote import indexes
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import ReaderLimits
 from strandline.testing.clock import VirtualClock
+from tests.reads import found
 from tests.remote.reader.consuming import UNCOMMITTED, Consumer, bytes_of, request
 from tests.remote.reader.world import BATCH, PER_SEGMENT, World, open_world
 
@@ -66,7 +68,8 @@ async def test_large_indexes_that_are_read_in_turn_get_coarser_and_are_not_broug
 async def test_answers_end_with_a_whole_batch(world: World, *, has_files: bool) -> None:
     log = await world.add_log(value_bytes=5000)  # every batch is in the index
     reader = await world.reader(has_files=has_files)
-    (result,) = await reader.read([request(log, 3, max_bytes=17_000)], max_bytes=1 << 20)
+    (answer,) = await reader.read([request(log, 3, max_bytes=17_000)], max_bytes=1 << 20)
+    result = found(answer)
     data = bytes_of(result.records)
     assert offsets(data) == [3, 4, 5]
     assert sum(header.size for _, header in iter_headers(data)) == len(data)
@@ -82,10 +85,9 @@ async def test_lesson_22_one_batch_of_a_request_may_be_larger_than_the_limits(wo
         await reader.read(requests, max_bytes=1 << 20),
         await reader.read(requests, max_bytes=1 << 20),  # now everything is at hand
     ):
-        assert [offsets(bytes_of(result.records)) for result in results] == [[0], [], []]
-        assert [result.error for result in results] == [None] * 3
+        assert [offsets(bytes_of(found(result).records)) for result in results] == [[0], [], []]
     results = await reader.read(requests, max_bytes=1 << 20, min_one_message=False)
-    assert [result.records for result in results] == [None] * 3
+    assert [found(result).records for result in results] == [None] * 3
 
 
 @pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])
@@ -96,10 +98,9 @@ async def test_what_comes_too_late_for_its_client_is_kept_and_counted_when_it_is
     quota = RateQuota(1 << 30, windows=11, window_seconds=1, clock=world.clock)
     reader = await world.reader(has_files=has_files, quota=quota)
     (late,) = await reader.read([request(log, 0)], max_bytes=1 << 20, is_wanted=lambda: False)
-    assert (late.error, late.records, late.high_watermark) == (None, None, log.high_watermark)
+    assert (found(late).records, found(late).high_watermark) == (None, log.high_watermark)
     assert reader.status().topics == {}
-    again = reader.read_now(request(log, 0), min_one_message=True)
-    assert again is not None
+    again = found(reader.read_now(request(log, 0), min_one_message=True))
     counted = reader.status().topics["orders"]
     assert (counted.requests, counted.bytes, counted.errors) == (1, len(bytes_of(again.records)), 0)
 
@@ -110,15 +111,15 @@ async def test_lesson_22_the_right_to_a_large_batch_goes_to_the_first_that_has_o
         world.object_of(segment).unlink()
     reader = await world.reader()
     results = await reader.read([request(broken, 0, 100), request(fine, 0, 100)], max_bytes=1 << 20)
-    assert isinstance(results[0].error, KafkaStorageError)
-    assert offsets(bytes_of(results[1].records)) == [0]
+    assert isinstance(results[0], KafkaStorageError)
+    assert offsets(bytes_of(found(results[1]).records)) == [0]
 
 
 async def test_partitions_share_the_limit_of_a_request(world: World) -> None:
     logs = [await world.add_log(value_bytes=5000) for _ in range(3)]
     reader = await world.reader()
     results = await reader.read([request(log, 0) for log in logs], max_bytes=36_000)
-    assert [offsets(bytes_of(result.records)) for result in results] == [[0, 1]] * 3
+    assert [offsets(bytes_of(found(result).records)) for result in results] == [[0, 1]] * 3
 
 
 async def test_lesson_24_all_partitions_of_a_request_are_read_at_the_same_time(world: World) -> None:
@@ -130,7 +131,7 @@ async def test_lesson_24_all_partitions_of_a_request_are_read_at_the_same_time(w
         while log_reads(world) < 4:
             await asyncio.to_thread(lambda: None)
     gate.release()
-    assert all(result.records is not None for result in await reading)
+    assert all(found(result).records is not None for result in await reading)
 
 
 async def test_lesson_23_a_read_that_is_given_up_goes_on_into_the_cache(world: World) -> None:
@@ -145,7 +146,7 @@ async def test_lesson_23_a_read_that_is_given_up_goes_on_into_the_cache(world: W
     async with asyncio.timeout(20):
         while (result := reader.read_now(request(log, 0), min_one_message=True)) is None:
             await asyncio.to_thread(lambda: None)
-    assert offsets(bytes_of(result.records)) == list(range(PER_SEGMENT))
+    assert offsets(bytes_of(found(result).records)) == list(range(PER_SEGMENT))
     assert log_reads(world) == 1
 
 
@@ -157,7 +158,7 @@ async def test_readers_of_the_same_records_share_one_read_of_the_store(world: Wo
     await gate.wait_reached()
     assert (reader.status().running, reader.status().idle_percent) == (1, 90.0)
     gate.release()
-    answers = [bytes_of((await reading)[0].records) for reading in readings]
+    answers = [bytes_of(found((await reading)[0]).records) for reading in readings]
     assert answers == [answers[0]] * 3
     assert log_reads(world) == 1
 
@@ -190,7 +191,7 @@ async def test_memory_stays_within_its_limit(world: World) -> None:
     held = []
     for offset in range(0, 2400, 150):
         (result,) = await reader.read([request(log, offset, max_bytes=150_000)], max_bytes=1 << 20)
-        held.append((offset, result.records))
+        held.append((offset, found(result).records))
         assert reader.status().cache_bytes <= limit
     for offset, records in held:  # what is being sent stays, whatever the cache has dropped
         assert offsets(bytes_of(records))[0] == offset
@@ -200,7 +201,7 @@ async def test_a_large_request_gets_a_part_if_memory_is_small(world: World) -> N
     logs = [await world.add_log(segments=1, per_segment=1200) for _ in range(3)]
     reader = await world.reader(ReaderLimits(cache_max_bytes=1 << 20))
     results = await reader.read([request(log, 0, max_bytes=1 << 20) for log in logs], max_bytes=50 << 20)
-    sizes = [len(bytes_of(result.records)) for result in results]
+    sizes = [len(bytes_of(found(result).records)) for result in results]
     assert all(300_000 < size <= 350_000 for size in sizes)
 
 
@@ -213,12 +214,12 @@ async def test_too_many_reads_that_wait_are_refused(world: World) -> None:
     async with asyncio.timeout(20):
         while sum(reading.done() for reading in readings) < 2:
             await asyncio.to_thread(lambda: None)
-    refused = [reading.result()[0].error for reading in readings if reading.done()]
+    refused = [reading.result()[0] for reading in readings if reading.done()]
     assert all(isinstance(error, KafkaStorageError) for error in refused)
     assert "remote.log.reader.max.pending.tasks" in str(refused[0])
     gate.release()
     answers = await asyncio.gather(*readings)
-    assert sum(result.error is None for (result,) in answers) == 2
+    assert sum(isinstance(result, ReadResult) for (result,) in answers) == 2
 
 
 @pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])
@@ -228,18 +229,20 @@ async def test_without_quota_left_there_is_nothing_and_no_error(world: World, *,
     quota = RateQuota(1000, windows=11, window_seconds=1, clock=clock)
     reader = await world.reader(has_files=has_files, quota=quota)
     first = request(log, 0, max_bytes=20_000)
-    assert (await reader.read([first], max_bytes=1 << 20))[0].records is not None
+    assert found((await reader.read([first], max_bytes=1 << 20))[0]).records is not None
     (result,) = await reader.read([request(log, PER_SEGMENT)], max_bytes=1 << 20)
-    assert (result.error, result.records, result.high_watermark) == (None, None, log.high_watermark)
+    assert (found(result).records, found(result).high_watermark) == (None, log.high_watermark)
     assert reader.status().throttled == 1
     clock.move(60)
-    assert (await reader.read([request(log, PER_SEGMENT)], max_bytes=1 << 20))[0].records is not None
+    (result,) = await reader.read([request(log, PER_SEGMENT)], max_bytes=1 << 20)
+    assert found(result).records is not None
 
 
 async def test_a_file_that_is_deleted_while_it_is_sent_is_sent_to_its_end(world: World) -> None:
     log = await world.add_log()
     reader = await world.reader(has_files=True)
-    (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
+    (answer,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
+    result = found(answer)
     assert isinstance(result.records, FileSlice)
     segment = world.segments(log)[0]
     world.object_of(segment).unlink()
@@ -252,10 +255,9 @@ async def test_an_offset_that_nobody_has_is_out_of_range(world: World) -> None:
     log = await world.add_log()
     reader = await world.reader()
     (result,) = await reader.read([request(log, 10_000)], max_bytes=1 << 20)
-    assert isinstance(result.error, OffsetOutOfRange)
-    found = reader.read_now(request(log, 10_000), min_one_message=True)
-    assert found is not None
-    assert isinstance(found.error, OffsetOutOfRange)
+    assert isinstance(result, OffsetOutOfRange)
+    now = reader.read_now(request(log, 10_000), min_one_message=True)
+    assert isinstance(now, OffsetOutOfRange)
 
 
 @pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])

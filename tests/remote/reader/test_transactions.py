@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.config.topic import TopicConfig
-from strandline.log import FetchIsolation
 from strandline.model import TopicPartition
+from strandline.reads import FetchIsolation
 from tests.log.harness import LogHarness, batch
 from tests.remote.reader.consuming import COMMITTED, UNCOMMITTED, Consumer
 from tests.remote.reader.world import World, open_world

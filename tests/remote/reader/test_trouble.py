@@ -13,9 +13,10 @@ import pytest_asyncio
 
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
 from strandline.model import uuid_to_text
+from strandline.reads import ReadResult
 from strandline.records import iter_headers
-from strandline.remote.reader import RemoteReadResult
 from strandline.testing.objects import ALWAYS
+from tests.reads import found
 from tests.remote.reader.consuming import UNCOMMITTED, Consumer, bytes_of, id_of, request
 from tests.remote.reader.world import PER_SEGMENT, World, open_world
 
@@ -28,7 +29,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def next_offset(result: RemoteReadResult) -> int:
+def next_offset(result: ReadResult) -> int:
     return [header.next_offset for _, header in iter_headers(bytes_of(result.records))][-1]
 
 
@@ -43,14 +44,14 @@ async def test_a_missing_object_is_an_error_for_its_partition_only(
     with caplog.at_level(logging.WARNING):
         for _ in range(5):
             results = await reader.read([request(broken, 0), request(fine, 0)], max_bytes=1 << 20)
-            assert isinstance(results[0].error, KafkaStorageError)
-            assert (results[1].error, results[1].records is None) == (None, False)
+            assert isinstance(results[0], KafkaStorageError)
+            assert found(results[1]).records is not None
     (line,) = [record.getMessage() for record in caplog.records if "remote records" in record.getMessage()]
     for word in (uuid_to_text(first.segment_id.id), "orders-0", "0 to 19", world.storage.url):
         assert word in line
     # The next segment is there.
     (result,) = await reader.read([request(broken, PER_SEGMENT)], max_bytes=1 << 20)
-    assert result.error is None
+    found(result)
     assert reader.status().topics["orders"].errors == 5
 
 
@@ -61,8 +62,8 @@ async def test_an_object_that_was_cut_is_an_error(world: World, *, has_files: bo
     path.write_bytes(path.read_bytes()[:5000])
     reader = await world.reader(has_files=has_files)
     (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
-    assert isinstance(result.error, KafkaStorageError)
-    assert "5000" in str(result.error)
+    assert isinstance(result, KafkaStorageError)
+    assert "5000" in str(result)
 
 
 @FILES_AND_CHUNKS
@@ -74,8 +75,8 @@ async def test_bytes_that_are_no_batches_are_an_error(world: World, *, has_files
     for _ in range(2):
         assert reader.read_now(request(log, 0), min_one_message=True) is None
         (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
-        assert isinstance(result.error, KafkaStorageError)
-        assert "damaged" in str(result.error)
+        assert isinstance(result, KafkaStorageError)
+        assert "damaged" in str(result)
     with pytest.raises(KafkaStorageError):
         await reader.offset_by_timestamp(id_of(log), log, 1)
 
@@ -87,10 +88,10 @@ async def test_a_truncated_index_is_an_error_for_its_segment(world: World, suffi
     path.write_bytes(path.read_bytes()[:-3])
     reader = await world.reader()
     (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
-    assert isinstance(result.error, KafkaStorageError)
-    assert suffix in str(result.error)
+    assert isinstance(result, KafkaStorageError)
+    assert suffix in str(result)
     (result,) = await reader.read([request(log, PER_SEGMENT)], max_bytes=1 << 20)
-    assert result.error is None
+    found(result)
 
 
 async def test_when_the_store_is_back_reading_goes_on(world: World) -> None:
@@ -99,7 +100,7 @@ async def test_when_the_store_is_back_reading_goes_on(world: World) -> None:
     world.store.fail("any", times=ALWAYS)
     for offset in (0, PER_SEGMENT):
         (result,) = await reader.read([request(log, offset)], max_bytes=1 << 20)
-        assert isinstance(result.error, KafkaStorageError)
+        assert isinstance(result, KafkaStorageError)
     world.store.heal()
     consumer = Consumer(reader, log, UNCOMMITTED, 5000)
     assert await consumer.visible(0) == list(range(3 * PER_SEGMENT + 1))
@@ -109,9 +110,10 @@ async def test_failures_of_what_is_read_ahead_are_nobodys_trouble(world: World) 
     log = await world.add_log(per_segment=400)
     reader = await world.reader()
     (first,) = await reader.read([request(log, 0, 200_000)], max_bytes=1 << 20)
-    following = next_offset(first)
+    following = next_offset(found(first))
     world.store.fail("get_range", times=10, skip=1)
-    (second,) = await reader.read([request(log, following, 200_000)], max_bytes=1 << 20)
+    (answer,) = await reader.read([request(log, following, 200_000)], max_bytes=1 << 20)
+    second = found(answer)
     assert second.records is not None
     async with asyncio.timeout(20):
         while reader.status().running or reader.status().waiting:
@@ -131,7 +133,7 @@ async def test_a_segment_that_expires_while_it_is_read_is_out_of_range(world: Wo
     world.object_of(world.segments(log)[0]).unlink()
     gate.release()
     ((result,),) = (await reading,)
-    assert isinstance(result.error, OffsetOutOfRange)
+    assert isinstance(result, OffsetOutOfRange)
 
 
 async def test_partitions_whose_description_is_not_read_yet_are_retriable(world: World) -> None:
@@ -139,4 +141,4 @@ async def test_partitions_whose_description_is_not_read_yet_are_retriable(world:
     reader = await world.reader()
     other = request(log, 0)._replace(partition=id_of(log)._replace(topic_id=UUID(int=7)))
     (result,) = await reader.read([other], max_bytes=1 << 20)
-    assert isinstance(result.error, KafkaStorageError | OffsetOutOfRange)
+    assert isinstance(result, KafkaStorageError | OffsetOutOfRange)

@@ -10,12 +10,13 @@ from strandline.coordinators.groups.log import LogRecord, ReadBatch, ReadRecord
 from strandline.errors import CorruptMessage
 from strandline.metadata.image import MetadataImage
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
+from strandline.reads import FetchIsolation
 from strandline.records.batch import BatchHeader, crc_matches, iter_headers
 from strandline.records.builder import build_batch
 from strandline.records.codecs import Codec
 from strandline.records.control import ControlType, read_marker
 from strandline.records.record import Record, iter_records
-from strandline.replication import FetchIsolation, Partition, ReplicaManager
+from strandline.replication import Partition, ReplicaManager
 
 
 class ReplicatedGroupLog:

@@ -9,6 +9,6 @@ copied or deleted, and who asks (requests, polls).
 from strandline.remote.reader.limits import ReaderLimits
 from strandline.remote.reader.reader import RemoteLogReader
 from strandline.remote.reader.status import ReaderStatus, TopicReads
-from strandline.remote.reader.values import RemoteRead, RemoteReadResult
+from strandline.remote.reader.values import RemoteRead
 
-__all__ = ["ReaderLimits", "ReaderStatus", "RemoteLogReader", "RemoteRead", "RemoteReadResult", "TopicReads"]
+__all__ = ["ReaderLimits", "ReaderStatus", "RemoteLogReader", "RemoteRead", "TopicReads"]

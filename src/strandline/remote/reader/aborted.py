@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from strandline.log import AbortedTransaction, UnifiedLog
+from strandline.log import UnifiedLog
 from strandline.log.transaction_index import AbortedTxn
 from strandline.model import Offset
+from strandline.reads import AbortedTransaction
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader.complaints import Complaints
 from strandline.remote.reader.indexes import IndexCache, SegmentAborted

@@ -8,8 +8,9 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, KafkaStorageError
-from strandline.log import TimestampOffset, UnifiedLog
+from strandline.log import UnifiedLog
 from strandline.model import Offset, TimestampMs, TopicIdPartition
+from strandline.reads import FoundOffset
 from strandline.records import HEADER_SIZE, Buffer, read_header, read_records
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.complaints import Complaints
@@ -30,9 +31,7 @@ class SearchByTime:
     ) -> None:
         self._metadata, self._segments, self._complaints, self._clock = metadata, segments, complaints, clock
 
-    async def find(
-        self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs
-    ) -> TimestampOffset | None:
+    async def find(self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs) -> FoundOffset | None:
         """The first record at `timestamp` or later in segments that are not local; None if they have none.
 
         Raises KafkaStorageError.
@@ -78,7 +77,7 @@ class SearchByTime:
         return found
 
 
-async def _search(segment: OpenSegment, timestamp: TimestampMs, start: Offset) -> TimestampOffset | None:
+async def _search(segment: OpenSegment, timestamp: TimestampMs, start: Offset) -> FoundOffset | None:
     source, indexes = segment.source, segment.indexes
     position = indexes.position_of(max(indexes.first_offset_for_time(timestamp), start))
     while position < source.size:
@@ -100,8 +99,8 @@ async def _search(segment: OpenSegment, timestamp: TimestampMs, start: Offset) -
     return None
 
 
-def _first_record(batch: Buffer, timestamp: TimestampMs, start: Offset, leader_epoch: int) -> TimestampOffset | None:
+def _first_record(batch: Buffer, timestamp: TimestampMs, start: Offset, leader_epoch: int) -> FoundOffset | None:
     for record in read_records(batch):
         if record.timestamp >= timestamp and record.offset >= start:
-            return TimestampOffset(record.timestamp, record.offset, leader_epoch)
+            return FoundOffset(record.timestamp, record.offset, leader_epoch)
     return None

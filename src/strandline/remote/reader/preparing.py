@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from strandline.errors import CorruptMessage, StrandlineError
-from strandline.log import FetchIsolation
+from strandline.reads import FetchIsolation
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
 from strandline.remote.reader.aborted import AbortedTransactions
 from strandline.remote.reader.complaints import Complaints

@@ -15,8 +15,9 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, StrandlineError
-from strandline.log import AbortedTransaction, FetchIsolation, TimestampOffset, UnifiedLog
-from strandline.model import NO_OFFSET, Offset, TimestampMs, TopicIdPartition, TopicPartition
+from strandline.log import UnifiedLog
+from strandline.model import Offset, TimestampMs, TopicIdPartition, TopicPartition
+from strandline.reads import AbortedTransaction, FetchIsolation, FoundOffset, ReadResult, RecordSet
 from strandline.records import fair_shares
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
 from strandline.remote.reader.aborted import AbortedTransactions
@@ -33,7 +34,7 @@ from strandline.remote.reader.preparing import Preparation
 from strandline.remote.reader.readahead import ReadAhead
 from strandline.remote.reader.segments import OpenSegment, OpenSegments
 from strandline.remote.reader.status import ReaderStatus, TopicReads
-from strandline.remote.reader.values import FetchQuota, RemoteRead, RemoteReadResult, RemoteRecords
+from strandline.remote.reader.values import FetchQuota, RemoteRead
 from strandline.remote.values import RemoteLogSegmentId
 
 _TIDY_SECONDS: Final = 15.0
@@ -107,16 +108,19 @@ class RemoteLogReader:
         """What `read_now` and `read` take, for callers that load this module only when it is used."""
         return RemoteRead(TopicIdPartition(topic_id, topic_partition), log, offset, max_bytes, isolation)
 
-    def read_now(self, request: RemoteRead, *, min_one_message: bool) -> RemoteReadResult | None:
-        """The answer if everything it needs is at hand; None if not: then `read` brings it. Never waits or blocks."""
+    def read_now(self, request: RemoteRead, *, min_one_message: bool) -> ReadResult | StrandlineError | None:
+        """The answer if everything it needs is at hand; None if not: then `read` brings it. Never waits or blocks.
+
+        An error is an answer too: it is counted, and asking again would count it again.
+        """
         try:
             return self._read_now(request, min_one_message=min_one_message)
         except CorruptMessage:
             return None  # `read` finds it too, and says so
         except StrandlineError as error:
-            return self._failed(request, error)
+            return self._counted(request, error)
 
-    def _read_now(self, request: RemoteRead, *, min_one_message: bool) -> RemoteReadResult | None:
+    def _read_now(self, request: RemoteRead, *, min_one_message: bool) -> ReadResult | None:
         log, offset = request.log, request.offset
         segment = self._segments.get(self._lineage.segment_of(request.partition, log, offset))
         if segment is None:
@@ -153,7 +157,7 @@ class RemoteLogReader:
         max_bytes: int,
         min_one_message: bool = True,
         is_wanted: Callable[[], bool] = _always,
-    ) -> Sequence[RemoteReadResult]:
+    ) -> Sequence[ReadResult | StrandlineError]:
         """Read several partitions at once, fairly: none gets more than its share of `max_bytes` while others want some.
 
         With `min_one_message` the first batch of the first partition that has one comes whole, whatever its size; of
@@ -190,25 +194,25 @@ class RemoteLogReader:
 
     async def _take(
         self, reads: Sequence[Preparation], max_bytes: int, *, min_one_message: bool
-    ) -> list[RemoteReadResult]:
+    ) -> list[ReadResult | StrandlineError]:
         """Answers in the order of the requests. The first that has a batch is the one that may exceed its limits."""
         results = []
         left = max_bytes
         for read in reads:
             result = await self._answer(read, left, must_give=min_one_message)
-            if result.records is not None:
+            if isinstance(result, ReadResult) and result.records is not None:
                 left -= result.records.length
                 min_one_message = False
             results.append(result)
         return results
 
-    async def _answer(self, read: Preparation, left: int, *, must_give: bool) -> RemoteReadResult:
+    async def _answer(self, read: Preparation, left: int, *, must_give: bool) -> ReadResult | StrandlineError:
         request = read.request
         try:
             if must_give:
                 await read.load_batch()
             if read.error is not None:
-                return self._failed(request, read.error)
+                return self._counted(request, read.error)
             if read.is_local:
                 return self._read_local(request, min(read.share, left), min_one_message=must_give)
             segment, batch = read.segment, read.batch
@@ -225,7 +229,7 @@ class RemoteLogReader:
                 aborted = await self._aborted.find(request.log, segment.metadata, request.offset, upper)
             return self._served(request, segment, batch.position, length, aborted)
         except StrandlineError as error:
-            return self._failed(request, error)
+            return self._counted(request, error)
 
     # Answers
 
@@ -236,12 +240,12 @@ class RemoteLogReader:
         position: int,
         length: int,
         aborted: list[AbortedTransaction] | None,
-    ) -> RemoteReadResult:
+    ) -> ReadResult:
         records = segment.source.slice(position, length)
         self._ahead.served(request.log, segment, position, position + records.length)
         return self._result(request, records, aborted)
 
-    def _read_local(self, request: RemoteRead, max_bytes: int, *, min_one_message: bool) -> RemoteReadResult:
+    def _read_local(self, request: RemoteRead, max_bytes: int, *, min_one_message: bool) -> ReadResult:
         """No remote batch from the offset on is left (the cleaner took them before the copy): the local log goes on."""
         log = request.log
         offset = max(request.offset, log.local_log_start_offset)
@@ -249,31 +253,31 @@ class RemoteLogReader:
         return self._result(request, found.records, found.aborted_transactions)
 
     def _result(
-        self, request: RemoteRead, records: RemoteRecords | None, aborted: list[AbortedTransaction] | None
-    ) -> RemoteReadResult:
+        self, request: RemoteRead, records: RecordSet | None, aborted: list[AbortedTransaction] | None
+    ) -> ReadResult:
         counted, log = self._topics[request.partition.topic], request.log
         counted.requests += 1
         if records is not None:
             counted.bytes += records.length
-        return RemoteReadResult(
-            None, records, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted
+        return ReadResult(
+            records, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted, ends_wait=True
         )
 
-    def _nothing(self, request: RemoteRead, *, is_throttled: bool = False) -> RemoteReadResult:
+    def _nothing(self, request: RemoteRead, *, is_throttled: bool = False) -> ReadResult:
         self._throttled += is_throttled
         return self._result(request, None, [] if request.isolation is FetchIsolation.TXN_COMMITTED else None)
 
-    def _failed(self, request: RemoteRead, error: StrandlineError) -> RemoteReadResult:
+    def _counted(self, request: RemoteRead, error: StrandlineError) -> StrandlineError:
         counted = self._topics[request.partition.topic]
         counted.requests += 1
         counted.errors += 1
-        return RemoteReadResult(error, None, NO_OFFSET, NO_OFFSET, NO_OFFSET, None)
+        return error
 
     # Searching
 
     async def offset_by_timestamp(
         self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs
-    ) -> TimestampOffset | None:
+    ) -> FoundOffset | None:
         """The first record that is not older than `timestamp`, among those that are in remote storage only.
 
         None if there is none: then the local log has it, or nobody. Raises KafkaStorageError.
@@ -307,9 +311,9 @@ class RemoteLogReader:
         )
 
 
-def _unwanted(request: RemoteRead) -> RemoteReadResult:
+def _unwanted(request: RemoteRead) -> ReadResult:
     log = request.log
-    return RemoteReadResult(None, None, log.high_watermark, log.last_stable_offset, log.log_start_offset, None)
+    return ReadResult(None, log.high_watermark, log.last_stable_offset, log.log_start_offset, None, ends_wait=True)
 
 
 def _ready_length(segment: OpenSegment, batch: Located, length: int) -> int:

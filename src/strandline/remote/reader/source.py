@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from strandline.reads import RecordSet
 from strandline.records import Buffer
-from strandline.remote.reader.values import RemoteRecords
 
 
 class Loading(Protocol):
@@ -38,7 +38,7 @@ class SegmentSource(Protocol):
     async def read(self, position: int, length: int) -> Buffer:
         """The same, brought here if need be. Raises RemoteStorageError."""
 
-    def slice(self, position: int, length: int) -> RemoteRecords:
+    def slice(self, position: int, length: int) -> RecordSet:
         """Bytes that are at hand or were loaded, to be sent. Nothing is copied."""
 
     def load(self, position: int, length: int) -> Loading:

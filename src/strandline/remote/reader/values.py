@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
-from strandline.errors import StrandlineError
-from strandline.log import AbortedTransaction, FetchIsolation, FileSlice, UnifiedLog
+from strandline.log import UnifiedLog
 from strandline.model import Offset, TopicIdPartition
-from strandline.records.slices import MemorySlices
-
-RemoteRecords: TypeAlias = MemorySlices | FileSlice
+from strandline.reads import FetchIsolation
 
 
 class RemoteRead(NamedTuple):
@@ -21,20 +17,6 @@ class RemoteRead(NamedTuple):
     offset: Offset
     max_bytes: int
     isolation: FetchIsolation
-
-
-@dataclass(slots=True)
-class RemoteReadResult:
-    """What a read found: the fields of `log.LogReadResult` that answers are made of, or an error."""
-
-    error: StrandlineError | None
-    records: RemoteRecords | None
-    """From the batch that holds the offset on, possibly cut inside the last batch; None if there is nothing now."""
-    high_watermark: Offset
-    last_stable_offset: Offset
-    log_start_offset: Offset
-    aborted_transactions: list[AbortedTransaction] | None
-    """None unless the read was TXN_COMMITTED."""
 
 
 class FetchQuota(Protocol):

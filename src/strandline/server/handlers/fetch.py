@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Coroutine
 
 from strandline.errors import StrandlineError
-from strandline.hybrid.router import AnyPartition, PartitionRouter
+from strandline.hybrid.partition import ServedPartition
+from strandline.hybrid.partitions import Partitions
 from strandline.server.deadlines import Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchSessions
@@ -26,7 +27,7 @@ class FetchHandler:
 
     def __init__(
         self,
-        partitions: PartitionRouter,
+        partitions: Partitions,
         sessions: FetchSessions,
         deadlines: Deadlines,
         *,
@@ -74,7 +75,7 @@ class FetchHandler:
         """Cancel what still runs."""
         await self._slow.close()
 
-    def find(self, entry: FetchEntry) -> AnyPartition:
+    def find(self, entry: FetchEntry) -> ServedPartition:
         """The partition an entry means, if this broker leads it in the epoch the client knows."""
         topic = entry.topic
         name = topic if isinstance(topic, str) else self.partitions.topic_name(topic)

@@ -1,12 +1,11 @@
-"""One Fetch request until it is answered: reading, waiting for more, and what memory cannot answer.
+"""One Fetch request until it is answered: reading, waiting for more, and reads that memory cannot answer.
 
-Classic partitions are read from their logs, diskless ones from memory. Partitions for which the database, the object
-store or remote storage has to be asked are read together, once, and the request waits for them; what came too late for
-this request is in the cache for the next one.
+Partitions are read from memory or from files where that is possible at once. The others (`PendingRead`) are read
+together, once, and the request waits for them; records that come too late are in a cache for the next request.
 
-How long it waits differs. For remote records it is remote.fetch.max.wait.ms, whatever the client says, and when they
-have come they are given, however few: both as in Kafka. For diskless records it is the client's max.wait, and some
-more if there is nothing else to say.
+How long the request waits follows from the pending reads. Some bring a limit of their own, whatever the client says
+(for remote storage that is remote.fetch.max.wait.ms, as in Kafka); for the others it is the client's max.wait.ms, and
+some more if there is nothing else to say. Results that end the wait are given however few they are.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Final, Protocol
 
-from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
-from strandline.hybrid.diskless_partition import PartitionRead
-from strandline.hybrid.router import AnyPartition, PartitionRouter, SlowRead
-from strandline.hybrid.tiered_reads import TieredRead
-from strandline.log import FetchIsolation, LogReadResult
+from strandline.errors import OffsetOutOfRange, StrandlineError
+from strandline.hybrid.partition import PendingRead, ServedPartition
+from strandline.hybrid.partitions import Partitions
+from strandline.reads import FetchIsolation, ReadResult
 from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
@@ -36,14 +34,14 @@ class PollOwner(Protocol):
     """What a poll asks of the handler."""
 
     @property
-    def partitions(self) -> PartitionRouter:
+    def partitions(self) -> Partitions:
         """Where partitions are found."""
 
     @property
     def max_bytes(self) -> int:
         """The most that one response holds, unless the first batch is larger."""
 
-    def find(self, entry: FetchEntry) -> AnyPartition:
+    def find(self, entry: FetchEntry) -> ServedPartition:
         """The partition an entry means. Raises StrandlineError."""
 
     def wait(self, poll: FetchPoll, seconds: float) -> None:
@@ -61,6 +59,7 @@ class FetchPoll:
 
     __slots__ = (
         "_context",
+        "_ends_wait",
         "_exchange",
         "_handler",
         "_has_missed_news",
@@ -69,7 +68,7 @@ class FetchPoll:
         "_is_reading",
         "_isolation",
         "_kept",
-        "_reads_remote",
+        "_max_wait_s",
         "_request",
         "_times_expired",
         "_watched",
@@ -81,15 +80,17 @@ class FetchPoll:
         self._exchange = exchange
         self._request = request
         self._context = context
-        self._watched: list[AnyPartition] = []
+        self._watched: list[ServedPartition] = []
         self._is_answered = False
         self._is_due = False
         self._is_reading = False
         self._has_missed_news = False
-        self._reads_remote = False
-        """Whether some of the records are in remote storage."""
-        self._kept: dict[Place, PartitionRead | StrandlineError] = {}
-        """What was asked for, and what remote storage said at once: read once, until it is sent or there is more."""
+        self._ends_wait = False
+        """Whether some of the results end the wait, or will: then `fetch.min.bytes` does not matter."""
+        self._max_wait_s: float | None = None
+        """How long the pending reads may take, if they say so."""
+        self._kept: dict[Place, ReadResult | StrandlineError] = {}
+        """Results of pending reads, and those that end the wait: not read again until they are sent or outdated."""
         self._times_expired = 0
         self.deadline: Deadline | None = None
         """When the client's patience ends, once it waits."""
@@ -105,8 +106,8 @@ class FetchPoll:
     @property
     def patience_seconds(self) -> float:
         """How long to wait before `expired`."""
-        if self._reads_remote and self._is_reading:
-            return self._handler.partitions.tiered.max_wait_seconds
+        if self._is_reading and self._max_wait_s is not None:
+            return self._max_wait_s
         return self._request.max_wait_ms / 1000
 
     def watch(self) -> None:
@@ -140,22 +141,22 @@ class FetchPoll:
         self.answer_if_enough(is_last=False)
 
     def _is_worth_reading(self) -> bool:
-        """Are there min.bytes to be had, or has a partition left us? Cheaper than reading."""
+        """Whether there are min.bytes to be had, or only a read can tell. Cheaper than reading."""
         available = 0
         for partition, place in zip(self._watched, self._context.places, strict=False):
             entry = place.entry
-            if not partition.is_leader or partition.log.local_log_start_offset > entry.fetch_offset:
-                return True  # for an error, or for remote storage, which has something
-            available += min(partition.log.available_bytes(entry.fetch_offset, self._isolation), entry.max_bytes)
+            size = partition.available_bytes(entry.fetch_offset, self._isolation)
+            if size is None:
+                return True
+            available += min(size, entry.max_bytes)
         return available >= self._request.min_bytes or len(self._watched) != len(self._context.places)
 
     def expired(self) -> None:
-        """The wait is over. A diskless read that is on its way gets some more time: if it were given up, the next
-        request would begin it again, and so would the one after that. A remote one has had its time; what it brings
-        is kept."""
+        """The wait is over. A pending read without a limit of its own gets some more time: if it were given up, the
+        next request would begin it again, and so would the one after that."""
         if self._is_answered:
             return
-        self._times_expired += 2 if self._reads_remote else 1
+        self._times_expired += 2 if self._ends_wait else 1
         if self._is_reading and self._times_expired == 1:
             self._handler.wait(self, SLOW_READ_SECONDS)
         self.answer_if_enough(is_last=True)
@@ -176,12 +177,11 @@ class FetchPoll:
     def answer_if_enough(self, *, is_last: bool) -> bool:
         """Read every partition; answer if there is min.bytes, an error or no more time. True if answered."""
         answers, size, must_answer, slow = self._read_all()
-        # Remote records do not become more by waiting.
-        is_enough = must_answer or size >= (1 if self._reads_remote else self._request.min_bytes)
+        is_enough = must_answer or size >= (1 if self._ends_wait else self._request.min_bytes)
         if slow:
             if not self._is_reading and not self._times_expired:
                 self._read_slowly(slow, size)
-            may_go = not self._reads_remote and (must_answer or (size > 0 and is_enough))
+            may_go = not self._ends_wait and (must_answer or (size > 0 and is_enough))
             if not is_last or (self._is_reading and self._times_expired < 2 and not may_go):
                 return False
             answers += [self._unread(place) for place, _ in slow]
@@ -207,17 +207,17 @@ class FetchPoll:
             self._has_missed_news = False
             self.notify()
 
-    def _read_all(self) -> tuple[list[FetchAnswer], int, bool, list[tuple[Place, SlowRead]]]:
-        """The answers, their bytes, whether one of them must not wait (an error, a diverging epoch), and what cannot
-        be answered from memory."""
+    def _read_all(self) -> tuple[list[FetchAnswer], int, bool, list[tuple[Place, PendingRead]]]:
+        """The answers, their bytes, whether one of them must not wait (an error, a diverging epoch), and the pending
+        reads."""
         remaining = min(self._request.max_bytes, self._handler.max_bytes)
         kept_size = sum(map(_length, self._kept.values())) if self._kept else 0
         remaining -= kept_size
         answers: list[FetchAnswer] = []
-        slow: list[tuple[Place, SlowRead]] = []
+        slow: list[tuple[Place, PendingRead]] = []
         size = 0
         must_answer = False
-        # Who does not wait watches nothing either: what is known of a diskless partition's end would grow old for ever.
+        # A fetch with max.wait.ms=0 registers no watcher: without one, the known end of a diskless partition grows old.
         may_wait = self._request.max_wait_ms > 0
         may_skip = may_wait and not self._context.is_full and self._isolation is not FetchIsolation.LOG_END
         for place in self._context.places:
@@ -240,10 +240,9 @@ class FetchPoll:
         return answers, size, must_answer, slow
 
     def _read(
-        self, place: Place, kept: PartitionRead | StrandlineError | None, max_bytes: int, *, min_one_message: bool
-    ) -> FetchAnswer | SlowRead:
+        self, place: Place, kept: ReadResult | StrandlineError | None, max_bytes: int, *, min_one_message: bool
+    ) -> FetchAnswer | PendingRead:
         entry = place.entry
-        result: LogReadResult | PartitionRead | StrandlineError | SlowRead
         try:
             partition = self._handler.find(entry)
             place.found(partition)
@@ -251,21 +250,18 @@ class FetchPoll:
                 diverging = _diverging_epoch(partition, entry)
                 if diverging is not None:
                     return FetchAnswer(entry.topic, entry.partition, diverging_epoch=diverging)
-            if kept is not None:
-                result = _read_or_raise(kept)
-            else:
-                result = self._handler.partitions.read_now(
-                    partition,
-                    entry.fetch_offset,
-                    max_bytes,
-                    isolation=self._isolation,
-                    min_one_message=min_one_message,
+            result = kept
+            if result is None:
+                found = partition.read_now(
+                    entry.fetch_offset, max_bytes, isolation=self._isolation, min_one_message=min_one_message
                 )
-                if not isinstance(result, LogReadResult):
-                    self._note_remote(place, result)
-                    if not isinstance(result, PartitionRead | StrandlineError):
-                        return result
-                    result = _read_or_raise(result)
+                if isinstance(found, PendingRead):
+                    self._wait_for(found)
+                    return found
+                self._keep(place, found)
+                result = found
+            if isinstance(result, StrandlineError):
+                raise result
         except StrandlineError as error:
             return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
         records = result.records
@@ -280,33 +276,39 @@ class FetchPoll:
             records if records is not None and records.length else None,
         )
 
-    def _note_remote(self, place: Place, result: PartitionRead | StrandlineError | SlowRead) -> None:
-        """Keep what remote storage said: asking again would count again, and use up the fetch quota."""
-        match result:
-            case TieredRead():
-                self._reads_remote = True
-            case PartitionRead(is_remote=True, records=None):
-                self._reads_remote = True  # not kept: when the wait is over, the quota may allow some
-            case StrandlineError() | PartitionRead(is_remote=True):
-                self._reads_remote = True
+    def _keep(self, place: Place, result: ReadResult | StrandlineError) -> None:
+        """Reading a result that ends the wait again would count it again, and use up a quota.
+
+        One without records is not kept: when the wait is over, the quota may allow some.
+        """
+        if isinstance(result, StrandlineError):
+            self._ends_wait = True
+            self._kept[place] = result
+        elif result.ends_wait:
+            self._ends_wait = True
+            if result.records is not None:
                 self._kept[place] = result
 
-    # What memory cannot answer
+    def _wait_for(self, read: PendingRead) -> None:
+        if read.max_wait_s is not None:
+            self._ends_wait = True
+            self._max_wait_s = read.max_wait_s
 
-    def _read_slowly(self, slow: list[tuple[Place, SlowRead]], size: int) -> None:
+    # Pending reads
+
+    def _read_slowly(self, slow: list[tuple[Place, PendingRead]], size: int) -> None:
         self._is_reading = True
         limit = min(self._request.max_bytes, self._handler.max_bytes)
         self._handler.start(self._read_and_answer(slow, max(limit - size, 1), min_one_message=size == 0))
 
     async def _read_and_answer(
-        self, slow: list[tuple[Place, SlowRead]], max_bytes: int, *, min_one_message: bool
+        self, slow: list[tuple[Place, PendingRead]], max_bytes: int, *, min_one_message: bool
     ) -> None:
         """Read, and look at everything again. The client may be gone by then: what is read is there for others."""
         try:
             results = await self._handler.partitions.read(
                 [request for _, request in slow],
                 max_bytes=max_bytes,
-                isolation=self._isolation,
                 min_one_message=min_one_message,
                 is_wanted=self._is_open,
             )
@@ -327,31 +329,22 @@ class FetchPoll:
         """The answer for a partition whose records did not come in time."""
         entry = place.entry
         try:
-            offsets = self._handler.find(entry).log
+            known = self._handler.find(entry).without_records(self._isolation)
         except StrandlineError as error:
             return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
-        end = offsets.high_watermark
-        if end < 0:
-            late = KafkaStorageError(f"the end of {entry.topic!r}-{entry.partition} could not be found out in time")
-            return FetchAnswer(entry.topic, entry.partition, int(error_code_of(late)))
-        stable = offsets.last_stable_offset
-        return FetchAnswer(entry.topic, entry.partition, 0, end, stable, offsets.log_start_offset)
+        return FetchAnswer(
+            entry.topic, entry.partition, 0, known.high_watermark, known.last_stable_offset, known.log_start_offset
+        )
 
 
-def _length(result: PartitionRead | StrandlineError) -> int:
+def _length(result: ReadResult | StrandlineError) -> int:
     return 0 if isinstance(result, StrandlineError) or result.records is None else result.records.length
 
 
-def _read_or_raise(result: PartitionRead | StrandlineError) -> PartitionRead:
-    if isinstance(result, StrandlineError):
-        raise result
-    return result
-
-
-def _diverging_epoch(partition: AnyPartition, entry: FetchEntry) -> tuple[int, int] | None:
+def _diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int, int] | None:
     """Where the reader's history leaves ours (KIP-595), or None if it does not. Raises OffsetOutOfRange."""
-    epoch, end_offset = partition.log.end_offset_for_epoch(entry.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.log.log_start_offset:
+    epoch, end_offset = partition.known_end_of_epoch(entry.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.log_start_offset:
         raise OffsetOutOfRange(
             f"{partition.topic_partition} does not know epoch {entry.last_fetched_epoch} at {entry.fetch_offset}"
         )

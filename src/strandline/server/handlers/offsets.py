@@ -22,14 +22,8 @@ from strandline.errors import (
     StrandlineError,
     UnsupportedVersion,
 )
-from strandline.hybrid.router import PartitionRouter
-from strandline.log import FetchIsolation
-from strandline.replication.offsets import (
-    EARLIEST_LOCAL,
-    EARLIEST_PENDING_UPLOAD,
-    LATEST_TIERED,
-    MAX_TIMESTAMP,
-)
+from strandline.hybrid.partitions import Partitions
+from strandline.reads import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED, MAX_TIMESTAMP, FetchIsolation
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome
 from strandline.wire.api import ApiKey
@@ -57,7 +51,7 @@ _OFFSET_NOT_AVAILABLE: Final = 5
 class OffsetsHandler:
     """Finds offsets by time and by leader epoch."""
 
-    def __init__(self, partitions: PartitionRouter) -> None:
+    def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
@@ -99,9 +93,7 @@ class OffsetsHandler:
         timestamp = partition.timestamp
         if timestamp < EARLIEST_PENDING_UPLOAD or version < _FIRST_VERSION_OF.get(timestamp, 0):
             raise UnsupportedVersion(f"version {version} of ListOffsets has no special timestamp {timestamp}")
-        found = await self._partitions.list_offset(
-            topic,
-            partition.partition_index,
+        found = await self._partitions.find(topic, partition.partition_index).list_offset(
             timestamp,
             isolation=isolation,
             current_leader_epoch=partition.current_leader_epoch,
@@ -130,11 +122,8 @@ class OffsetsHandler:
 
     async def _end_offset(self, topic: str, partition: OffsetForLeaderPartition) -> EpochEndOffset:
         try:
-            epoch, offset = await self._partitions.end_offset_for_epoch(
-                topic,
-                partition.partition,
-                partition.leader_epoch,
-                current_leader_epoch=partition.current_leader_epoch,
+            epoch, offset = await self._partitions.find(topic, partition.partition).end_offset_for_epoch(
+                partition.leader_epoch, current_leader_epoch=partition.current_leader_epoch
             )
         except StrandlineError as error:
             code, _ = outcome(error)

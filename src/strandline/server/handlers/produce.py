@@ -20,7 +20,8 @@ from strandline.errors import (
     RequestTimedOut,
     StrandlineError,
 )
-from strandline.hybrid.router import AnyPartition, PartitionRouter
+from strandline.hybrid.partition import ServedPartition
+from strandline.hybrid.partitions import Partitions
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS
 from strandline.records import check_codec_of_version
@@ -47,7 +48,7 @@ _TRANSACTIONAL: Final = 0x10
 class ProduceHandler:
     """Appends what producers send."""
 
-    def __init__(self, partitions: PartitionRouter, deadlines: Deadlines) -> None:
+    def __init__(self, partitions: Partitions, deadlines: Deadlines) -> None:
         self._partitions = partitions
         self._deadlines = deadlines
 
@@ -99,7 +100,7 @@ class ProduceHandler:
         production.waits(index, appended.info, is_written=appended.is_written)
         return None
 
-    def _find(self, entry: ProduceEntry, client_id: str | None) -> AnyPartition:
+    def _find(self, entry: ProduceEntry, client_id: str | None) -> ServedPartition:
         topic = entry.topic
         name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
         if name in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from strandline.errors import InvalidRequest, NotController, StrandlineError, UnsupportedVersion
-from strandline.hybrid.router import PartitionRouter
+from strandline.hybrid.partitions import Partitions
 from strandline.metadata.controller_client import ControllerUnreachable
 from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId
 from strandline.server.context import Handler, RequestContext
@@ -62,7 +62,7 @@ class ProducerIds:
 class ProducersHandler:
     """Serves idempotent producers."""
 
-    def __init__(self, ids: ProducerIds, partitions: PartitionRouter) -> None:
+    def __init__(self, ids: ProducerIds, partitions: Partitions) -> None:
         self._ids = ids
         self._partitions = partitions
 
@@ -102,7 +102,7 @@ class ProducersHandler:
 
     async def _describe(self, topic: str, index: int) -> PartitionResponse:
         try:
-            producers = await self._partitions.active_producers(topic, index)
+            producers = await self._partitions.find(topic, index).active_producers()
         except StrandlineError as error:
             code, message = outcome(error)
             return PartitionResponse(partition_index=index, error_code=code, error_message=message)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from strandline.errors import InvalidTopic, StrandlineError
-from strandline.hybrid.router import PartitionRouter
+from strandline.hybrid.partitions import Partitions
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, is_internal, outcome
@@ -31,7 +31,7 @@ NO_LOW_WATERMARK: Final = -1
 class RecordsHandler:
     """Deletes the oldest records of partitions."""
 
-    def __init__(self, partitions: PartitionRouter) -> None:
+    def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
@@ -53,7 +53,9 @@ class RecordsHandler:
         try:
             if is_internal(topic) or topic == REMOTE_LOG_METADATA_TOPIC:
                 raise InvalidTopic(f"records of the internal topic {topic} cannot be deleted")
-            low_watermark = await self._partitions.delete_records(topic, partition.partition_index, partition.offset)
+            low_watermark = await self._partitions.find(topic, partition.partition_index).delete_records(
+                partition.offset
+            )
         except StrandlineError as error:
             code, _ = outcome(error)
             return DeleteRecordsPartitionResult(

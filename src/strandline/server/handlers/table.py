@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strandline.coordinators.groups import GroupCoordinator
-from strandline.hybrid.diskless_topics import DisklessTopics
-from strandline.hybrid.router import PartitionRouter
-from strandline.hybrid.tiering import TieredTopics
-from strandline.log import LogManager
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.log_dirs import LogDirs
+from strandline.hybrid.partitions import Partitions
 from strandline.metadata import ActiveController, BrokerLifecycle, Controller, MetadataLoader
-from strandline.replication import ReplicaManager
 from strandline.server.context import Handler
 from strandline.server.handlers.alter_configs import AlterConfigsHandler
 from strandline.server.handlers.api_versions import ApiVersionsHandler
@@ -43,11 +41,9 @@ def handler_table(
     controller: Controller,
     active_controller: ActiveController,
     lifecycle: BrokerLifecycle,
-    replicas: ReplicaManager,
     diskless: DisklessTopics,
-    tiered: TieredTopics,
-    partitions: PartitionRouter,
-    logs: LogManager,
+    partitions: Partitions,
+    log_dirs: LogDirs,
     groups: GroupCoordinator,
     settings: CurrentSettings,
 ) -> Mapping[ApiKey, Handler]:
@@ -66,7 +62,7 @@ def handler_table(
         OffsetsHandler(partitions),
         RecordsHandler(partitions),
         ProducersHandler(ProducerIds(node_id, lambda: lifecycle.broker_epoch, active_controller), partitions),
-        LogDirsHandler(logs, replicas, diskless, tiered),
+        LogDirsHandler(log_dirs),
         ElectionsHandler(controller),
         FindCoordinatorHandler(groups, images, creator),
         GroupsHandler(groups),

@@ -19,8 +19,8 @@ from strandline.config import Settings, TierSettings
 from strandline.config.passed_on import handed_on
 from strandline.config.tiers import BUILT_IN_METADATA, BUILT_IN_STORAGE
 from strandline.errors import InvalidConfig, StrandlineError
-from strandline.hybrid.remote_tier import RemoteTier
-from strandline.hybrid.tiered_replicas import TieredReplicas
+from strandline.hybrid.tiered.replicas import TieredReplicas
+from strandline.hybrid.tiered.tier import RemoteTier
 from strandline.metadata import ActiveController, MetadataLoader
 from strandline.metadata.internal_topics import wanted_topic
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
@@ -128,8 +128,7 @@ async def open_remote_tier(
         if tiers.has_built_in_metadata:
             making = _make_when_needed(need, settings, loader, controller, clock)
             await enter(in_background({"remote-log-metadata-topic": making}))
-        replicas.set_replica_listener(following)
-        stack.callback(replicas.set_replica_listener, None)
+        stack.callback(replicas.add_replica_listener(following))
         yield RemoteTier(
             storage=storage,
             metadata=metadata,

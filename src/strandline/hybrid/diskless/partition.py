@@ -1,35 +1,34 @@
-"""A diskless partition as request handlers see it: beside `replication.Partition`, with the same questions.
+"""A diskless partition as request handlers see it.
 
-Any broker takes appends and serves reads, whoever leads the partition in the metadata: the control plane gives the
-order, so a leader is only where clients are sent. What a classic partition answers at once out of its log, this one
-may have to ask the database or the object store for; those answers are coroutines.
+Every broker takes appends and serves reads, whichever broker the metadata names as the leader: the control plane gives
+the order, so a leader is only where clients are sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.controlplane.values import TopicIdPartition
-from strandline.diskless.values import DisklessAppend, DisklessAppended, DisklessRead, DisklessReadResult, MemorySlices
+from strandline.diskless.values import DisklessAppend, DisklessAppended, DisklessRead
 from strandline.errors import (
     FencedLeaderEpoch,
+    KafkaStorageError,
     OffsetOutOfRange,
     PolicyViolation,
     StrandlineError,
     UnknownLeaderEpoch,
     UnsupportedVersion,
 )
-from strandline.hybrid.refusals import error_of, storage_errors
-from strandline.hybrid.tier import DisklessTier
-from strandline.hybrid.topic_limits import TopicLimits
-from strandline.log import AppendOrigin, FetchIsolation, FileSlice, LogAppendInfo
-from strandline.log.values import AbortedTransaction, ActiveProducer
+from strandline.hybrid.diskless.limits import TopicLimits
+from strandline.hybrid.diskless.refusals import error_of, storage_errors
+from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.layout import DISKLESS_LAYOUT, PartitionLayout
+from strandline.hybrid.partition import PendingRead
+from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.metadata.image import PartitionImage
 from strandline.model import (
-    INT32_MAX,
     INT64_MAX,
     NO_EPOCH,
     NO_OFFSET,
@@ -39,9 +38,7 @@ from strandline.model import (
     TimestampMs,
     TopicPartition,
 )
-from strandline.records import validate_produced
-from strandline.replication import Appended, Watcher
-from strandline.replication.offsets import (
+from strandline.reads import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -49,80 +46,19 @@ from strandline.replication.offsets import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
     NOTHING,
+    ActiveProducer,
+    FetchIsolation,
     FoundOffset,
+    ReadResult,
+    Watcher,
 )
+from strandline.records import validate_produced
+from strandline.replication import Appended
 from strandline.replication.partition import DELETE_TO_HIGH_WATERMARK, Done
 
 
-class PartitionRead(NamedTuple):
-    """What a read found; the fields of `log.LogReadResult` that answers are made of."""
-
-    records: MemorySlices | FileSlice | None
-    high_watermark: Offset
-    last_stable_offset: Offset
-    log_start_offset: Offset
-    aborted_transactions: list[AbortedTransaction] | None
-    is_remote: bool = False
-    """Whether it comes from remote storage."""
-
-
-def read_of(found: DisklessReadResult, isolation: FetchIsolation) -> PartitionRead:
-    """An answer of the reader. Raises its error, if it is one. There are no transactions: all is stable."""
-    if found.error is not None:
-        raise found.error
-    return PartitionRead(
-        found.records,
-        found.high_watermark,
-        found.high_watermark,
-        found.log_start_offset,
-        [] if isolation is FetchIsolation.TXN_COMMITTED else None,
-    )
-
-
-class KnownOffsets:
-    """The offsets of a diskless partition as far as this broker knows them: nobody is asked.
-
-    Stands where handlers look at the log of a classic partition; -1 where nothing is known yet.
-    """
-
-    __slots__ = ("_partition",)
-
-    is_offline = False
-
-    def __init__(self, partition: DisklessPartition) -> None:
-        self._partition = partition
-
-    @property
-    def high_watermark(self) -> Offset:
-        known = self._partition.known_offsets()
-        return NO_OFFSET if known is None else known[0]
-
-    @property
-    def last_stable_offset(self) -> Offset:
-        """There are no transactions."""
-        return self.high_watermark
-
-    @property
-    def log_start_offset(self) -> Offset:
-        known = self._partition.known_offsets()
-        return NO_OFFSET if known is None else known[1]
-
-    @property
-    def local_log_start_offset(self) -> Offset:
-        """Nothing is in another tier."""
-        return self.log_start_offset
-
-    def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int:
-        """More than anybody waits for as soon as there is a record: how much it is only a read can tell."""
-        return INT32_MAX if self.high_watermark != offset else 0
-
-    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
-        """No epoch of a diskless log ever lost a record: none ends before what a reader has."""
-        return (epoch, INT64_MAX) if epoch <= self._partition.leader_epoch else (NO_EPOCH, NO_OFFSET)
-
-
 class DisklessPartition:
-    """One partition of a diskless topic. Lives on the event loop."""
+    """`ServedPartition` for a diskless topic, on every broker."""
 
     __slots__ = (
         "__weakref__",
@@ -130,10 +66,8 @@ class DisklessPartition:
         "_end",
         "_tier",
         "id",
-        "is_leader",
         "leader_epoch",
         "limits",
-        "log",
         "topic_partition",
     )
 
@@ -151,9 +85,6 @@ class DisklessPartition:
         self.limits = limits
         """What the topic accepts; replaced when its settings change."""
         self.leader_epoch: LeaderEpoch = NO_EPOCH
-        self.is_leader = True
-        """Every broker serves the partition, until its topic is gone."""
-        self.log = KnownOffsets(self)
         self._tier = tier
         self._clock = clock
         self._end: StrandlineError | None = None
@@ -175,7 +106,6 @@ class DisklessPartition:
     def close(self, error: StrandlineError) -> None:
         """The topic is gone, or the broker stops."""
         self._end = error
-        self.is_leader = False
         self._tier.reader.forget(self.id)
 
     # Appending
@@ -224,38 +154,66 @@ class DisklessPartition:
 
     # Reading
 
-    def known_offsets(self) -> tuple[Offset, Offset] | None:
-        """High watermark and log start, if this broker knows them."""
-        return self._tier.reader.known_offsets(self.id)
+    @property
+    def layout(self) -> PartitionLayout:
+        return DISKLESS_LAYOUT
 
-    def read(
+    @property
+    def log_start_offset(self) -> Offset:
+        known = self._tier.reader.known_offsets(self.id)
+        return NO_OFFSET if known is None else known[1]
+
+    def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> PartitionRead | DisklessRead:
-        """What is in memory, or what to ask `PartitionRouter.read` for. Raises StrandlineError."""
-        request = DisklessRead(self.id, offset, max_bytes)
+    ) -> ReadResult | StrandlineError | PendingRead:
+        request = DisklessRead(self.id, offset, max_bytes, isolation)
         found = self._tier.reader.read_now(request, min_one_message=min_one_message)
-        return request if found is None else read_of(found, isolation)
+        return PendingRead(self._tier, request) if found is None else found
+
+    def without_records(self, isolation: FetchIsolation) -> ReadResult:
+        known = self._tier.reader.known_offsets(self.id)
+        if known is None:
+            raise KafkaStorageError(f"The high watermark of {self.topic_partition} could not be found out in time.")
+        end, start = known
+        return ReadResult(None, end, end, start, None)
+
+    def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
+        return self._end is None and self._tier.reader.known_offsets(self.id) == (high_watermark, log_start)
+
+    def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
+        """How many bytes there are only a read can tell, unless the offset is the end of the log."""
+        known = self._tier.reader.known_offsets(self.id)
+        return 0 if self._end is None and known is not None and known[0] == offset else None
+
+    def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
+        """No epoch of a diskless log ever lost a record: none ends before what a reader has."""
+        return (epoch, INT64_MAX) if epoch <= self.leader_epoch else (NO_EPOCH, NO_OFFSET)
 
     def watch(self, watcher: Watcher) -> None:
-        """Notify `watcher` of every change until `unwatch`."""
         self._tier.reader.watch(self.id, watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Stop notifying."""
         self._tier.reader.unwatch(self.id, watcher)
 
-    # What has to be asked for
+    # Queries
 
-    async def list_offset(self, timestamp: TimestampMs, *, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> FoundOffset:
-        """ListOffsets: a special timestamp or the first record at or after a time."""
+    async def list_offset(
+        self,
+        timestamp: TimestampMs,
+        *,
+        isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
+        current_leader_epoch: LeaderEpoch = NO_EPOCH,
+        timeout_ms: int = 0,
+    ) -> FoundOffset:
+        """There are no transactions and no remote segments: neither `isolation` nor `timeout_ms` matters."""
         self.check_leader(current_leader_epoch)
         if timestamp == EARLIEST_PENDING_UPLOAD:
             return NOTHING  # what is committed is uploaded
-        found = FoundOffset(*await self._look_up(timestamp))
+        found = await self._look_up(timestamp)
         is_end = found.leader_epoch == NO_EPOCH and timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL)
         return found._replace(leader_epoch=self.leader_epoch) if is_end else found
 
-    async def _look_up(self, timestamp: TimestampMs) -> tuple[TimestampMs, Offset, LeaderEpoch]:
+    async def _look_up(self, timestamp: TimestampMs) -> FoundOffset:
         lookups = self._tier.lookups
         if timestamp >= 0:
             return await lookups.by_timestamp(self.id, timestamp)

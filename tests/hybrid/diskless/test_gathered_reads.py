@@ -11,7 +11,7 @@ import pytest
 
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.controlplane.values import DisklessLog, FindBatches, NewLog, Refusal, TopicIdPartition
-from strandline.hybrid.gathered_reads import GatheredReads
+from strandline.hybrid.diskless.gathered_reads import GatheredReads
 from strandline.sql import StoreUnavailable, open_store
 from tests.server.test_connection import turn
 

@@ -12,10 +12,15 @@ from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.plane import SqlControlPlane
-from strandline.hybrid.diskless_topics import DisklessTopics
-from strandline.hybrid.opening import open_tier
-from strandline.hybrid.tier import DisklessTier
+from strandline.errors import StrandlineError, UnknownTopicOrPartition
+from strandline.hybrid.diskless.opening import open_tier
+from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.kinds import PartitionKinds
+from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.metadata import NewPartitions, NewTopic, TopicImage
+from strandline.model import TopicIdPartition
 from tests.metadata.cluster import Cluster, open_cluster
 
 NODE = 1
@@ -37,6 +42,8 @@ class World:
     is_store_hanging: bool = False
     """Whether opening the tier never ends."""
     failures: list[str] = field(default_factory=list)
+    local_logs: set[TopicIdPartition] = field(default_factory=set)
+    """Partitions that the broker has a log of on its disks."""
 
     def topic_config(self, topic: str) -> TopicConfig:
         return Settings().topic_config(self.cluster.image.topic_overrides(topic))
@@ -67,6 +74,8 @@ class World:
             loader,
             self.plane,
             lambda: self._open(topics),
+            kinds=PartitionKinds(topic_config=self.topic_config, has_local_log=self.local_logs.__contains__),
+            partitions=Partitions(TieredTopics(), topic_name=_no_name, why_missing=_missing),
             topic_config=self.topic_config,
             clock=clock,
             is_enabled=is_enabled,
@@ -112,3 +121,11 @@ async def open_world(directory: Path, **properties: str) -> AsyncIterator[World]
             directory / "objects",
             {name.replace("_", "."): value for name, value in properties.items()},
         )
+
+
+def _no_name(topic_id: bytes) -> str:
+    raise UnknownTopicOrPartition(f"No replica has the topic id {topic_id.hex()}.")
+
+
+def _missing(topic: str, partition: int) -> StrandlineError:
+    return UnknownTopicOrPartition(f"{topic}-{partition} is not served.")

@@ -27,8 +27,8 @@ from strandline.diskless.retention import RetentionEnforcer, TopicRetention
 from strandline.diskless.rotation import WriterLimits
 from strandline.diskless.storage import object_options, orphan_grace_ms
 from strandline.diskless.writer import WalWriter
-from strandline.hybrid.gathered_reads import GatheredReads
-from strandline.hybrid.tier import DisklessTier
+from strandline.hybrid.diskless.gathered_reads import GatheredReads
+from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.metadata import MetadataLoader
 from strandline.metadata.image import TopicImage
 from strandline.model import TimestampMs

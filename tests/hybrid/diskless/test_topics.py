@@ -12,15 +12,15 @@ import pytest_asyncio
 from strandline.clock import SystemClock
 from strandline.controlplane.values import NewLog, TopicIdPartition
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
-from strandline.hybrid import diskless_topics
-from strandline.hybrid.diskless_partition import PartitionRead
-from strandline.hybrid.diskless_topics import DisklessTopics
-from strandline.log import AppendOrigin, FetchIsolation
+from strandline.hybrid.diskless import topics as diskless_topics
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.log import AppendOrigin
 from strandline.metadata import TopicImage
 from strandline.objects import ObjectStoreMisconfigured, ObjectStoreUnavailable
+from strandline.reads import FetchIsolation, ReadResult
 from strandline.replication import Appended
 from strandline.sql import StoreUnavailable
-from tests.hybrid.world import World, open_world
+from tests.hybrid.diskless.world import World, open_world
 from tests.replication.conftest import batch
 
 
@@ -195,8 +195,8 @@ async def test_what_was_written_is_read_from_memory(world: World) -> None:
         partition = topics.by_key["t", 0]
         appended = await append(topics, batch(b"a", b"b"))
         assert (appended.info.first_offset, appended.info.last_offset) == (0, 1)
-        result = partition.read(0, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
-        assert isinstance(result, PartitionRead), "what was just written is in memory"
+        result = partition.read_now(0, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
+        assert isinstance(result, ReadResult), "what was just written is in memory"
         assert result.high_watermark == 2
 
 

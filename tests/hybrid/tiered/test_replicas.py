@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.clock import SystemChance, SystemIds
-from strandline.hybrid.tiered_replicas import TieredReplicas
+from strandline.hybrid.tiered.replicas import TieredReplicas
 from strandline.metadata.image import PartitionImage
 from strandline.model import TopicIdPartition
 from strandline.objects.memory import MemoryStore

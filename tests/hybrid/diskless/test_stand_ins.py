@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from uuid import UUID
 
-from strandline.hybrid.standing_in import with_stand_ins
+from strandline.hybrid.diskless.stand_ins import with_stand_ins
 from strandline.metadata.image import PartitionImage, TopicImage
 
 

@@ -1,11 +1,11 @@
-"""The diskless topics of the cluster: found by name, and made to follow the metadata.
+"""The diskless topics of the cluster: made to follow the metadata and the control plane.
 
-Which topic is diskless is known from the metadata alone. The engine behind them is opened when there is a reason to:
-a diskless topic, or something in the control plane that an earlier one left; a broker without any pays nothing.
+The engine is opened when the first diskless topic appears, or when the control plane still has logs or files of
+deleted ones; a broker without any pays nothing.
 
-By level, not by edge: whatever the metadata says is compared with what was done, as often as it takes. Logs in the
-control plane are made by every broker for every topic it hears of (making one twice changes nothing), before the
-broker serves the topic. They are removed by the controller alone, after it has read all of the metadata there is.
+By level, not by edge: the metadata is compared with what was done, as often as it takes. Every broker makes the logs of
+every diskless topic in the control plane before it serves the topic; making one twice changes nothing. The controller
+alone removes them, after it has read the metadata log to its end.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import NewLog, TopicIdPartition
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError, UnknownTopicOrPartition
-from strandline.hybrid.diskless_partition import DisklessPartition
-from strandline.hybrid.refusals import storage_errors
-from strandline.hybrid.standing_in import with_stand_ins
-from strandline.hybrid.tier import DisklessTier
-from strandline.hybrid.topic_limits import TopicLimits
+from strandline.hybrid.diskless.limits import TopicLimits
+from strandline.hybrid.diskless.partition import DisklessPartition
+from strandline.hybrid.diskless.refusals import storage_errors
+from strandline.hybrid.diskless.stand_ins import with_stand_ins
+from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.kinds import PartitionKinds
+from strandline.hybrid.partitions import Partitions
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
 from strandline.metadata.image import TopicImage
 from strandline.model import BrokerId, TopicPartition
@@ -55,6 +57,8 @@ class DisklessTopics:
         plane: ControlPlane,
         open_tier: OpenTier,
         *,
+        kinds: PartitionKinds,
+        partitions: Partitions,
         topic_config: Callable[[str], TopicConfig],
         clock: Clock,
         is_enabled: bool = True,
@@ -63,10 +67,12 @@ class DisklessTopics:
         self._loader = loader
         self._plane = plane
         self._open_tier = open_tier
+        self._kinds = kinds
+        self._served = partitions
         self._topic_config = topic_config
         self._clock = clock
         self._partitions: dict[tuple[str, int], DisklessPartition] = {}
-        # Partitions that have no log in the control plane yet, as far as this broker knows, by id.
+        # Partitions that may have no log in the control plane yet.
         self._unmade: dict[TopicIdPartition, str] = {}
         self._must_look_for_leftovers = False
         self._wake = asyncio.Event()
@@ -101,33 +107,24 @@ class DisklessTopics:
         """True while producers wait for batches to be committed."""
         return self._tier is not None and self._tier.writer.status().pending_bytes > 0
 
-    @property
-    def opened_tier(self) -> DisklessTier:
-        """The same, for those who have a partition in hand: then it is open."""
-        if self._tier is None:
-            raise RuntimeError("there was no diskless topic yet")
-        return self._tier
-
     def why_missing(self, topic: str, partition: int) -> StrandlineError | None:
         """What to tell a client about a diskless partition that is not served yet; None if it is not diskless."""
         known = self._loader.image.topics.get(topic)
-        if known is None or not 0 <= partition < len(known.partitions) or not self.is_diskless(topic):
+        if known is None or not 0 <= partition < len(known.partitions):
+            return None
+        if self._kinds.is_classic(known, partition):
             return None
         if self._tier is None:
             return KafkaStorageError(f"{topic}-{partition} is not served yet: {self._trouble}")
         return NotLeaderOrFollower(f"broker {self._node_id} does not serve the new partition {topic}-{partition} yet")
 
-    def is_diskless(self, topic: str) -> bool:
-        """True if the metadata says so."""
-        return self._topic_config(topic).diskless_enable
-
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
         """The topic as clients should see it that can reach these brokers: a diskless one always has leaders."""
-        return with_stand_ins(topic, reachable) if self.is_diskless(topic.name) else topic
+        return with_stand_ins(topic, reachable) if self._kinds.is_diskless_topic(topic) else topic
 
     def topics(self) -> Iterator[TopicImage]:
         """Every diskless topic of the cluster."""
-        return (topic for topic in self._loader.image.topics.values() if self.is_diskless(topic.name))
+        return (topic for topic in self._loader.image.topics.values() if self._kinds.is_diskless_topic(topic))
 
     async def sizes(self, wanted: Collection[tuple[str, int]] | None) -> dict[TopicPartition, int]:
         """The bytes of the partitions that the metadata gives this broker; of all of them, or of those wanted.
@@ -165,9 +162,9 @@ class DisklessTopics:
 
     def _is_unserved(self, name: str) -> bool:
         topic = self._loader.image.topics.get(name)
-        if topic is None or not self.is_diskless(name):
+        if topic is None or not self._kinds.is_diskless_topic(topic):
             return False
-        return any((name, partition.partition) not in self._partitions for partition in topic.partitions)
+        return any((name, image.partition) not in self._served.by_key for image in topic.partitions)
 
     # Following the metadata
 
@@ -175,8 +172,8 @@ class DisklessTopics:
         """Take note of a change. Called on the event loop, in order; the work is done by `running`."""
         for topic in delta.deleted_topics.values():
             self._remove(topic)
-        for topic in delta.changed_topics.values():
-            if self.is_diskless(topic.name):
+        for topic in delta.topics_to_look_at():
+            if self._kinds.is_diskless_topic(topic):
                 self._follow(topic)
         if delta.changed_configs:
             self._refresh_limits()
@@ -189,17 +186,21 @@ class DisklessTopics:
     def _follow(self, topic: TopicImage) -> None:
         for image in topic.partitions:
             partition = self._partitions.get((topic.name, image.partition))
+            if partition is None and self._kinds.is_classic(topic, image.partition):
+                continue
             if partition is None:
                 self._unmade[TopicIdPartition(topic.topic_id, image.partition)] = topic.name
             else:
                 partition.follow(image)
 
     def _remove(self, topic: TopicImage) -> None:
+        self._kinds.forget(topic.topic_id)
         for image in topic.partitions:
             self._unmade.pop(TopicIdPartition(topic.topic_id, image.partition), None)
             partition = self._partitions.get((topic.name, image.partition))
             if partition is not None and partition.id.topic_id == topic.topic_id:
                 del self._partitions[topic.name, image.partition]
+                self._served.remove(partition)
                 partition.close(UnknownTopicOrPartition(f"the topic {topic.name} was deleted"))
 
     def _refresh_limits(self) -> None:
@@ -304,6 +305,7 @@ class DisklessTopics:
         """Make logs, at most a bounded number with one call, and serve their partitions."""
         some = dict(islice(self._unmade.items(), _LOGS_PER_CALL))
         await self._plane.create_logs([NewLog(partition, name) for partition, name in some.items()])
+        self._kinds.learn(partition.topic_id for partition in some)
         for partition in some:
             name = self._unmade.pop(partition, None)  # None: deleted meanwhile
             if name is not None:
@@ -316,6 +318,7 @@ class DisklessTopics:
         partition = DisklessPartition(key, topic.topic_id, tier, limits=limits, clock=self._clock)
         partition.follow(topic.partitions[key.partition])
         self._partitions[key] = partition
+        self._served.add(partition)
 
     def _tell_waiting(self) -> None:
         for topics, served in self._waiting:

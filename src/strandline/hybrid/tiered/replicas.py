@@ -62,7 +62,7 @@ class TieredReplicas:
 
     def replica_changed(self, partition: Partition) -> None:
         """A replica leads, follows, or has other settings."""
-        key = _key(partition)
+        key = partition.id
         is_going_on = partition.is_leader and key in self._led and self._manager.is_withdrawing(key)
         if not _concerns(partition) and not is_going_on:
             self._let_go(key)
@@ -80,7 +80,7 @@ class TieredReplicas:
 
     def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
         """A replica is gone, and what it has in remote storage as well if its topic was deleted."""
-        key = _key(partition)
+        key = partition.id
         self._untiered.pop(key, None)
         if is_deleted and self._led.pop(key, None) is not None:
             self._delete(key)
@@ -150,10 +150,6 @@ class TieredReplicas:
         """Once: `RemoteLogManager` goes on until it is done, and needs the description until then."""
         self._deleted.add(key)
         self._manager.delete(key)
-
-
-def _key(partition: Partition) -> TopicIdPartition:
-    return TopicIdPartition(partition.topic_id, partition.topic_partition)
 
 
 def _concerns(partition: Partition) -> bool:

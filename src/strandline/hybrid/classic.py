@@ -1,0 +1,148 @@
+"""A classic partition as request handlers see it: its local log, and its older part in remote storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange, StrandlineError
+from strandline.hybrid.layout import PartitionLayout, Tier, classic_layout
+from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.log import AppendOrigin
+from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.replication import Appended, Partition
+from strandline.replication.partition import Done
+
+
+class ClassicPartition:
+    """`ServedPartition` over a replica of this broker."""
+
+    __slots__ = ("__weakref__", "_tiered", "replica")
+
+    def __init__(self, replica: Partition, tiered: TieredTopics) -> None:
+        self.replica = replica
+        self._tiered = tiered
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.replica.topic_partition
+
+    @property
+    def leader_epoch(self) -> LeaderEpoch:
+        return self.replica.leader_epoch
+
+    def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
+        self.replica.check_leader(current_leader_epoch)
+
+    def append(
+        self,
+        records: memoryview,
+        *,
+        acks: int,
+        origin: AppendOrigin,
+        done: Done,
+        written: Callable[[], None] | None = None,
+        is_borrowed: bool = False,
+    ) -> Appended:
+        return self.replica.append(
+            records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
+        )
+
+    # Reading
+
+    @property
+    def layout(self) -> PartitionLayout:
+        log = self.replica.log
+        return classic_layout(log.log_start_offset, log.local_log_start_offset, has_remote=log.is_remote)
+
+    @property
+    def log_start_offset(self) -> Offset:
+        return self.replica.log.log_start_offset
+
+    def read_now(
+        self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+    ) -> ReadResult | StrandlineError | PendingRead:
+        replica = self.replica
+        match self.layout.tier_of(offset):
+            case Tier.LOCAL:
+                return replica.log.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+            case Tier.REMOTE if isolation is FetchIsolation.LOG_END:
+                # Followers do not copy remote segments: they begin where the local log does.
+                raise OffsetMovedToTieredStorage(
+                    f"Offset {offset} of {replica.topic_partition} is in remote storage; the local log starts at "
+                    f"{replica.log.local_log_start_offset}."
+                )
+            case Tier.REMOTE:
+                return self._tiered.storage.read_now(
+                    replica, offset, max_bytes, isolation=isolation, min_one_message=min_one_message
+                )
+        raise OffsetOutOfRange(
+            f"Offset {offset} of {replica.topic_partition} is below the log start offset "
+            f"{replica.log.log_start_offset}."
+        )
+
+    def without_records(self, isolation: FetchIsolation) -> ReadResult:
+        log = self.replica.log
+        return ReadResult(None, log.high_watermark, log.last_stable_offset, log.log_start_offset, None)
+
+    def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
+        replica = self.replica
+        log = replica.log
+        return (
+            log.high_watermark == high_watermark
+            and log.log_start_offset == log_start
+            and replica.is_leader
+            and not log.is_offline
+        )
+
+    def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
+        replica = self.replica
+        if not replica.is_leader or self.layout.tier_of(offset) is not Tier.LOCAL:
+            return None
+        return replica.log.available_bytes(offset, isolation)
+
+    def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
+        return self.replica.log.end_offset_for_epoch(epoch)
+
+    def watch(self, watcher: Watcher) -> None:
+        self.replica.watch(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        self.replica.unwatch(watcher)
+
+    # Queries
+
+    async def list_offset(
+        self,
+        timestamp: TimestampMs,
+        *,
+        isolation: FetchIsolation,
+        current_leader_epoch: LeaderEpoch = NO_EPOCH,
+        timeout_ms: int = 0,
+    ) -> FoundOffset:
+        """Remote segments are older than the local log: a search by time begins there."""
+        replica = self.replica
+        if timestamp >= 0 and len(self.layout.extents) > 1:
+            found = await self._tiered.storage.offset_by_timestamp(
+                replica,
+                timestamp,
+                isolation=isolation,
+                current_leader_epoch=current_leader_epoch,
+                timeout_ms=timeout_ms,
+            )
+            if found is not None:
+                return found
+        return replica.list_offset(timestamp, isolation=isolation, current_leader_epoch=current_leader_epoch)
+
+    async def end_offset_for_epoch(
+        self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch
+    ) -> tuple[LeaderEpoch, Offset]:
+        return self.replica.end_offset_for_epoch(epoch, current_leader_epoch=current_leader_epoch)
+
+    async def delete_records(self, before: Offset) -> Offset:
+        return self.replica.delete_records(before)
+
+    async def active_producers(self) -> Sequence[ActiveProducer]:
+        self.replica.check_leader()
+        return self.replica.log.active_producers()

@@ -1,0 +1,72 @@
+"""What a partition is on this broker, decided from the state that the broker sees.
+
+By level: the same question is asked at the start and at every change of a topic, its settings or its leader, so that
+nothing depends on the broker having seen the change happen.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from strandline.config.topic import TopicConfig
+from strandline.metadata.image import TopicImage
+from strandline.model import TopicIdPartition, TopicPartition
+
+
+class PartitionKind(enum.Enum):
+    """Where new records of a partition go."""
+
+    CLASSIC = enum.auto()
+    """To the log of a replica."""
+    DISKLESS = enum.auto()
+    """To WAL objects, in the order that the control plane gives; on every broker."""
+
+
+def kind_of(*, is_flagged: bool, has_local_log: bool, is_in_control_plane: bool) -> PartitionKind:
+    """What the partition is, from `diskless.enable`, this broker's disks and the control plane. Pure.
+
+    Records that are there decide, and the setting only where there are none: a partition with a local log stays
+    classic if `diskless.enable` is switched on, and one that the control plane has given offsets to stays diskless
+    if it is switched off. Otherwise its offsets would begin again at 0, beside the records that it has.
+    """
+    if has_local_log:
+        return PartitionKind.CLASSIC
+    return PartitionKind.DISKLESS if is_flagged or is_in_control_plane else PartitionKind.CLASSIC
+
+
+class PartitionKinds:
+    """Answers for the partitions of the cluster. The one place where `diskless.enable` is asked for."""
+
+    def __init__(
+        self, *, topic_config: Callable[[str], TopicConfig], has_local_log: Callable[[TopicIdPartition], bool]
+    ) -> None:
+        self._topic_config = topic_config
+        self._has_local_log = has_local_log
+        self._in_control_plane: set[UUID] = set()
+
+    def learn(self, topic_ids: Iterable[UUID]) -> None:
+        """The control plane has logs of these topics."""
+        self._in_control_plane.update(topic_ids)
+
+    def forget(self, topic_id: UUID) -> None:
+        """The topic was deleted."""
+        self._in_control_plane.discard(topic_id)
+
+    def is_diskless_topic(self, topic: TopicImage) -> bool:
+        """Whether partitions of the topic are diskless, on brokers that have no log of them."""
+        return topic.topic_id in self._in_control_plane or self._topic_config(topic.name).diskless_enable
+
+    def is_classic(self, topic: TopicImage, partition: int) -> bool:
+        """Whether this broker keeps a log of the partition if it has a replica."""
+        return self.kind(topic, partition) is PartitionKind.CLASSIC
+
+    def kind(self, topic: TopicImage, partition: int) -> PartitionKind:
+        """What the partition is on this broker now."""
+        key = TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition))
+        return kind_of(
+            is_flagged=self._topic_config(topic.name).diskless_enable,
+            has_local_log=self._has_local_log(key),
+            is_in_control_plane=topic.topic_id in self._in_control_plane,
+        )

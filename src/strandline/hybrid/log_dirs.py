@@ -1,0 +1,93 @@
+"""How large each partition is in the places where this broker keeps records: directories, remote storage, objects."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from strandline.errors import KafkaStorageError, StrandlineError
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.log import LogDirectory, LogManager
+from strandline.model import TopicPartition
+from strandline.replication import Partition, ReplicaManager
+
+UNKNOWN_SIZE: Final = -1
+
+Wanted: TypeAlias = Collection[tuple[str, int]] | None  # None: all
+
+
+class PartitionSize(NamedTuple):
+    """How large a partition is in one place."""
+
+    topic_partition: TopicPartition
+    size: int
+    offset_lag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """One place: a directory by its path, remote storage and the object store by their addresses."""
+
+    name: str
+    partitions: Sequence[PartitionSize] = ()
+    error: StrandlineError | None = None
+    total_bytes: int = UNKNOWN_SIZE
+    usable_bytes: int = UNKNOWN_SIZE
+
+
+class LogDirs:
+    """The places of one broker."""
+
+    def __init__(
+        self, logs: LogManager, replicas: ReplicaManager, diskless: DisklessTopics, tiered: TieredTopics
+    ) -> None:
+        self._logs, self._replicas, self._diskless, self._tiered = logs, replicas, diskless, tiered
+
+    async def describe(self, wanted: Wanted) -> list[LogDir]:
+        """Every place, with those of the wanted partitions that it holds."""
+        replicas = [p for p in self._replicas.partitions() if wanted is None or p.topic_partition in wanted]
+        places = [
+            await asyncio.to_thread(_directory, directory, _in_directory(Path(directory.path), replicas))
+            for directory in self._logs.directories
+        ]
+        return places + await self._object_store(wanted) + self._remote_storage(replicas)
+
+    async def _object_store(self, wanted: Wanted) -> list[LogDir]:
+        tier = self._diskless.tier
+        if tier is None:
+            return []
+        try:
+            sizes = await self._diskless.sizes(wanted)
+        except StrandlineError as error:
+            return [LogDir(tier.objects.url, error=error)]
+        return [LogDir(tier.objects.url, [PartitionSize(key, size) for key, size in sizes.items()])]
+
+    def _remote_storage(self, replicas: Iterable[Partition]) -> list[LogDir]:
+        tier = self._tiered.tier
+        if tier is None:
+            return []
+        sizes = [PartitionSize(p.topic_partition, tier.remote_bytes(p)) for p in replicas if p.log.is_remote]
+        return [LogDir(tier.storage.url, sizes)]
+
+
+def _in_directory(directory: Path, replicas: Iterable[Partition]) -> list[PartitionSize]:
+    logs = ((p.topic_partition, p.log) for p in replicas if p.log.directory.parent == directory)
+    return [PartitionSize(key, log.size, max(log.high_watermark - log.log_end_offset, 0)) for key, log in logs]
+
+
+def _directory(directory: LogDirectory, partitions: Sequence[PartitionSize]) -> LogDir:
+    """One directory. Asks the file system, which may hang: runs in a thread."""
+    path = os.path.abspath(directory.path)
+    if directory.is_offline:
+        return LogDir(path, error=KafkaStorageError(f"The log directory {path} is offline."))
+    total, usable = UNKNOWN_SIZE, UNKNOWN_SIZE
+    with suppress(OSError):
+        total, _, usable = shutil.disk_usage(path)
+    return LogDir(path, partitions, total_bytes=total, usable_bytes=usable)

@@ -1,0 +1,106 @@
+"""The partitions that this broker serves: found by name, whatever tiers hold their records.
+
+One dictionary holds partitions of all kinds, so finding one costs the same for each. It follows from the replicas of
+this broker (`replica_changed`, `replica_removed`) and from its diskless topics (`add`, `remove`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from strandline.errors import StrandlineError
+from strandline.hybrid.classic import ClassicPartition
+from strandline.hybrid.partition import PendingRead, ServedPartition, TierReader
+from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.reads import ReadResult
+from strandline.replication import Partition
+
+
+class Partitions:
+    """Every partition that this broker serves, by topic and number."""
+
+    def __init__(
+        self,
+        tiered: TieredTopics,
+        *,
+        topic_name: Callable[[bytes], str],
+        why_missing: Callable[[str, int], StrandlineError],
+    ) -> None:
+        """`why_missing` is the error that tells a client of a partition that is not here what to do instead."""
+        self._tiered = tiered
+        self._why_missing = why_missing
+        self._served: dict[tuple[str, int], ServedPartition] = {}
+        self._classic: dict[Partition, ClassicPartition] = {}
+        self.topic_name = topic_name
+
+    @property
+    def by_key(self) -> Mapping[tuple[str, int], ServedPartition]:
+        """Every partition, always as it is now."""
+        return self._served
+
+    def find(self, topic: str, partition: int) -> ServedPartition:
+        """The partition. Raises the error that tells a client what to do instead."""
+        found = self._served.get((topic, partition))
+        if found is None:
+            raise self._why_missing(topic, partition)
+        return found
+
+    # Following replicas and diskless topics
+
+    def add(self, partition: ServedPartition) -> None:
+        """Serve a partition, instead of another one of that name."""
+        self._served[partition.topic_partition] = partition
+
+    def remove(self, partition: ServedPartition) -> None:
+        """Do not serve a partition any more. Harmless if another one of that name is served instead."""
+        if self._served.get(partition.topic_partition) is partition:
+            del self._served[partition.topic_partition]
+
+    def replica_changed(self, replica: Partition) -> None:
+        """See `ReplicaListener`."""
+        if replica not in self._classic:
+            partition = self._classic[replica] = ClassicPartition(replica, self._tiered)
+            self.add(partition)
+
+    def replica_removed(self, replica: Partition, *, is_deleted: bool) -> None:
+        """See `ReplicaListener`."""
+        partition = self._classic.pop(replica, None)
+        if partition is not None:
+            self.remove(partition)
+
+    # Reads that memory cannot answer
+
+    async def read(
+        self,
+        pending: Sequence[PendingRead],
+        *,
+        max_bytes: int,
+        min_one_message: bool,
+        is_wanted: Callable[[], bool],
+    ) -> Sequence[ReadResult | StrandlineError]:
+        """Answer pending reads: those of one tier together and fairly, all tiers at the same time.
+
+        Each tier gets a share of `max_bytes` by its number of partitions. One first batch of the response may exceed
+        the limits.
+        """
+        of_reader: dict[TierReader, list[int]] = {}
+        for index, read in enumerate(pending):
+            of_reader.setdefault(read.reader, []).append(index)
+        readers = sorted(of_reader, key=lambda reader: not reader.always_gives_a_batch)
+        left, reads = max_bytes, []
+        for reader in readers:
+            share = left if reader is readers[-1] else max_bytes * len(of_reader[reader]) // len(pending)
+            left -= share
+            reads.append(
+                reader.read(
+                    [pending[index].request for index in of_reader[reader]],
+                    max_bytes=share,
+                    min_one_message=min_one_message and reader is readers[0],
+                    is_wanted=is_wanted,
+                )
+            )
+        answers: dict[int, ReadResult | StrandlineError] = {}
+        for reader, results in zip(readers, await asyncio.gather(*reads), strict=True):
+            answers.update(zip(of_reader[reader], results, strict=True))
+        return [answers[index] for index in range(len(pending))]

@@ -1,0 +1,107 @@
+"""Tiered storage of one broker, once it is open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from strandline.config.tiers import TierSettings
+from strandline.errors import RequestTimedOut, StrandlineError
+from strandline.hybrid.partition import PendingRead
+from strandline.model import LeaderEpoch, Offset, TimestampMs
+from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult
+from strandline.remote.deadline_storage import DeadlineStorage
+from strandline.remote.index_cache import RemoteIndexCache
+from strandline.remote.manager import RemoteLogManager
+from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.quota import RateQuota
+from strandline.remote.reader import RemoteLogReader, RemoteRead
+from strandline.replication import Partition
+from strandline.replication.offsets import last_fetchable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemoteTier:
+    """What tiered partitions use, and what works for them in the background. A `TieredStorage` and a `TierReader`."""
+
+    storage: DeadlineStorage
+    metadata: RemoteLogMetadataManager
+    indexes: RemoteIndexCache
+    reader: RemoteLogReader
+    manager: RemoteLogManager
+    fetch_quota: RateQuota
+
+    always_gives_a_batch: ClassVar[bool] = False
+
+    def follow(self, settings: TierSettings) -> None:
+        """See `TieredStorage`."""
+        self.manager.change_copy_quota(settings.remote_log_manager_copy_max_bytes_per_second)
+        self.fetch_quota.change(settings.remote_log_manager_fetch_max_bytes_per_second)
+        self.reader.limits = replace(
+            self.reader.limits,
+            fetch_max_wait_ms=settings.remote_fetch_max_wait_ms,
+            list_offsets_timeout_ms=settings.remote_list_offsets_request_timeout_ms,
+        )
+
+    def remote_bytes(self, replica: Partition) -> int:
+        """How many bytes a partition has in remote storage; 0 until its remote log metadata has been read."""
+        if not self.metadata.is_ready(replica.id):
+            return 0
+        return self.metadata.remote_log_summary(replica.id).finished_bytes
+
+    # Reading
+
+    def read_now(
+        self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+    ) -> ReadResult | StrandlineError | PendingRead:
+        """See `TieredStorage`."""
+        request = RemoteRead(replica.id, replica.log, offset, max_bytes, isolation)
+        found = self.reader.read_now(request, min_one_message=min_one_message)
+        if found is None:
+            return PendingRead(self, request, self.reader.limits.fetch_max_wait_ms / 1000)
+        return found
+
+    async def read(
+        self,
+        requests: Sequence[RemoteRead],
+        *,
+        max_bytes: int,
+        min_one_message: bool,
+        is_wanted: Callable[[], bool],
+    ) -> Sequence[ReadResult | StrandlineError]:
+        """See `TierReader`."""
+        return await self.reader.read(
+            requests, max_bytes=max_bytes, min_one_message=min_one_message, is_wanted=is_wanted
+        )
+
+    async def offset_by_timestamp(
+        self,
+        replica: Partition,
+        timestamp: TimestampMs,
+        *,
+        isolation: FetchIsolation,
+        current_leader_epoch: LeaderEpoch,
+        timeout_ms: int,
+    ) -> FoundOffset | None:
+        """See `TieredStorage`."""
+        replica.check_leader(current_leader_epoch)
+        log = replica.log
+        limit_ms = timeout_ms if timeout_ms > 0 else self.reader.limits.list_offsets_timeout_ms
+        found: FoundOffset | None = None
+        searched = log.log_start_offset
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                # Segments that leave the disk during the search would be in neither search: look again.
+                while found is None and searched < log.local_log_start_offset:
+                    searched = log.local_log_start_offset
+                    found = await self.reader.offset_by_timestamp(replica.id, log, timestamp)
+        except TimeoutError as error:
+            raise RequestTimedOut(
+                f"{replica.topic_partition}: remote storage was not searched within {limit_ms} ms."
+            ) from error
+        replica.check_leader(current_leader_epoch)
+        if found is None:
+            return None
+        return found if found.offset < last_fetchable(log, isolation) else NOTHING
