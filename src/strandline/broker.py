@@ -180,6 +180,7 @@ class Broker:
             chance=self._chance,
         )
         self.diskless, self.tiered, self.replicas = tiers.diskless, tiers.tiered, tiers.replicas
+        self.partitions = tiers.partitions
         self.active_controller = await enter(
             ActiveController(
                 self.controller,
@@ -268,13 +269,12 @@ class Broker:
         self.sessions = FetchSessions(
             self.settings.network.max_incremental_fetch_session_cache_slots, self._clock, self._chance
         )
-        partitions = self._tiers.partitions
         fetch = FetchHandler(
-            partitions, self.sessions, deadlines, loop=loop, max_bytes=self.settings.network.fetch_max_bytes
+            self.partitions, self.sessions, deadlines, loop=loop, max_bytes=self.settings.network.fetch_max_bytes
         )
         self._stack.push_async_callback(fetch.close)
         self.dispatcher = ApiDispatcher(
-            produce=ProduceHandler(partitions, deadlines),
+            produce=ProduceHandler(self.partitions, deadlines),
             fetch=fetch,
             handlers=handler_table(
                 images=self.loader,
@@ -282,7 +282,7 @@ class Broker:
                 active_controller=self.active_controller,
                 lifecycle=self.lifecycle,
                 diskless=self.diskless,
-                partitions=partitions,
+                partitions=self.partitions,
                 log_dirs=self._tiers.log_dirs,
                 groups=self.groups,
                 settings=lambda: self.settings,

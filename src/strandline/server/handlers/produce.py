@@ -25,6 +25,7 @@ from strandline.hybrid.partitions import Partitions
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS
 from strandline.records import check_codec_of_version
+from strandline.replication import Appended
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.wire.errors import error_code_of
@@ -58,13 +59,11 @@ class ProduceHandler:
         production = _Production(exchange, request, self._deadlines)
         for index, entry in enumerate(request.entries):
             try:
-                production.started(index, self._append(request, entry, exchange, client_id, production, index))
+                appended = self._append(request, entry, exchange, client_id, production, index)
             except StrandlineError as error:
                 production.refused(index, error)
-        if production.copied_bytes:
-            if not production.needs_frame:
-                exchange.release_frame()
-            exchange.hold_copy(production.copied_bytes)
+            else:
+                production.appended(index, appended)
         production.everything_started()
 
     def _append(
@@ -75,30 +74,18 @@ class ProduceHandler:
         client_id: str | None,
         production: _Production,
         index: int,
-    ) -> LogAppendInfo | None:
-        """Returns what is known at once, or None if `production` will be told later."""
+    ) -> Appended:
         if request.acks not in (-1, 0, 1):
-            raise InvalidRequiredAcks(f"acks is {request.acks}; it must be -1 (all), 0 or 1")
+            raise InvalidRequiredAcks(f"acks is {request.acks}; it must be -1 (all), 0 or 1.")
         partition = self._find(entry, client_id)
-        records = _check_records(entry, exchange.api_version, request.transactional_id)
-        appended = partition.append(
-            records,
+        return partition.append(
+            _check_records(entry, exchange.api_version, request.transactional_id),
             acks=request.acks,
             origin=AppendOrigin.CLIENT,
             done=lambda error: production.done(index, error),
             written=lambda: production.written(index),
             is_borrowed=not exchange.holds_frame,
         )
-        if appended.is_done:
-            return appended.info
-        if appended.is_copied:
-            production.copied_bytes += len(records)
-        elif not appended.is_written:
-            production.needs_frame = True
-            if not exchange.holds_frame:
-                exchange.hold_copy(len(records))
-        production.waits(index, appended.info, is_written=appended.is_written)
-        return None
 
     def _find(self, entry: ProduceEntry, client_id: str | None) -> ServedPartition:
         topic = entry.topic
@@ -125,17 +112,17 @@ class _Production:
 
     __slots__ = (
         "_answers",
+        "_copied_bytes",
         "_deadline",
         "_deadlines",
         "_exchange",
         "_infos",
         "_is_answered",
+        "_needs_frame",
         "_remaining",
         "_request",
         "_starting",
         "_unwritten",
-        "copied_bytes",
-        "needs_frame",
     )
 
     def __init__(self, exchange: Exchange, request: ProduceRequest, deadlines: Deadlines) -> None:
@@ -149,22 +136,28 @@ class _Production:
         self._remaining = 0
         self._starting = True
         self._is_answered = False
-        self.copied_bytes = 0
-        """Of batches that somebody copied and keeps until they are done."""
-        self.needs_frame = False
-        """True if somebody writes out of the request's own bytes."""
+        self._copied_bytes = 0
+        self._needs_frame = False
 
-    def started(self, index: int, info: LogAppendInfo | None) -> None:
-        """The append of entry `index` is done (or waits, if there is no info)."""
-        if info is not None:
-            self._answers[index] = _success(info)
-
-    def waits(self, index: int, info: LogAppendInfo, *, is_written: bool) -> None:
-        """The append of entry `index` has its offsets and waits to be written, or to be replicated."""
-        self._infos[index] = info
+    def appended(self, index: int, appended: Appended) -> None:
+        """Entry `index` was appended: it is done, or waits to be written, committed or replicated."""
+        if appended.is_done:
+            self._answers[index] = _success(appended.info)
+            return
+        self._infos[index] = appended.info
         self._remaining += 1
-        if not is_written:
+        if not appended.is_written:
             self._unwritten.add(index)
+            self._hold_records(appended)
+
+    def _hold_records(self, appended: Appended) -> None:
+        """Count the memory that an append keeps until it is written: a copy, or the request itself."""
+        if appended.is_copied:
+            self._copied_bytes += appended.info.size
+        else:
+            self._needs_frame = True
+            if not self._exchange.holds_frame:
+                self._exchange.hold_copy(appended.info.size)
 
     def refused(self, index: int, error: StrandlineError) -> None:
         """Entry `index` was not appended."""
@@ -186,6 +179,10 @@ class _Production:
 
     def everything_started(self) -> None:
         """Every entry was tried; answer unless some wait."""
+        if self._copied_bytes:
+            if not self._needs_frame:
+                self._exchange.release_frame()
+            self._exchange.hold_copy(self._copied_bytes)
         self._starting = False
         self._wait_on()
 

@@ -1,0 +1,217 @@
+"""`ServedPartition`: what request handlers rely on, whatever tiers hold the records of a partition.
+
+Each kind is a topic of a real broker: one local, one whose closed segments are in remote storage only, one diskless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from strandline.broker import Broker
+from strandline.config import Settings
+from strandline.errors import FencedLeaderEpoch, OffsetOutOfRange, StrandlineError, UnknownLeaderEpoch
+from strandline.hybrid.layout import Tier
+from strandline.hybrid.partition import PendingRead, ServedPartition
+from strandline.hybrid.partitions import Partitions
+from strandline.log import AppendOrigin
+from strandline.metadata import NewTopic, TopicImage
+from strandline.reads import EARLIEST, LATEST, NOTHING, AbortedTransaction, FetchIsolation, ReadResult
+from strandline.records import iter_headers
+from tests.broker import free_port
+from tests.moments import T0
+from tests.reads import found
+from tests.replication.conftest import batch
+
+KINDS = {
+    "local": {},
+    "tiered": {"remote.storage.enable": "true", "internal.segment.bytes": "200", "local.retention.bytes": "1"},
+    "diskless": {"diskless.enable": "true"},
+}
+RECORDS = 4
+HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
+
+
+class Opened(NamedTuple):
+    """One partition with `RECORDS` records, each in a batch of its own."""
+
+    kind: str
+    partition: ServedPartition
+    partitions: Partitions
+
+    async def append(self, records: memoryview) -> tuple[int, int]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def finished(error: StrandlineError | None) -> None:
+            done.set_result(None) if error is None else done.set_exception(error)
+
+        appended = self.partition.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        if not appended.is_done:
+            await done
+        return appended.info.first_offset, appended.info.last_offset
+
+    async def read(self, offset: int, isolation: FetchIsolation = HIGH_WATERMARK) -> ReadResult:
+        answer = self.partition.read_now(offset, 1 << 20, isolation=isolation, min_one_message=True)
+        if isinstance(answer, PendingRead):
+            (answer,) = await self.partitions.read(
+                [answer], max_bytes=1 << 20, min_one_message=True, is_wanted=lambda: True
+            )
+        return found(answer)
+
+
+def offsets_of(result: ReadResult) -> list[int]:
+    data = b"" if result.records is None else result.records.read()
+    return [offset for _, header in iter_headers(data) for offset in range(header.base_offset, header.last_offset + 1)]
+
+
+@pytest_asyncio.fixture(params=KINDS)
+async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
+    kind: str = request.param
+    properties = {
+        "strandline.data.dir": str(tmp_path),
+        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+        "strandline.http.listen": "",
+        "remote.log.storage.system.enable": "true",
+        "remote.log.manager.task.interval.ms": "50",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
+        "log.retention.check.interval.ms": "50",
+        "log.initial.task.delay.ms": "0",
+    }
+    async with Broker(Settings.from_properties(properties)) as broker:
+        wish = NewTopic(name="t", num_partitions=1, replication_factor=1, configs=KINDS[kind])
+        (topic,) = await broker.controller.create_topics([wish])
+        assert isinstance(topic, TopicImage), topic
+        await broker.diskless.wait_served(["t"])
+        world = Opened(kind, broker.partitions.find("t", 0), broker.partitions)
+        for number in range(RECORDS):
+            assert await world.append(batch(b"record", size=100)) == (number, number)
+        if kind == "tiered":
+            async with asyncio.timeout(30):
+                while world.partition.layout.tier_of(RECORDS - 2) is not Tier.REMOTE:
+                    await asyncio.to_thread(lambda: None)
+        yield world
+
+
+async def test_every_record_is_read_once_and_in_order(opened: Opened) -> None:
+    seen: list[int] = []
+    while len(seen) < RECORDS:
+        result = await opened.read(len(seen))
+        assert (result.high_watermark, result.last_stable_offset, result.log_start_offset) == (RECORDS, RECORDS, 0)
+        seen += offsets_of(result)
+    assert seen == list(range(RECORDS))
+
+
+async def test_one_answer_comes_from_one_tier(opened: Opened) -> None:
+    tiers = set()
+    for offset in range(RECORDS):
+        tier = opened.partition.layout.tier_of(offset)
+        assert {opened.partition.layout.tier_of(at) for at in offsets_of(await opened.read(offset))} == {tier}
+        tiers.add(tier)
+    expected = {"local": {Tier.LOCAL}, "tiered": {Tier.REMOTE, Tier.LOCAL}, "diskless": {Tier.DISKLESS}}
+    assert tiers == expected[opened.kind]
+
+
+@pytest.mark.parametrize("isolation", [HIGH_WATERMARK, FetchIsolation.TXN_COMMITTED])
+async def test_aborted_transactions_are_named_to_read_committed_consumers_only(
+    opened: Opened, isolation: FetchIsolation
+) -> None:
+    wanted: list[AbortedTransaction] | None = [] if isolation is FetchIsolation.TXN_COMMITTED else None
+    for offset in (0, RECORDS):
+        assert (await opened.read(offset, isolation)).aborted_transactions == wanted
+
+
+async def test_the_end_has_no_records_and_there_is_nothing_beyond_it(opened: Opened) -> None:
+    assert (await opened.read(RECORDS)).records is None
+    with pytest.raises(OffsetOutOfRange):
+        raise await refusal(opened, RECORDS + 1)
+
+
+async def test_deleted_records_are_out_of_range(opened: Opened) -> None:
+    assert await opened.partition.delete_records(2) == 2
+    assert opened.partition.log_start_offset == 2
+    with pytest.raises(OffsetOutOfRange):
+        raise await refusal(opened, 1)
+    assert offsets_of(await opened.read(2))[0] == 2
+    assert await opened.partition.delete_records(-1) == RECORDS
+    assert (await opened.read(RECORDS)).log_start_offset == RECORDS
+
+
+async def refusal(opened: Opened, offset: int) -> StrandlineError:
+    """The error of a read, whether it is raised or an answer."""
+    try:
+        answer = opened.partition.read_now(offset, 1000, isolation=HIGH_WATERMARK, min_one_message=True)
+    except StrandlineError as error:
+        return error
+    if isinstance(answer, PendingRead):
+        (answer,) = await opened.partitions.read([answer], max_bytes=1000, min_one_message=True, is_wanted=lambda: True)
+    assert isinstance(answer, StrandlineError), answer
+    return answer
+
+
+async def test_offsets_are_listed_across_tiers(opened: Opened) -> None:
+    async def listed(timestamp: int) -> int:
+        answer = await opened.partition.list_offset(timestamp, isolation=HIGH_WATERMARK, current_leader_epoch=-1)
+        return answer.offset
+
+    assert [await listed(EARLIEST), await listed(LATEST)] == [0, RECORDS]
+    assert await listed(T0) == 0
+    assert await listed(2**50) == NOTHING.offset
+
+
+async def test_the_leader_epoch_of_the_client_is_checked(opened: Opened) -> None:
+    partition, epoch = opened.partition, opened.partition.leader_epoch
+    partition.check_leader(epoch)
+    with pytest.raises(UnknownLeaderEpoch):
+        partition.check_leader(epoch + 1)
+    assert await partition.end_offset_for_epoch(epoch, current_leader_epoch=epoch) == (epoch, RECORDS)
+    with pytest.raises(UnknownLeaderEpoch):
+        await partition.end_offset_for_epoch(epoch, current_leader_epoch=epoch + 1)
+    assert partition.known_end_of_epoch(epoch)[0] == epoch
+    if epoch > 0:
+        with pytest.raises(FencedLeaderEpoch):
+            partition.check_leader(epoch - 1)
+
+
+class Bell:
+    """A watcher that counts."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def notify(self) -> None:
+        self.times += 1
+
+
+async def test_watchers_hear_of_appends_until_they_leave(opened: Opened) -> None:
+    bell = Bell()
+    opened.partition.watch(bell)
+    await opened.append(batch(b"more"))
+    heard = bell.times
+    assert heard >= 1
+    opened.partition.unwatch(bell)
+    await opened.append(batch(b"even more"))
+    assert bell.times == heard
+
+
+async def test_a_partition_stands_still_until_something_is_written_or_deleted(opened: Opened) -> None:
+    await opened.read(RECORDS)
+    partition = opened.partition
+    assert partition.stands_at(RECORDS, 0)
+    assert partition.available_bytes(RECORDS, HIGH_WATERMARK) == 0
+    assert partition.without_records(HIGH_WATERMARK).high_watermark == RECORDS
+    await opened.append(batch(b"more"))
+    assert not partition.stands_at(RECORDS, 0)
+    assert partition.available_bytes(RECORDS, HIGH_WATERMARK) != 0
+    await partition.delete_records(1)
+    assert not partition.stands_at(RECORDS + 1, 0)
+    assert partition.stands_at(RECORDS + 1, 1)
+
+
+async def test_producers_are_remembered(opened: Opened) -> None:
+    await opened.append(batch(b"x", producer_id=77, sequence=0))
+    assert [producer.producer_id for producer in await opened.partition.active_producers()] == [77]
