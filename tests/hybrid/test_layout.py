@@ -32,7 +32,7 @@ def test_the_first_extent_that_holds_an_offset_serves_it(offset: int, tier: Tier
 def test_a_classic_partition_is_served_from_its_log_start_on(
     start: int, local_start: int, has_remote: bool, offset: int
 ) -> None:
-    tier = classic_layout(start, local_start, has_remote=has_remote).tier_of(offset)
+    tier = classic_layout(start, local_start, has_remote).tier_of(offset)
     if offset >= local_start:
         assert tier is Tier.LOCAL
     elif has_remote and offset >= start:

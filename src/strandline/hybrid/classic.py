@@ -54,7 +54,7 @@ class ClassicPartition:
     @property
     def layout(self) -> PartitionLayout:
         log = self.replica.log
-        return classic_layout(log.log_start_offset, log.local_log_start_offset, has_remote=log.is_remote)
+        return classic_layout(log.log_start_offset, log.local_log_start_offset, log.is_remote)
 
     @property
     def log_start_offset(self) -> Offset:
@@ -64,22 +64,21 @@ class ClassicPartition:
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
     ) -> ReadResult | StrandlineError | PendingRead:
         replica = self.replica
-        match self.layout.tier_of(offset):
-            case Tier.LOCAL:
-                return replica.log.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
-            case Tier.REMOTE if isolation is FetchIsolation.LOG_END:
-                # Followers do not copy remote segments: they begin where the local log does.
-                raise OffsetMovedToTieredStorage(
-                    f"Offset {offset} of {replica.topic_partition} is in remote storage; the local log starts at "
-                    f"{replica.log.local_log_start_offset}."
-                )
-            case Tier.REMOTE:
-                return self._tiered.storage.read_now(
-                    replica, offset, max_bytes, isolation=isolation, min_one_message=min_one_message
-                )
-        raise OffsetOutOfRange(
-            f"Offset {offset} of {replica.topic_partition} is below the log start offset "
-            f"{replica.log.log_start_offset}."
+        log = replica.log
+        tier = classic_layout(log.log_start_offset, log.local_log_start_offset, log.is_remote).tier_of(offset)
+        if tier is Tier.LOCAL:
+            return log.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+        if tier is None:
+            raise OffsetOutOfRange(
+                f"Offset {offset} of {replica.topic_partition} is below the log start offset {log.log_start_offset}."
+            )
+        if isolation is FetchIsolation.LOG_END:  # followers do not copy remote segments
+            raise OffsetMovedToTieredStorage(
+                f"Offset {offset} of {replica.topic_partition} is in remote storage; the local log starts at "
+                f"{log.local_log_start_offset}."
+            )
+        return self._tiered.storage.read_now(
+            replica, offset, max_bytes, isolation=isolation, min_one_message=min_one_message
         )
 
     def without_records(self, isolation: FetchIsolation) -> ReadResult:

@@ -49,7 +49,7 @@ class PartitionLayout(NamedTuple):
 
 # Few layouts are in use at a time: most partitions begin at 0, and others move only when segments are deleted.
 @lru_cache(maxsize=1024)
-def classic_layout(log_start: Offset, local_start: Offset, *, has_remote: bool) -> PartitionLayout:
+def classic_layout(log_start: Offset, local_start: Offset, has_remote: bool) -> PartitionLayout:
     """A local log, whose older part may be in remote storage only.
 
     Without remote storage nothing below the local log can be read, even if the log start has not followed yet.
