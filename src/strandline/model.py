@@ -70,7 +70,7 @@ def uuid_from_text(text: str) -> uuid.UUID:
     """The inverse of `uuid_to_text`. Raises ValueError."""
     raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(raw) != 16:
-        raise ValueError(f"{text!r} is not a UUID in base64: it has {len(raw)} bytes, not 16")
+        raise ValueError(f"{text!r} is not a UUID in base64: it has {len(raw)} bytes, not 16.")
     return uuid.UUID(bytes=raw)
 
 

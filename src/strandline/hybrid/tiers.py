@@ -113,7 +113,7 @@ class Tiers:
             try:
                 await self.diskless.wait_opened()
             except (ObjectStoreError, SqlError, OSError) as error:
-                raise TierFailed(f"diskless topics cannot be served: {error}") from error
+                raise TierFailed(f"Diskless topics cannot be served: {error}") from error
             if self._has_remote:
                 await self._open_tiered(stack, controller)
             yield
@@ -153,5 +153,5 @@ class Tiers:
         try:
             opened = await stack.enter_async_context(self.tiered.serving(tier))
         except (RemoteStorageError, OSError) as error:
-            raise TierFailed(f"tiered topics cannot be served: {error}") from error
+            raise TierFailed(f"Tiered topics cannot be served: {error}") from error
         logger.info("closed segments of tiered topics are kept in %s", opened.storage.url)

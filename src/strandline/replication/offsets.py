@@ -44,7 +44,7 @@ def _find(log: UnifiedLog, timestamp: TimestampMs) -> FoundOffset | None:
     if timestamp == EARLIEST_PENDING_UPLOAD:
         return _earliest_pending_upload(log)
     if timestamp < 0:
-        raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}")
+        raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}.")
     return log.offset_by_timestamp(timestamp)
 
 

@@ -123,13 +123,13 @@ class Partition:
     def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
         """Raise unless this broker leads the partition in the epoch the client knows."""
         if not self.is_leader:
-            raise NotLeaderOrFollower(f"broker {self.node_id} does not lead {self.topic_partition}")
+            raise NotLeaderOrFollower(f"Broker {self.node_id} does not lead {self.topic_partition}.")
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             error = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
-            raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}")
+            raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}.")
 
     def _no_leader(self) -> NotLeaderOrFollower:
-        return NotLeaderOrFollower(f"broker {self.node_id} no longer leads {self.topic_partition}")
+        return NotLeaderOrFollower(f"Broker {self.node_id} no longer leads {self.topic_partition}.")
 
     def close(self, error: StrandlineError) -> None:
         """The replica goes away: everybody who waits is told why, now or when its write has ended."""
@@ -197,7 +197,7 @@ class Partition:
             done(self._end or self._storage_error(error))
             return
         if self.log.is_offline:
-            done(self._end or KafkaStorageError(f"the log directory of {self.topic_partition} is offline"))
+            done(self._end or KafkaStorageError(f"The log directory of {self.topic_partition} is offline."))
             return
         self.log.finish_append(pending)
         self._published()
@@ -238,7 +238,7 @@ class Partition:
                     await future
             except TimeoutError as error:
                 raise RequestTimedOut(
-                    f"{self.topic_partition}: offset {appended.info.last_offset} was not replicated in {timeout_ms} ms"
+                    f"{self.topic_partition}: offset {appended.info.last_offset} was not replicated in {timeout_ms} ms."
                 ) from error
         return appended.info
 
@@ -252,7 +252,7 @@ class Partition:
         if self.is_under_min_isr:
             raise error(
                 f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
-                f"min.insync.replicas is {self.log.config.min_insync_replicas}"
+                f"min.insync.replicas is {self.log.config.min_insync_replicas}."
             )
 
     def _wait_for(self, offset: Offset, acks: int, done: Done) -> bool:
@@ -323,13 +323,13 @@ class Partition:
         self.check_leader()
         if "delete" not in self.log.config.cleanup_policy:
             raise PolicyViolation(
-                f"records of {self.topic_partition.topic} cannot be deleted: its cleanup.policy has no `delete`"
+                f"Records of {self.topic_partition.topic} cannot be deleted: its cleanup.policy has no `delete`."
             )
         high_watermark = self.log.high_watermark
         target = high_watermark if before == DELETE_TO_HIGH_WATERMARK else before
         if not 0 <= target <= high_watermark:
             raise OffsetOutOfRange(
-                f"{self.topic_partition}: records can be deleted up to {high_watermark}, not up to {target}"
+                f"{self.topic_partition}: records can be deleted up to {high_watermark}, not up to {target}."
             )
         self.log.delete_records(target)
         self._notify_watchers()

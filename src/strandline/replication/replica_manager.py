@@ -103,7 +103,7 @@ class ReplicaManager:
         """The name of the topic with these 16 bytes of id. Raises UnknownTopicId."""
         name = self._names_by_id.get(topic_id)
         if name is None:
-            raise UnknownTopicId(f"no topic has the id {topic_id.hex()}")
+            raise UnknownTopicId(f"No topic has the id {topic_id.hex()}.")
         return name
 
     def partitions(self) -> Iterator[Partition]:
@@ -117,11 +117,11 @@ class ReplicaManager:
         """What to tell a client that asks for a partition without a replica here."""
         directory = self._offline.get((topic, partition))
         if directory is not None:
-            return KafkaStorageError(f"the log directory {directory} of {topic}-{partition} is offline")
+            return KafkaStorageError(f"The log directory {directory} of {topic}-{partition} is offline.")
         known = self._image.topics.get(topic) if self._image is not None else None
         if known is not None and 0 <= partition < len(known.partitions):
-            return NotLeaderOrFollower(f"broker {self.node_id} holds no replica of {topic}-{partition}")
-        return UnknownTopicOrPartition(f"this cluster has no partition {topic}-{partition}")
+            return NotLeaderOrFollower(f"Broker {self.node_id} holds no replica of {topic}-{partition}.")
+        return UnknownTopicOrPartition(f"This cluster has no partition {topic}-{partition}.")
 
     # Following the metadata
 
@@ -227,7 +227,7 @@ class ReplicaManager:
         if partition is None:
             return
         was_leader = partition.is_leader
-        partition.close(UnknownTopicOrPartition(f"{key} was removed from broker {self.node_id}"))
+        partition.close(UnknownTopicOrPartition(f"{key} was removed from broker {self.node_id}."))
         if was_leader and (listener := self._listeners.get(key.topic)) is not None:
             listener.leadership_lost(key, leader_epoch)
         for replica_listener in self._replica_listeners:
@@ -254,7 +254,7 @@ class ReplicaManager:
             del self._partitions[key]
             self._offline[key] = str(directory)
             was_leader = partition.is_leader
-            partition.close(KafkaStorageError(f"the log directory {directory} of {key[0]}-{key[1]} failed"))
+            partition.close(KafkaStorageError(f"The log directory {directory} of {key[0]}-{key[1]} failed."))
             if was_leader and (listener := self._listeners.get(key[0])) is not None:
                 listener.leadership_lost(partition.topic_partition, partition.leader_epoch)
             for replica_listener in self._replica_listeners:
@@ -266,4 +266,4 @@ class ReplicaManager:
         for writer in self._writers.values():
             writer.close()
         for partition in self.partitions():
-            partition.close(NotLeaderOrFollower(f"broker {self.node_id} is shutting down"))
+            partition.close(NotLeaderOrFollower(f"Broker {self.node_id} is shutting down."))

@@ -81,5 +81,5 @@ def _write(append: PendingAppend) -> OSError | None:
         return error.with_traceback(None)
     except Exception as bug:  # the edge of the thread: without it, every later append would wait for ever
         logger.exception("an append could not be written")
-        return OSError(f"an append could not be written: {bug!r}")
+        return OSError(f"An append could not be written: {bug!r}")
     return None

@@ -101,7 +101,7 @@ class DisklessPartition:
             raise self._end
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             error = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
-            raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}")
+            raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}.")
 
     def close(self, error: StrandlineError) -> None:
         """The topic is gone, or the broker stops."""
@@ -225,7 +225,7 @@ class DisklessPartition:
             LATEST_TIERED: lookups.latest_tiered,
         }
         if timestamp not in special:
-            raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}")
+            raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}.")
         return await special[timestamp](self.id)
 
     async def end_offset_for_epoch(
@@ -242,10 +242,10 @@ class DisklessPartition:
         self.check_leader()
         if not self.limits.allows_deletion:
             raise PolicyViolation(
-                f"records of {self.topic_partition.topic} cannot be deleted: its cleanup.policy has no `delete`"
+                f"Records of {self.topic_partition.topic} cannot be deleted: its cleanup.policy has no `delete`."
             )
         if before < DELETE_TO_HIGH_WATERMARK:
-            raise OffsetOutOfRange(f"{self.topic_partition}: {before} is no offset")
+            raise OffsetOutOfRange(f"{self.topic_partition}: {before} is no offset.")
         with storage_errors(self.topic_partition):
             (trimmed,) = (await self._tier.plane.delete_records({self.id: before})).values()
         if trimmed.refusal is not None:

@@ -19,7 +19,7 @@ def error_of(refusal: Refusal, sentence: str) -> StrandlineError:
         case Refusal.OFFSET_OUT_OF_RANGE:
             return OffsetOutOfRange(sentence)
         case _:
-            return KafkaStorageError(f"{sentence} ({refusal.name})")
+            return KafkaStorageError(f"{sentence} ({refusal.name}).")
 
 
 @contextmanager

@@ -116,7 +116,7 @@ class DisklessTopics:
             return None
         if self._tier is None:
             return KafkaStorageError(f"{topic}-{partition} is not served yet: {self._trouble}")
-        return NotLeaderOrFollower(f"broker {self._node_id} does not serve the new partition {topic}-{partition} yet")
+        return NotLeaderOrFollower(f"Broker {self._node_id} does not serve the new partition {topic}-{partition} yet.")
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
         """The topic as clients should see it that can reach these brokers: a diskless one always has leaders."""
@@ -201,7 +201,7 @@ class DisklessTopics:
             if partition is not None and partition.id.topic_id == topic.topic_id:
                 del self._partitions[topic.name, image.partition]
                 self._served.remove(partition)
-                partition.close(UnknownTopicOrPartition(f"the topic {topic.name} was deleted"))
+                partition.close(UnknownTopicOrPartition(f"The topic {topic.name} was deleted."))
 
     def _refresh_limits(self) -> None:
         for (name, _), partition in self._partitions.items():
@@ -342,4 +342,4 @@ class DisklessTopics:
 
     def _close_partitions(self) -> None:
         for partition in self._partitions.values():
-            partition.close(NotLeaderOrFollower(f"broker {self._node_id} is shutting down"))
+            partition.close(NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))

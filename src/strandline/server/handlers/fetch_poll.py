@@ -346,7 +346,7 @@ def _diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int
     epoch, end_offset = partition.known_end_of_epoch(entry.last_fetched_epoch)
     if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.log_start_offset:
         raise OffsetOutOfRange(
-            f"{partition.topic_partition} does not know epoch {entry.last_fetched_epoch} at {entry.fetch_offset}"
+            f"{partition.topic_partition} does not know epoch {entry.last_fetched_epoch} at {entry.fetch_offset}."
         )
     if epoch < entry.last_fetched_epoch or end_offset < entry.fetch_offset:
         return epoch, end_offset

@@ -71,7 +71,7 @@ class OffsetsHandler:
         async def answer(topic: str, partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
             try:
                 if times[topic, partition.partition_index] > 1:
-                    raise InvalidRequest("a partition may be named only once")
+                    raise InvalidRequest("A partition may be named only once.")
                 return await self._list_offset(topic, partition, isolation, version, request.timeout_ms)
             except StrandlineError as error:
                 code, _ = outcome(_spoken(error, version))
@@ -92,7 +92,7 @@ class OffsetsHandler:
     ) -> ListOffsetsPartitionResponse:
         timestamp = partition.timestamp
         if timestamp < EARLIEST_PENDING_UPLOAD or version < _FIRST_VERSION_OF.get(timestamp, 0):
-            raise UnsupportedVersion(f"version {version} of ListOffsets has no special timestamp {timestamp}")
+            raise UnsupportedVersion(f"Version {version} of ListOffsets has no special timestamp {timestamp}.")
         found = await self._partitions.find(topic, partition.partition_index).list_offset(
             timestamp,
             isolation=isolation,

@@ -91,7 +91,7 @@ class ProduceHandler:
         topic = entry.topic
         name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
         if name in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
-            raise InvalidTopic(f"{name} is an internal topic; clients may not write to it")
+            raise InvalidTopic(f"{name} is an internal topic; clients may not write to it.")
         return self._partitions.find(name, entry.partition)
 
 
@@ -99,11 +99,11 @@ def _check_records(entry: ProduceEntry, version: int, transactional_id: str | No
     """Refuse what the version or the missing transactions forbid; the log checks everything else."""
     records = entry.records
     if records is None or len(records) < _HEADER_BYTES:
-        raise InvalidRecord(f"the request holds no record batch for partition {entry.partition} of {entry.topic!r}")
+        raise InvalidRecord(f"The request holds no record batch for partition {entry.partition} of {entry.topic!r}.")
     attributes = records[_ATTRIBUTES_BYTE]
     check_codec_of_version(attributes, version)
     if transactional_id is not None or attributes & _TRANSACTIONAL:
-        raise InvalidTxnState("this broker does not serve transactions yet; produce without transactional.id")
+        raise InvalidTxnState("This broker does not serve transactions yet; produce without transactional.id.")
     return records
 
 
@@ -201,7 +201,7 @@ class _Production:
         for index, answer in enumerate(self._answers):
             if answer is None:
                 self._answers[index] = _failure(
-                    RequestTimedOut(f"the records were not replicated within {self._request.timeout_ms} ms")
+                    RequestTimedOut(f"The records were not replicated within {self._request.timeout_ms} ms.")
                 )
         self._answer()
 

@@ -124,8 +124,8 @@ class ProducersHandler:
 
 def _check(request: InitProducerIdRequest) -> None:
     if request.transactional_id == "":
-        raise InvalidRequest("a transactional id may not be empty")
+        raise InvalidRequest("A transactional id may not be empty.")
     if request.transactional_id is not None:
-        raise UnsupportedVersion("transactions are not supported yet")
+        raise UnsupportedVersion("Transactions are not supported yet.")
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        raise InvalidRequest("a producer id and its epoch come together")
+        raise InvalidRequest("A producer id and its epoch come together.")

@@ -52,7 +52,7 @@ class RecordsHandler:
     async def _delete(self, topic: str, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         try:
             if is_internal(topic) or topic == REMOTE_LOG_METADATA_TOPIC:
-                raise InvalidTopic(f"records of the internal topic {topic} cannot be deleted")
+                raise InvalidTopic(f"Records of the internal topic {topic} cannot be deleted.")
             low_watermark = await self._partitions.find(topic, partition.partition_index).delete_records(
                 partition.offset
             )
