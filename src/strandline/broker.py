@@ -83,7 +83,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 async def _run_until_signal(settings: Settings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # Not by the loop's own handlers: to take those away restores the default action for a moment, which is to die.
+    # Not by the loop's own handlers: removing those restores the default action for a moment, which ends the process.
     for number in _STOP_SIGNALS:
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
     try:
@@ -91,7 +91,7 @@ async def _run_until_signal(settings: Settings) -> None:
             await broker.wait_stopped(stop)
             logger.info("broker %d is stopping", broker.node_id)
     finally:
-        for number in _STOP_SIGNALS:  # there is nothing left to stop, and the exit status should say how it ended
+        for number in _STOP_SIGNALS:  # a late signal must not change the exit status
             signal.signal(number, signal.SIG_IGN)
 
 
@@ -289,7 +289,7 @@ class Broker:
             ),
         )
         self._stack.push_async_callback(self.dispatcher.close)
-        # What was built so far lives as long as the broker: the collector need not look at it again and again.
+        # These objects live as long as the broker: the garbage collector need not look at them again.
         gc.freeze()
         gc.enable()
         self.network.start(self.dispatcher)

@@ -1,5 +1,9 @@
 """The only place that knows that a partition may live in several tiers.
 
-Here: which tier takes an append or answers a read, list offsets and delete records across tiers, making and removing
-the control plane's logs as topics come and go. Not here: how a tier stores its bytes.
+- `layout`: which tier serves an offset; `kinds`: what a partition is. Both are decided without I/O.
+- `partition`: the ports that request handlers use; `classic` and `diskless.partition` implement them.
+- `partitions`: finds partitions for request handlers, and runs reads that memory cannot answer.
+- `tiered`, `diskless`: opening each tier, and making it follow the metadata. `tiers` joins them.
+
+Not here: how a tier stores its bytes (`log`, `remote`, `diskless`).
 """

@@ -1,4 +1,4 @@
-"""Which tier serves which offsets of a partition. Pure: decided from offsets that are known already, without I/O."""
+"""Which tier serves which offsets of a partition. Pure: decided from known offsets, without I/O."""
 
 from __future__ import annotations
 

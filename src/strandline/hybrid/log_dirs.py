@@ -51,7 +51,7 @@ class LogDirs:
         self._logs, self._replicas, self._diskless, self._tiered = logs, replicas, diskless, tiered
 
     async def describe(self, wanted: Wanted) -> list[LogDir]:
-        """Every place, with those of the wanted partitions that it holds."""
+        """Every place, with the wanted partitions that it holds."""
         replicas = [p for p in self._replicas.partitions() if wanted is None or p.topic_partition in wanted]
         places = [
             await asyncio.to_thread(_directory, directory, _in_directory(Path(directory.path), replicas))

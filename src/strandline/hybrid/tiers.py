@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class TierFailed(StrandlineError):
-    """The broker has topics that it cannot serve without a tier, and the tier is not to be had."""
+    """The broker has topics in a tier that cannot be opened."""
 
 
 class Tiers:
@@ -93,7 +93,7 @@ class Tiers:
         self.diskless.apply(delta, image)
 
     def check(self) -> None:
-        """Raise TierFailed if a log would be opened without its remote part: it would forget that it has one."""
+        """Raise TierFailed if a tiered log would be opened without remote storage: it would forget its remote segments."""
         if self._has_remote:
             return
         topics = self._loader.image.topics.values()

@@ -26,7 +26,7 @@ def list_offset(
     if timestamp == LATEST:
         return FoundOffset(NO_TIMESTAMP, end, leader_epoch)
     if timestamp == EARLIEST:
-        # Tiering was switched off, and the log start has not followed yet: nobody can read below the local log.
+        # Tiering was switched off and the log start has not followed yet: offsets below the local log cannot be read.
         return _start(log, log.log_start_offset if log.is_remote else log.local_log_start_offset)
     if timestamp == EARLIEST_LOCAL:
         return _start(log, log.local_log_start_offset)
@@ -54,7 +54,7 @@ def _latest_tiered(log: UnifiedLog) -> FoundOffset | None:
 
 
 def _earliest_pending_upload(log: UnifiedLog) -> FoundOffset | None:
-    """Where copying goes on. A leader that does not know yet what was copied before its time cannot say."""
+    """The next offset to copy. A new leader does not know it until it has found the segments copied before."""
     highest, start = log.highest_offset_in_remote_storage, log.log_start_offset
     if not log.is_remote or (highest < 0 and log.local_log_start_offset > start):
         return None

@@ -40,7 +40,7 @@ LARGE_APPEND: Final = 256 * 1024
 ACKS_ALL: Final = -1
 DELETE_TO_HIGH_WATERMARK: Final = -1
 
-# Called on the event loop when an append is as durable as its acks ask for, or with what prevented it.
+# Called on the event loop when an append is as durable as its acks ask for, or with the error that prevented it.
 Done: TypeAlias = Callable[[StrandlineError | None], None]
 
 
@@ -58,7 +58,7 @@ class Appended(NamedTuple):
 
 
 class Partition:
-    """The leader (or a follower) of a partition, and everybody who waits for it. Lives on the event loop."""
+    """The leader (or a follower) of a partition, with waiting producers and consumers. Lives on the event loop."""
 
     __slots__ = (
         "__weakref__",
@@ -132,7 +132,7 @@ class Partition:
         return NotLeaderOrFollower(f"Broker {self.node_id} no longer leads {self.topic_partition}.")
 
     def close(self, error: StrandlineError) -> None:
-        """The replica goes away: everybody who waits is told why, now or when its write has ended."""
+        """The replica goes away: waiting producers and consumers get the error, now or when a pending write has ended."""
         self.is_leader = False
         self._end = error
         self._fail_waiting(error)
@@ -275,7 +275,7 @@ class Partition:
     def _advance_high_watermark(self) -> None:
         """With every in-sync replica on this broker, the high watermark is the end of the log.
 
-        Below min.insync.replicas it stands still, as in Kafka 4: what too few replicas hold stays invisible.
+        Below min.insync.replicas it stands still, as in Kafka 4: records on too few replicas stay invisible.
         """
         log = self.log
         if self.is_under_min_isr:

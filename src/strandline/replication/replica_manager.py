@@ -31,7 +31,7 @@ _CREATED_PER_TURN: Final = 4
 
 
 class LeadershipListener(Protocol):
-    """Somebody whose state lives in partitions that this broker leads: a coordinator."""
+    """A coordinator: its state lives in partitions that this broker leads."""
 
     def leadership_gained(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         """This broker leads the partition from now on."""
@@ -41,7 +41,7 @@ class LeadershipListener(Protocol):
 
 
 class ReplicaListener(Protocol):
-    """Somebody who works on replicas of all topics: tiered storage. Called on the event loop; must not block."""
+    """A component that follows the replicas of all topics. Called on the event loop; must not block."""
 
     def replica_changed(self, partition: Partition) -> None:
         """A replica is there, or leads or follows in another epoch, or its topic has other settings."""
@@ -114,7 +114,7 @@ class ReplicaManager:
         return len(self._partitions)
 
     def why_missing(self, topic: str, partition: int) -> StrandlineError:
-        """What to tell a client that asks for a partition without a replica here."""
+        """The error for a client that asks for a partition without a replica on this broker."""
         directory = self._offline.get((topic, partition))
         if directory is not None:
             return KafkaStorageError(f"The log directory {directory} of {topic}-{partition} is offline.")
@@ -126,14 +126,14 @@ class ReplicaManager:
     # Following the metadata
 
     def add_listener(self, topic: str, listener: LeadershipListener) -> None:
-        """Tell `listener` of leadership changes of this topic, first of those that hold already."""
+        """Tell `listener` of leadership changes of this topic, first of the partitions that this broker leads now."""
         self._listeners[topic] = listener
         for partition in self.partitions():
             if partition.topic_partition.topic == topic and partition.is_leader:
                 listener.leadership_gained(partition, partition.leader_epoch)
 
     def add_replica_listener(self, listener: ReplicaListener) -> Callable[[], None]:
-        """Tell `listener` of all replicas, first of those that are there already. Returns what ends that."""
+        """Tell `listener` of all replicas, first of the existing ones. Returns a function that ends it."""
         self._replica_listeners.append(listener)
         for partition in self.partitions():
             listener.replica_changed(partition)
@@ -169,7 +169,7 @@ class ReplicaManager:
                 self._tell(partition)
 
     def _create_some(self, limit: int) -> None:
-        """Make replicas, at most `limit` new logs in this turn of the loop: making files takes its time."""
+        """Create replicas, at most `limit` new logs in this turn of the loop: creating files takes time."""
         made = 0
         while self._uncreated and made < limit:
             key = next(iter(self._uncreated))
@@ -247,7 +247,7 @@ class ReplicaManager:
                 self._replica_changed(partition)
 
     def directory_failed(self, directory: Path) -> None:
-        """A log directory is gone: its partitions answer with KafkaStorageError, the others go on."""
+        """A log directory failed: its partitions answer with KafkaStorageError, the others go on."""
         for key, partition in list(self._partitions.items()):
             if partition.log.directory.parent != directory:
                 continue

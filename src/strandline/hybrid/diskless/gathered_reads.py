@@ -1,6 +1,6 @@
-"""Questions to the control plane that are asked in the same turn of the event loop, put as one query.
+"""Puts queries to the control plane that are made in the same turn of the event loop into one.
 
-ListOffsets asks about each partition by itself; a consumer of many partitions would be as many queries.
+ListOffsets looks up each partition separately; a consumer of many partitions would cost one query for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIRST_ROW_ONLY: Final = 1
 
 
 class GatheredReads:
-    """`BatchReads` for those who ask about one partition at a time."""
+    """`BatchReads` for callers that look up one partition at a time."""
 
     def __init__(self, plane: BatchReads) -> None:
         self._plane = plane
@@ -50,7 +50,7 @@ class GatheredReads:
 
 
 class _Gathered(Generic[Q, A]):
-    """Questions of one turn of the event loop, asked together."""
+    """The lookups of one turn of the event loop, made together."""
 
     def __init__(self, ask: Callable[[Sequence[Q]], Awaitable[Sequence[A]]]) -> None:
         self._ask = ask
@@ -58,7 +58,7 @@ class _Gathered(Generic[Q, A]):
         self._tasks = TaskSet()
 
     async def answer(self, question: Q) -> A:
-        """The answer. Raises what asking raises, for everybody who asked in the same turn."""
+        """The answer. An error of the query is raised to every caller of the same turn."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         self._waiting.append((question, future))
@@ -77,7 +77,7 @@ class _Gathered(Generic[Q, A]):
             for _, future in waiting:
                 future.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - it is raised where the question was asked
+        except Exception as error:  # noqa: BLE001 - it is raised to the callers
             for _, future in waiting:
                 if not future.done():
                     future.set_exception(error)

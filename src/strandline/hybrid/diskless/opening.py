@@ -1,7 +1,7 @@
 """Opens the diskless tier: the object store, the reader, the writer and the background work, in this order.
 
-Loaded when the first diskless topic appears; brokers without any do not pay for it. Closed in the reverse order: the
-writer finishes what it has taken before anything that it needs goes away.
+Loaded when the first diskless topic appears; brokers without one do not pay for it. Closed in the reverse order: the
+writer commits the batches it has accepted before the object store is closed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ async def open_tier(
             DisklessReader(plane, sql, objects, clock=clock, limits=_reader_limits(diskless)).running()
         )
         network = settings.network
-        let_in_bytes = network.max_held_bytes + network.socket_request_max_bytes  # the last one exceeds the limit
+        let_in_bytes = (
+            network.max_held_bytes + network.socket_request_max_bytes
+        )  # the last request may exceed the limit
         writer = WalWriter(
             objects,
             plane,
@@ -129,7 +131,7 @@ async def open_tier(
 
 
 def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
-    """Brokers that nobody told where the objects are would each keep their own, which the others cannot read."""
+    """Refuse a default object store in a cluster: each broker would have its own, which the others cannot read."""
     others = sorted(set(brokers) - {settings.cluster.node_id})
     address = settings.diskless.objects_address
     if others and (address.startswith("memory://") or not settings.static.keys() & _PLACES):
@@ -145,7 +147,7 @@ def _upkeep(tier: DisklessTier, *, finds_orphans: bool) -> dict[str, Coroutine[N
 
 
 class _ToldTrimming:
-    """`LogTrimming` for retention; the reader of this broker hears of what went."""
+    """`LogTrimming` for retention that also tells the reader of this broker which records were deleted."""
 
     def __init__(self, plane: LogTrimming, reader: DisklessReader) -> None:
         self._plane, self._reader = plane, reader

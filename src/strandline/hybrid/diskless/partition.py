@@ -123,7 +123,7 @@ class DisklessPartition:
         """Check a batch, copy it, and give it its place in the order of this broker.
 
         Its offsets are filled into the answer's `info` before `done` is called: whatever `acks` says, that is when
-        it is committed. Raises the refusals of a produced batch.
+        it is committed. Raises the errors of an invalid batch.
         """
         self.check_leader()
         limits = self.limits
@@ -208,7 +208,7 @@ class DisklessPartition:
         """There are no transactions and no remote segments: neither `isolation` nor `timeout_ms` matters."""
         self.check_leader(current_leader_epoch)
         if timestamp == EARLIEST_PENDING_UPLOAD:
-            return NOTHING  # what is committed is uploaded
+            return NOTHING  # every committed batch is uploaded already
         found = await self._look_up(timestamp)
         is_end = found.leader_epoch == NO_EPOCH and timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL)
         return found._replace(leader_epoch=self.leader_epoch) if is_end else found
@@ -231,7 +231,7 @@ class DisklessPartition:
     async def end_offset_for_epoch(
         self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch = NO_EPOCH
     ) -> tuple[LeaderEpoch, Offset]:
-        """OffsetForLeaderEpoch: no epoch ever lost a record, so each that was reaches up to the end."""
+        """OffsetForLeaderEpoch: no epoch ever lost a record, so every known epoch reaches up to the end."""
         self.check_leader(current_leader_epoch)
         if not 0 <= epoch <= self.leader_epoch:
             return NO_EPOCH, NO_OFFSET
@@ -254,7 +254,7 @@ class DisklessPartition:
         return trimmed.log_start_offset
 
     async def active_producers(self) -> list[ActiveProducer]:
-        """DescribeProducers: who wrote here lately, as the control plane remembers it."""
+        """DescribeProducers: the producer state that the control plane keeps."""
         self.check_leader()
         with storage_errors(self.topic_partition):
             producers = await self._tier.plane.producers(self.id)

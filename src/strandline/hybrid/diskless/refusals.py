@@ -1,4 +1,4 @@
-"""What clients are told when the control plane refuses, or cannot be asked."""
+"""The errors that clients get when the control plane refuses a request or is away."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def error_of(refusal: Refusal, sentence: str) -> StrandlineError:
 
 @contextmanager
 def storage_errors(what: object) -> Iterator[None]:
-    """Trouble with the database or the object store becomes an error upon which clients ask again."""
+    """Turn errors of the database and the object store into one upon which clients retry."""
     try:
         yield
     except (SqlError, ObjectStoreError) as error:

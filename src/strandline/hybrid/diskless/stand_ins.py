@@ -1,6 +1,6 @@
-"""Where clients of a diskless partition are sent while its leader is away: to another broker, since any can serve it.
+"""Which broker clients of a diskless partition are sent to while its leader is away: any broker can serve it.
 
-Pure. Everybody who looks at the same brokers names the same one, so that clients agree, and partitions are spread.
+Pure. Brokers that see the same cluster name the same stand-in, so that clients agree; partitions are spread by a hash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from strandline.metadata.image import PartitionImage, TopicImage
 
 
 def with_stand_ins(topic: TopicImage, reachable: Collection[int]) -> TopicImage:
-    """The diskless topic as clients should see it that can reach these brokers."""
+    """The topic as clients see it that can reach these brokers: every partition has a leader among them."""
     if not reachable or all(partition.leader in reachable for partition in topic.partitions):
         return topic
     brokers = sorted(reachable)

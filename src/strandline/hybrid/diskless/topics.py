@@ -94,7 +94,7 @@ class DisklessTopics:
 
     @property
     def tier(self) -> DisklessTier | None:
-        """What they use; None as long as there was no diskless topic."""
+        """The engine; None until there is a diskless topic."""
         return self._tier
 
     @property
@@ -108,7 +108,7 @@ class DisklessTopics:
         return self._tier is not None and self._tier.writer.status().pending_bytes > 0
 
     def why_missing(self, topic: str, partition: int) -> StrandlineError | None:
-        """What to tell a client about a diskless partition that is not served yet; None if it is not diskless."""
+        """The error for a diskless partition that is not served yet; None if the partition is not diskless."""
         known = self._loader.image.topics.get(topic)
         if known is None or not 0 <= partition < len(known.partitions):
             return None
@@ -119,7 +119,7 @@ class DisklessTopics:
         return NotLeaderOrFollower(f"Broker {self._node_id} does not serve the new partition {topic}-{partition} yet.")
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
-        """The topic as clients should see it that can reach these brokers: a diskless one always has leaders."""
+        """The topic as clients see it that can reach these brokers: a diskless partition always has a leader."""
         return with_stand_ins(topic, reachable) if self._kinds.is_diskless_topic(topic) else topic
 
     def topics(self) -> Iterator[TopicImage]:
@@ -127,7 +127,7 @@ class DisklessTopics:
         return (topic for topic in self._loader.image.topics.values() if self._kinds.is_diskless_topic(topic))
 
     async def sizes(self, wanted: Collection[tuple[str, int]] | None) -> dict[TopicPartition, int]:
-        """The bytes of the partitions that the metadata gives this broker; of all of them, or of those wanted.
+        """The sizes of the wanted partitions (None: all) that the metadata assigns to this broker.
 
         Raises KafkaStorageError.
         """
@@ -146,7 +146,7 @@ class DisklessTopics:
         return {keys[partition]: log.byte_size for partition, log in logs.items()}
 
     async def wait_served(self, topics: Collection[str], *, within: float = _SERVED_WITHIN_S) -> None:
-        """Return when this broker serves the partitions of these topics, as far as they are diskless, or in time."""
+        """Return when this broker serves all diskless partitions of these topics, or after `within` seconds."""
         waited = frozenset(name for name in topics if self._is_unserved(name))
         if not waited:
             return
@@ -223,9 +223,9 @@ class DisklessTopics:
             await asyncio.gather(task, return_exceptions=True)
 
     async def wait_opened(self) -> None:
-        """Return when the engine is open, or nobody needs it now. Raises what a restart alone can cure.
+        """Return when the engine is open or not needed. Raises errors that only a restart can cure.
 
-        Trouble that may pass does not keep a broker from serving its other topics.
+        After an error that may pass it returns as well: the broker serves its other topics meanwhile.
         """
         if self._is_enabled:
             self._wake.set()
@@ -277,10 +277,10 @@ class DisklessTopics:
             self._first_attempt.set_result(None)
         else:
             self._first_attempt.set_exception(error)
-            self._first_attempt.exception()  # whoever waits is told; nobody has to
+            self._first_attempt.exception()  # read it once, so that no warning follows if there is no waiter
 
     async def _catch_up(self, stack: AsyncExitStack) -> None:
-        """Bring the control plane to where the metadata is. Raises SqlError or ObjectStoreError; safe to repeat."""
+        """Make the control plane match the metadata. Raises SqlError or ObjectStoreError; safe to repeat."""
         if self._tier is None:
             if not self._unmade and not await self._has_leftovers():
                 self._must_look_for_leftovers = False
@@ -298,11 +298,11 @@ class DisklessTopics:
                 raise
 
     async def _has_leftovers(self) -> bool:
-        """Is there anything of topics that are gone: logs, or files whose objects are not deleted yet?"""
+        """Whether the control plane still has logs of deleted topics, or files whose objects are not deleted yet."""
         return bool(await self._plane.topic_ids() or await self._plane.files_after(0, 1))
 
     async def _make_some(self, tier: DisklessTier) -> None:
-        """Make logs, at most a bounded number with one call, and serve their partitions."""
+        """Make a bounded number of logs with one call, and serve their partitions."""
         some = dict(islice(self._unmade.items(), _LOGS_PER_CALL))
         await self._plane.create_logs([NewLog(partition, name) for partition, name in some.items()])
         self._kinds.learn(partition.topic_id for partition in some)
@@ -326,10 +326,10 @@ class DisklessTopics:
                 served.set_result(None)
 
     async def _remove_leftovers(self) -> None:
-        """Delete what the control plane has of topics that are gone.
+        """Delete the logs of deleted topics in the control plane.
 
-        The metadata is read after the control plane: a topic is in the metadata before anybody makes its logs, so none
-        that exists can look gone, even to a broker that is controller no longer and does not know it yet.
+        The metadata is read after the control plane: a topic is in the metadata before any broker makes its logs, so
+        no existing topic looks deleted, even to a broker that has been deposed as controller without knowing it.
         """
         known = await self._plane.topic_ids()
         if not known:

@@ -1,7 +1,7 @@
-"""Opens tiered storage: the storage, the index cache, the description, the reader and the manager, in this order.
+"""Opens tiered storage: storage, index cache, remote log metadata, reader and manager, in this order.
 
 Loaded when `remote.log.storage.system.enable` is true; other brokers do not pay for it. Closed in the reverse order:
-the manager stops before the description that it writes to, and both before the logs.
+the manager stops before the remote log metadata that it writes, and both before the logs.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ async def open_remote_tier(
 ) -> AsyncIterator[RemoteTier]:
     """The tier, until the block ends; it follows the replicas of this broker.
 
-    Raises InvalidConfig for settings that cannot be used, RemoteStorageError for a storage that has to answer first and
-    does not.
+    Raises InvalidConfig for settings that cannot be used, RemoteStorageError if the storage must answer first and does
+    not.
     """
     tiers, node_id = settings.tiers, settings.cluster.node_id
     metadata_topic = ReplicatedMetadataTopic(
@@ -140,7 +140,7 @@ async def open_remote_tier(
 
 
 def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
-    """Brokers that nobody told where the segments are would each keep their own, which the others cannot read."""
+    """Refuse a default storage in a cluster: each broker would have its own, which the others cannot read."""
     others = sorted(set(brokers) - {settings.cluster.node_id})
     is_own = settings.tiers.remote_log_storage_manager_class_name == BUILT_IN_STORAGE
     if others and is_own and not handed_on(settings.static, settings.tiers.remote_log_storage_manager_impl_prefix):
@@ -153,7 +153,7 @@ def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
 
 
 def _find_classes(tiers: TierSettings) -> None:
-    """Let Python look where the settings say for classes that are not installed."""
+    """Add the class paths of the settings to Python's module search path."""
     for path in (tiers.remote_log_storage_manager_class_path, tiers.remote_log_metadata_manager_class_path):
         if path and path not in sys.path:
             sys.path.append(path)
@@ -174,7 +174,7 @@ async def _open_metadata(settings: Settings, context: MetadataPluginContext) -> 
 async def _make_when_needed(
     need: asyncio.Event, settings: Settings, loader: MetadataLoader, controller: ActiveController, clock: Clock
 ) -> None:
-    """Make the topic that describes remote segments as soon as there is a replica to describe."""
+    """Create the topic of remote log metadata as soon as there is a tiered replica."""
     tiers = settings.tiers
     pause = tiers.rlmm_config_remote_log_metadata_initialization_retry_interval_ms / 1000
     patience = tiers.rlmm_config_remote_log_metadata_initialization_retry_max_timeout_ms / 1000

@@ -1,9 +1,8 @@
-"""Makes tiered storage follow what becomes of this broker's replicas.
+"""Makes tiered storage follow the replicas of this broker.
 
-By level, not by edge: a replica is looked at whenever something about it has changed, and what it should be is compared
-with what was asked of `RemoteLogManager` before. Partitions of topics that were deleted while no broker noticed, and of
-topics that are not tiered any more, are found by comparing what the description of remote storage knows with the
-metadata.
+By level, not by edge: at every change of a replica, what it should be is compared with what `RemoteLogManager` was asked
+to do before. Partitions of topics that were deleted while no broker noticed, and of topics that are not tiered any more,
+are found by comparing the remote log metadata with the cluster's metadata.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class TieredReplicas:
         look_again_s: float,
         on_need: Callable[[], None],
     ) -> None:
-        """`on_need` is called when there is a replica to describe, maybe again and again."""
+        """`on_need` is called, possibly many times, when there is a tiered replica."""
         self._manager = manager
         self._metadata = metadata
         self._loader = loader
@@ -57,7 +56,7 @@ class TieredReplicas:
         self._led: dict[TopicIdPartition, _Led] = {}
         self._followed: set[TopicIdPartition] = set()
         self._untiered: dict[TopicIdPartition, Partition] = {}
-        """Those that this broker leads and that should have nothing in remote storage."""
+        """Led partitions that are not tiered and should have nothing in remote storage."""
         self._deleted: set[TopicIdPartition] = set()
 
     def replica_changed(self, partition: Partition) -> None:
@@ -79,7 +78,7 @@ class TieredReplicas:
             self._metadata.on_partition_leadership_changes([], [key])
 
     def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
-        """A replica is gone, and what it has in remote storage as well if its topic was deleted."""
+        """A replica is gone. If its topic was deleted, its remote segments are deleted too."""
         key = partition.id
         self._untiered.pop(key, None)
         if is_deleted and self._led.pop(key, None) is not None:
@@ -111,7 +110,7 @@ class TieredReplicas:
     # Topics that are gone, or not tiered any more
 
     async def run(self) -> None:
-        """Look again and again for partitions that should have nothing in remote storage."""
+        """Look at intervals for partitions that should have nothing in remote storage."""
         while True:
             await self._clock.sleep(self._look_again_s)
             try:
@@ -121,7 +120,7 @@ class TieredReplicas:
                 logger.warning("it is not known which topics are gone, trying again: %s", error)
 
     def _take_up_withdrawals(self) -> None:
-        """Deletions that were begun when tiering of a topic was switched off, and cut short by a restart."""
+        """Go on with deletions that began when tiering of a topic was switched off, and that a restart interrupted."""
         for key in self._metadata.partitions():
             partition = self._untiered.get(key)
             if partition is not None and self._manager.has_leftovers(key):
@@ -132,7 +131,7 @@ class TieredReplicas:
         if self._gone():
             await self._loader.catch_up()  # a topic that this broker has not heard of yet must not look gone
             for key in self._gone():
-                logger.info("%s is gone; what it has in remote storage is deleted", key)
+                logger.info("%s is gone; its remote segments are deleted", key)
                 self._delete(key)
 
     def _gone(self) -> list[TopicIdPartition]:
@@ -147,7 +146,7 @@ class TieredReplicas:
         return state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
 
     def _delete(self, key: TopicIdPartition) -> None:
-        """Once: `RemoteLogManager` goes on until it is done, and needs the description until then."""
+        """Once: `RemoteLogManager` goes on until it is done, and needs the remote log metadata until then."""
         self._deleted.add(key)
         self._manager.delete(key)
 

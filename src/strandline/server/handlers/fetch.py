@@ -2,7 +2,7 @@
 
 Records leave as ranges of segment files, or as views of what is in memory; nothing is copied or decoded here. How one
 request is served is in `fetch_poll`. Known gaps: followers do not replicate yet (replica ids are served as debug
-readers, but what is in remote storage only gets OFFSET_MOVED_TO_TIERED_STORAGE), no preferred read replica, no quotas.
+readers, but get OFFSET_MOVED_TO_TIERED_STORAGE below the local log), no preferred read replica, no quotas.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FetchHandler:
         self._slow = TaskSet()
 
     def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
-        """Answer at once if there is enough to say, or when there is, or when the client's patience ends."""
+        """Answer at once if there are min.bytes, or when there are, or when max.wait.ms is over."""
         version = exchange.api_version
         request = read_fetch_request(frame, position, version)
         exchange.release_frame()

@@ -93,7 +93,7 @@ class FetchPoll:
         """Results of pending reads, and those that end the wait: not read again until they are sent or outdated."""
         self._times_expired = 0
         self.deadline: Deadline | None = None
-        """When the client's patience ends, once it waits."""
+        """When the wait ends, once the poll waits."""
         if request.replica_id >= 0:
             self._isolation = FetchIsolation.LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -116,7 +116,7 @@ class FetchPoll:
             try:
                 partition = self._handler.find(place.entry)
             except StrandlineError:
-                continue  # its error was not news to this client; another partition may still bring data
+                continue  # the client knows of its error already; another partition may still bring data
             partition.watch(self)
             self._watched.append(partition)
 
@@ -202,7 +202,7 @@ class FetchPoll:
         return True
 
     def _wait_on(self) -> None:
-        """What there is is too little. It is kept: when the client's time is over, it gets it."""
+        """There are fewer than min.bytes. They are kept until the wait is over."""
         if self._has_missed_news:
             self._has_missed_news = False
             self.notify()
@@ -304,7 +304,7 @@ class FetchPoll:
     async def _read_and_answer(
         self, slow: list[tuple[Place, PendingRead]], max_bytes: int, *, min_one_message: bool
     ) -> None:
-        """Read, and look at everything again. The client may be gone by then: what is read is there for others."""
+        """Read, then look at all partitions again. If the client is gone by then, the records are cached for others."""
         try:
             results = await self._handler.partitions.read(
                 [request for _, request in slow],
@@ -342,7 +342,7 @@ def _length(result: ReadResult | StrandlineError) -> int:
 
 
 def _diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int, int] | None:
-    """Where the reader's history leaves ours (KIP-595), or None if it does not. Raises OffsetOutOfRange."""
+    """Where the reader's log diverges from ours (KIP-595), or None if it does not. Raises OffsetOutOfRange."""
     epoch, end_offset = partition.known_end_of_epoch(entry.last_fetched_epoch)
     if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.log_start_offset:
         raise OffsetOutOfRange(

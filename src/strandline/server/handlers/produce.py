@@ -96,7 +96,7 @@ class ProduceHandler:
 
 
 def _check_records(entry: ProduceEntry, version: int, transactional_id: str | None) -> memoryview:
-    """Refuse what the version or the missing transactions forbid; the log checks everything else."""
+    """Refuse batches that the request version does not allow, and transactional ones; the log checks the rest."""
     records = entry.records
     if records is None or len(records) < _HEADER_BYTES:
         raise InvalidRecord(f"The request holds no record batch for partition {entry.partition} of {entry.topic!r}.")
@@ -187,8 +187,8 @@ class _Production:
         self._wait_on()
 
     def _wait_on(self) -> None:
-        """Answer if nothing is left to wait for. The client's patience counts from when all is written, as in Kafka:
-        until then our own log needs the request's bytes."""
+        """Answer if no append is pending. The request's timeout starts when all batches are written, as in Kafka: until
+        then the log needs the request's bytes."""
         if self._starting or self._is_answered:
             return
         if self._remaining == 0:
@@ -197,7 +197,7 @@ class _Production:
             self._deadline = self._deadlines.call_within(self._request.timeout_ms / 1000, self.expired)
 
     def expired(self) -> None:
-        """The request's time is over. What was written stays written; it is only not known to be replicated."""
+        """The request timed out. Batches that were written stay written, but are not known to be replicated."""
         for index, answer in enumerate(self._answers):
             if answer is None:
                 self._answers[index] = _failure(
