@@ -93,7 +93,7 @@ class Tiers:
         self.diskless.apply(delta, image)
 
     def check(self) -> None:
-        """Raise TierFailed if a tiered log would be opened without remote storage: it would forget its remote segments."""
+        """Raise TierFailed if a tiered log would be opened without remote storage: it would lose its remote part."""
         if self._has_remote:
             return
         topics = self._loader.image.topics.values()

@@ -68,9 +68,7 @@ async def open_tier(
             DisklessReader(plane, sql, objects, clock=clock, limits=_reader_limits(diskless)).running()
         )
         network = settings.network
-        let_in_bytes = (
-            network.max_held_bytes + network.socket_request_max_bytes
-        )  # the last request may exceed the limit
+        let_in_bytes = network.max_held_bytes + network.socket_request_max_bytes  # the last may exceed the limit
         writer = WalWriter(
             objects,
             plane,

@@ -1,8 +1,8 @@
 """Makes tiered storage follow the replicas of this broker.
 
-By level, not by edge: at every change of a replica, what it should be is compared with what `RemoteLogManager` was asked
-to do before. Partitions of topics that were deleted while no broker noticed, and of topics that are not tiered any more,
-are found by comparing the remote log metadata with the cluster's metadata.
+By level, not by edge: at every change of a replica, what it should be is compared with what `RemoteLogManager` was told
+before. Partitions of topics that were deleted while no broker noticed, and of topics that are not tiered any more, are
+found by comparing the remote log metadata with the cluster's metadata.
 """
 
 from __future__ import annotations

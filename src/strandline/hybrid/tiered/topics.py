@@ -39,7 +39,7 @@ class TieredStorage(Protocol):
     ) -> FoundOffset | None:
         """The first record at or after a time among those in remote storage only; None if the local log has to say.
 
-        Raises RequestTimedOut if it takes longer than the client or the setting allows; the indexes read so far are cached.
+        Raises RequestTimedOut if it takes longer than the client or the setting allows.
         """
 
 
