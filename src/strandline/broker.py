@@ -25,8 +25,8 @@ from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
 from strandline.config.topic import TopicConfig
-from strandline.coordinators.groups import GroupCoordinator
-from strandline.coordinators.groups.replicated_log import ReplicatedGroupLog
+from strandline.coordinators.groups import GroupCoordinator, offsets_topic
+from strandline.coordinators.runtime import ReplicatedCoordinatorLog
 from strandline.errors import StrandlineError
 from strandline.hybrid.tiers import Tiers
 from strandline.log import LogManager
@@ -206,13 +206,13 @@ class Broker:
         await enter(tiers.running(self.active_controller, on_failure=self._fail))
 
         self.groups = GroupCoordinator(
-            ReplicatedGroupLog(self.replicas, lambda: self.loader.image, self.settings.groups),
+            ReplicatedCoordinatorLog(self.replicas, lambda: self.loader.image, offsets_topic(self.settings.groups)),
             clock=self._clock,
             ids=self._ids,
             settings=self.settings.groups,
         )
         await enter(self.groups.running())
-        self.replicas.add_listener(GROUP_METADATA_TOPIC, self.groups)
+        self.replicas.add_listener(GROUP_METADATA_TOPIC, self.groups.runtime)
         self.loader.subscribe(self.groups.apply)
         await enter(self._background(self.cleaner.run, "log-cleaner"))
         self._serve(loop)

@@ -9,8 +9,7 @@ Everything is decided synchronously on the event loop. Answers that have to wait
 a `RecordSink`, time through `Timers`; so the rules are tested without a broker and on a clock that tests move.
 """
 
-from strandline.coordinators.groups.coordinator import GroupCoordinator
-from strandline.coordinators.groups.log import GroupLog, LogRecord, ReadBatch, ReadRecord
+from strandline.coordinators.groups.coordinator import GroupCoordinator, offsets_topic
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.values import (
     CommitRequest,
@@ -35,7 +34,6 @@ __all__ = [
     "DescribedGroup",
     "DescribedMember",
     "GroupCoordinator",
-    "GroupLog",
     "GroupState",
     "GroupType",
     "GroupsStatus",
@@ -44,11 +42,9 @@ __all__ = [
     "JoinedMember",
     "LeavingMember",
     "ListedGroup",
-    "LogRecord",
     "PartitionCommit",
     "Protocol",
-    "ReadBatch",
-    "ReadRecord",
     "SyncRequest",
     "SyncResponse",
+    "offsets_topic",
 ]

@@ -19,8 +19,7 @@ from strandline.coordinators.groups.values import (
     SyncRequest,
     SyncResponse,
 )
-from strandline.coordinators.groups.writes import RecordSink, Written, client_error
-from strandline.coordinators.timers import Timers
+from strandline.coordinators.runtime import RecordSink, Timers, WriteResult, client_error
 from strandline.errors import (
     CoordinatorNotAvailable,
     InconsistentGroupProtocol,
@@ -146,7 +145,7 @@ class ClassicProtocol:
         generation = group.storing_generation = group.generation
         assignments = {member_id: request.assignments.get(member_id, b"") for member_id in group.members}
 
-        def stored(written: Written) -> None:
+        def stored(written: WriteResult) -> None:
             # A member may have come or gone meanwhile; then this assignment is void.
             if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
                 return

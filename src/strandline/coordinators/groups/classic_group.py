@@ -10,7 +10,7 @@ from strandline.coordinators.groups.schemas import GroupValue, OffsetValue
 from strandline.coordinators.groups.states import GroupState, GroupType, check_move
 from strandline.coordinators.groups.subscription import CONSUMER_PROTOCOL, subscribed_topics
 from strandline.coordinators.groups.values import CommitRequest, DescribedGroup, JoinedMember, ListedGroup, Protocol
-from strandline.coordinators.timers import Timer
+from strandline.coordinators.runtime import Timer
 from strandline.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,

@@ -1,18 +1,16 @@
-"""The group coordinator: finds the shard of a group and lets it decide; owns shards, timers and tasks."""
+"""The group coordinator: finds the shard that coordinates a group, and turns its callbacks into answers."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
-from strandline.coordinators.groups.fields import LONGEST_STRING
-from strandline.coordinators.groups.log import GroupLog
-from strandline.coordinators.groups.ownership import OwnedShard, ShardState
+from strandline.coordinators.fields import LONGEST_STRING
 from strandline.coordinators.groups.shard import GroupShard
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.values import (
@@ -27,11 +25,18 @@ from strandline.coordinators.groups.values import (
     SyncRequest,
     SyncResponse,
 )
-from strandline.coordinators.groups.writes import LogWriter, Written, client_error
-from strandline.coordinators.timers import Timer, Timers
+from strandline.coordinators.runtime import (
+    CoordinatorLog,
+    CoordinatorPartitionWriter,
+    CoordinatorRuntime,
+    CoordinatorState,
+    InternalTopic,
+    WriteResult,
+    client_error,
+    wait_result,
+)
 from strandline.errors import (
     CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
     GroupIdNotFound,
     InvalidGroupId,
     InvalidRequest,
@@ -41,141 +46,73 @@ from strandline.errors import (
 )
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import MetadataImage
-from strandline.model import LeaderEpoch, TopicPartition, coordinator_partition
-from strandline.replication import Partition
+from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
+from strandline.records.codecs import Codec
 
 T = TypeVar("T")
+
+
+def offsets_topic(settings: GroupSettings) -> InternalTopic:
+    """`__consumer_offsets`, as the settings describe it."""
+    return InternalTopic(
+        name=GROUP_METADATA_TOPIC,
+        partitions=settings.offsets_topic_num_partitions,
+        codec=Codec(settings.offsets_topic_compression_codec),
+        load_buffer_bytes=settings.offsets_load_buffer_size,
+        append_timeout_ms=settings.offsets_commit_timeout_ms,
+    )
 
 
 class GroupCoordinator:
     """Every request about groups, for the groups whose partition this broker leads.
 
-    Methods answer errors as values where the protocol has a place for them, and raise them where one error is the
-    whole answer. A cancelled call may or may not have taken effect.
+    Methods return errors as values where the protocol has a place for them, and raise them where one error is the
+    whole answer. A cancelled call may or may not have taken effect. `runtime` owns the partitions and has to be told
+    of their leaders.
     """
 
-    def __init__(self, log: GroupLog, *, clock: Clock, ids: Ids, settings: GroupSettings) -> None:
-        self._log, self._clock, self._ids, self._settings = log, clock, ids, settings
-        self._timers = Timers(clock)
-        self._shards: dict[int, OwnedShard] = {}
-        self._tasks: asyncio.TaskGroup | None = None
-        self._own_tasks: set[asyncio.Task[None]] = set()
-        self._sweep_timer: Timer | None = None
-        self._to_sweep: list[int] = []
+    def __init__(self, log: CoordinatorLog, *, clock: Clock, ids: Ids, settings: GroupSettings) -> None:
+        self._clock, self._ids, self._settings = clock, ids, settings
+        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime("group", log, self._make_shard, clock=clock)
+        self.runtime.sweep_every(settings.offsets_retention_check_interval_ms, GroupShard.expire)
 
-    # Life -------------------------------------------------------------------------------------------------------
+    def _make_shard(self, writer: CoordinatorPartitionWriter) -> GroupShard:
+        return GroupShard(writer, self.runtime.timers, self._clock, self._ids, self._settings)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[GroupCoordinator]:
-        """Serve inside the block. Leaving it gives up every shard: whoever waits is sent elsewhere."""
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            self._spawn(self._timers.run())
-            try:
-                yield self
-            finally:
-                for partition in list(self._shards):
-                    self.resigned(partition)
-                self._tasks = None
-                for task in self._own_tasks:
-                    task.cancel()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        if self._tasks is None:
-            work.close()
-            raise RuntimeError("the group coordinator is not running")
-        task = self._tasks.create_task(work)
-        self._own_tasks.add(task)
-        task.add_done_callback(self._own_tasks.discard)
-        return task
-
-    def leadership_gained(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
-        """`replication.LeadershipListener`."""
-        self.elected(partition.topic_partition.partition, leader_epoch)
-
-    def leadership_lost(self, partition: TopicPartition, leader_epoch: LeaderEpoch) -> None:
-        """`replication.LeadershipListener`."""
-        self.resigned(partition.partition)
-
-    def elected(self, partition: int, leader_epoch: LeaderEpoch) -> None:
-        """This broker leads the partition: load its groups, unless it has them already."""
-        owned = self._shards.get(partition)
-        if owned is not None and owned.state is not ShardState.FAILED:
-            owned.leader_epoch = leader_epoch
-            return
-        writer = LogWriter(partition, self._log, self._clock, self._spawn)
-        shard = GroupShard(writer, self._timers, self._clock, self._ids, self._settings)
-        owned = OwnedShard(partition, leader_epoch, shard, writer)
-        self._shards[partition] = owned
-        owned.loading = self._spawn(owned.load(self._log, self._clock))
-        if self._sweep_timer is None:
-            interval = self._settings.offsets_retention_check_interval_ms
-            self._sweep_timer = self._timers.after(interval, self._sweep)
-
-    def resigned(self, partition: int) -> None:
-        """This broker does not lead the partition any more: forget its groups."""
-        owned = self._shards.pop(partition, None)
-        if owned is not None:
-            owned.close(NotCoordinator("another broker coordinates this group now"))
-        if not self._shards and self._sweep_timer is not None:
-            self._sweep_timer.cancel()
-            self._sweep_timer = None
+        """Serve inside the block. Leaving it unloads every partition: waiting requests get NotCoordinator."""
+        async with self.runtime.running():
+            yield self
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Follow the metadata: offsets of deleted topics go."""
-        gone = frozenset(topic.name for topic in delta.deleted_topics.values())
-        if gone:
-            for owned in self._shards.values():
-                owned.drop_topics(gone)
-
-    def _sweep(self) -> None:
-        """Expire offsets of one shard; the others follow in turns of their own, so that nobody waits long."""
-        if not self._to_sweep:
-            self._to_sweep = list(self._shards)
-        owned = self._shards.get(self._to_sweep.pop())
-        if owned is not None and owned.state is ShardState.ACTIVE:
-            owned.shard.expire()
-        if self._sweep_timer is not None:
-            is_done = not self._to_sweep
-            self._sweep_timer.restart(self._settings.offsets_retention_check_interval_ms if is_done else 0)
-
-    async def wait_loaded(self) -> None:
-        """Return when no shard is loading."""
-        loading = [owned.loading for owned in self._shards.values() if owned.loading is not None]
-        await asyncio.gather(*loading, return_exceptions=True)
+        """Follow the metadata: delete the offsets of deleted topics."""
+        deleted = frozenset(topic.name for topic in delta.deleted_topics.values())
+        if deleted:
+            self.runtime.for_each_shard(lambda shard: shard.drop_topics(deleted))
 
     def status(self) -> GroupsStatus:
         """What this broker coordinates now."""
-        shards = list(self._shards.values())
+        owned = list(self.runtime.contexts)
         return GroupsStatus(
-            shards=len(shards),
-            loading=sum(owned.state is ShardState.LOADING for owned in shards),
-            failed=sum(owned.state is ShardState.FAILED for owned in shards),
-            offsets=sum(len(owned.shard.offsets) for owned in shards),
-            groups=Counter(group.state for owned in shards for group in owned.shard.groups.values()),
-            timers=len(self._timers),
+            shards=len(owned),
+            loading=sum(context.state is CoordinatorState.LOADING for context in owned),
+            failed=sum(context.state is CoordinatorState.FAILED for context in owned),
+            offsets=sum(len(context.shard.offsets) for context in owned),
+            groups=Counter(group.state for context in owned for group in context.shard.groups.values()),
+            timers=len(self.runtime.timers),
         )
 
     # Finding ----------------------------------------------------------------------------------------------------
 
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` whose leader coordinates the group."""
-        return coordinator_partition(group_id, self._log.partition_count())
-
-    def _shard_for(self, group_id: str) -> GroupShard:
-        if self._tasks is None:
-            raise CoordinatorNotAvailable("the group coordinator is not running")
-        owned = self._shards.get(self.partition_for(group_id))
-        if owned is None or owned.state is ShardState.FAILED:
-            raise NotCoordinator(f"this broker does not coordinate group {group_id}")
-        if owned.state is ShardState.LOADING:
-            raise CoordinatorLoadInProgress(f"the coordinator of group {group_id} is still reading its log")
-        return owned.shard
+        return self.runtime.partition_for(group_id)
 
     def _shard_for_member(self, group_id: str) -> GroupShard:
         if not group_id:
-            raise InvalidGroupId("the group id is empty")
-        return self._shard_for(group_id)
+            raise InvalidGroupId("The group id is empty.")
+        return self.runtime.shard_for(group_id)
 
     # Members ----------------------------------------------------------------------------------------------------
 
@@ -186,13 +123,11 @@ class GroupCoordinator:
             shard = self._shard_for_member(request.group_id)
         except StrandlineError as error:
             return JoinResponse(error=error, member_id=request.member_id)
-        future: asyncio.Future[JoinResponse] = asyncio.get_running_loop().create_future()
-        shard.classic.join(request, _resolver(future))
-        return await future
+        return await wait_result(lambda reply: shard.classic.join(request, reply))
 
     def _check_join(self, request: JoinRequest) -> None:
         if not request.group_id:
-            raise InvalidGroupId("the group id is empty")
+            raise InvalidGroupId("The group id is empty.")
         texts = [request.group_id, request.group_instance_id or "", request.protocol_type, request.client_id]
         for text in (*texts, *(protocol.name for protocol in request.protocols)):
             if len(text.encode()) > LONGEST_STRING - 64:  # a member id is a text and a UUID
@@ -209,9 +144,7 @@ class GroupCoordinator:
             shard = self._shard_for_member(request.group_id)
         except StrandlineError as error:
             return SyncResponse(error=error)
-        future: asyncio.Future[SyncResponse] = asyncio.get_running_loop().create_future()
-        shard.classic.sync(request, _resolver(future))
-        return await future
+        return await wait_result(lambda reply: shard.classic.sync(request, reply))
 
     def heartbeat(
         self, group_id: str, member_id: str, generation_id: int, group_instance_id: str | None = None
@@ -231,19 +164,17 @@ class GroupCoordinator:
 
     async def commit(self, request: CommitRequest) -> list[StrandlineError | None]:
         """One answer per offset, when the log has them. Raises what concerns them all."""
-        shard = self._shard_for(request.group_id)
-        return await self._result_of(lambda done: shard.commit(request, done))
+        shard = self.runtime.shard_for(request.group_id)
+        return await _wait_written(lambda done: shard.commit(request, done))
 
     async def fetch(
         self, group_id: str, partitions: Sequence[TopicPartition] | None, *, require_stable: bool = False
     ) -> list[CommittedOffset]:
         """Committed offsets: of these partitions, or all. Stable ones wait for commits that are on their way."""
-        shard = self._shard_for(group_id)
+        shard = self.runtime.shard_for(group_id)
         if not require_stable:
             return shard.fetch(group_id, partitions)
-        future: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
-        shard.fence(_resolver(future))
-        written = await future
+        written: WriteResult = await wait_result(shard.fence)
         if written.error is not None:
             # Older consumers know NOT_COORDINATOR here and look for the coordinator again.
             raise NotCoordinator(f"offsets of group {group_id} cannot be read now: {written.error}")
@@ -252,15 +183,7 @@ class GroupCoordinator:
     async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[StrandlineError | None]:
         """One answer per partition. Raises what concerns them all."""
         shard = self._shard_for_member(group_id)
-        return await self._result_of(lambda done: shard.delete_offsets(group_id, partitions, done))
-
-    async def _result_of(self, start: Callable[[Callable[[T | StrandlineError], None]], None]) -> T:
-        future: asyncio.Future[T | StrandlineError] = asyncio.get_running_loop().create_future()
-        start(_resolver(future))
-        result = await future
-        if isinstance(result, StrandlineError):
-            raise client_error(result) from result
-        return result
+        return await _wait_written(lambda done: shard.delete_offsets(group_id, partitions, done))
 
     # Groups -----------------------------------------------------------------------------------------------------
 
@@ -270,36 +193,34 @@ class GroupCoordinator:
 
     async def _delete_group(self, group_id: str) -> StrandlineError | None:
         try:
-            future: asyncio.Future[StrandlineError | None] = asyncio.get_running_loop().create_future()
-            self._shard_for(group_id).delete_group(group_id, _resolver(future))
+            shard = self.runtime.shard_for(group_id)
+            error: StrandlineError | None = await wait_result(lambda done: shard.delete_group(group_id, done))
         except StrandlineError as refusal:
             return refusal
-        error = await future
         return None if error is None else client_error(error)
 
     @property
     def group_count(self) -> int:
         """How many groups this broker coordinates."""
-        return sum(len(owned.shard.groups) for owned in self._shards.values() if owned.state is ShardState.ACTIVE)
+        return sum(
+            len(context.shard.groups) for context in self.runtime.contexts if context.state is CoordinatorState.ACTIVE
+        )
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """The groups of this broker, filtered by names of states and types in any case; no filter: all."""
-        if self._tasks is None:
-            raise CoordinatorNotAvailable("the group coordinator is not running")
-        if any(owned.state is ShardState.LOADING for owned in self._shards.values()):
-            raise CoordinatorLoadInProgress("the coordinator is still reading its log")
+        self.runtime.check_all_loaded()
         wanted_states, wanted_types = {s.lower() for s in states}, {t.lower() for t in types}
         return [
             group.listed()
-            for owned in self._shards.values()
-            for group in owned.shard.groups.values()
+            for context in self.runtime.contexts
+            for group in context.shard.groups.values()
             if (not wanted_states or group.state.value.lower() in wanted_states)
             and (not wanted_types or group.group_type.value in wanted_types)
         ]
 
     def describe_group(self, group_id: str) -> DescribedGroup:
         """A group that is not here is described as Dead, with GroupIdNotFound. Raises coordinator errors."""
-        group = self._shard_for(group_id).groups.get(group_id)
+        group = self.runtime.shard_for(group_id).groups.get(group_id)
         if group is None or group.state is GroupState.DEAD:
             return DescribedGroup(group_id=group_id, error=GroupIdNotFound(f"Group {group_id} not found."))
         if group.group_type is not GroupType.CLASSIC:
@@ -308,11 +229,9 @@ class GroupCoordinator:
         return group.described()
 
 
-def _resolver(future: asyncio.Future[T]) -> Callable[[T], None]:
-    """A callback that answers the future, unless whoever waited for it has gone."""
-
-    def resolve(result: T) -> None:
-        if not future.done():
-            future.set_result(result)
-
-    return resolve
+async def _wait_written(start: Callable[[Callable[[T | StrandlineError], None]], None]) -> T:
+    """The result of a decision that is written. Raises the refusal of the log, as clients know it."""
+    result = await wait_result(start)
+    if isinstance(result, StrandlineError):
+        raise client_error(result) from result
+    return result

@@ -12,7 +12,7 @@ from strandline.coordinators.groups.member import ClassicMember, JoinReply
 from strandline.coordinators.groups.rebalance import NEW_MEMBER_TIMEOUT_MS, Rebalancer
 from strandline.coordinators.groups.states import GroupState
 from strandline.coordinators.groups.values import JoinRequest, JoinResponse, Protocol, SyncResponse
-from strandline.coordinators.groups.writes import Written, client_error
+from strandline.coordinators.runtime import WriteResult, client_error
 from strandline.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -24,7 +24,7 @@ from strandline.errors import (
     UnknownMemberId,
 )
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Joins:
@@ -56,7 +56,7 @@ class Joins:
         else:
             del self._groups[request.group_id]  # the join was refused: leave no trace of it
 
-    def _new_group_stored(self, group: ClassicGroup, written: Written) -> None:
+    def _new_group_stored(self, group: ClassicGroup, written: WriteResult) -> None:
         if written.error is None or self._groups.get(group.group_id) is not group:
             return
         error = client_error(written.error)
@@ -166,7 +166,7 @@ class Joins:
         if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
             generation = group.generation
 
-            def stored(written: Written) -> None:
+            def stored(written: WriteResult) -> None:
                 # If a rebalance has begun meanwhile, that one answers the member.
                 if group.state is GroupState.STABLE and group.generation == generation and member.is_awaiting_join:
                     if written.error is None:
@@ -207,7 +207,7 @@ class Joins:
         before: tuple[tuple[Protocol, ...], int, int],
         error: StrandlineError,
     ) -> None:
-        _log.warning("group %s: member %s keeps its id %s: %s", group.group_id, member.member_id, old_id, error)
+        logger.warning("group %s: member %s keeps its id %s: %s", group.group_id, member.member_id, old_id, error)
         response = JoinResponse(
             error=client_error(error),
             generation_id=group.generation,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from strandline.coordinators.groups.schemas import MemberValue
 from strandline.coordinators.groups.values import DescribedMember, JoinedMember, JoinResponse, Protocol, SyncResponse
-from strandline.coordinators.timers import Timer
+from strandline.coordinators.runtime import Timer
 
 JoinReply: TypeAlias = Callable[[JoinResponse], None]
 SyncReply: TypeAlias = Callable[[SyncResponse], None]

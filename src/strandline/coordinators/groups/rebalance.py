@@ -17,11 +17,10 @@ from strandline.coordinators.groups.member import ClassicMember
 from strandline.coordinators.groups.schemas import GroupValue, write_group_key, write_group_value
 from strandline.coordinators.groups.states import GroupState
 from strandline.coordinators.groups.values import JoinResponse, SyncResponse
-from strandline.coordinators.groups.writes import Done, RecordSink, Written
-from strandline.coordinators.timers import Timers
+from strandline.coordinators.runtime import RecordSink, Timers, WriteDone, WriteResult
 from strandline.errors import RebalanceInProgress, StrandlineError, UnknownMemberId
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # A new member that waits for its first JoinGroup answer cannot heartbeat and has perhaps gone away unnoticed.
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
@@ -36,11 +35,11 @@ class Rebalancer:
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
-    def store(self, group: ClassicGroup, assignments: Mapping[str, bytes], done: Done) -> None:
+    def store(self, group: ClassicGroup, assignments: Mapping[str, bytes], done: WriteDone) -> None:
         """Write the group's record with these assignments."""
         self._sink.write([(write_group_key(group.group_id), write_group_value(group.stored(assignments)))], done)
 
-    def store_new(self, group: ClassicGroup, done: Done) -> None:
+    def store_new(self, group: ClassicGroup, done: WriteDone) -> None:
         """Write that the group exists. Kafka writes this record when the first member asks to join."""
         empty = GroupValue(
             protocol_type="", generation=0, protocol=None, leader=None, state_timestamp=group.state_timestamp
@@ -63,7 +62,7 @@ class Rebalancer:
         self._stop_sync_timer(group)
         is_initial = group.state is GroupState.EMPTY
         group.move_to(GroupState.PREPARING_REBALANCE, self.now_ms())
-        _log.info("group %s rebalances after generation %d: %s", group.group_id, group.generation, reason)
+        logger.info("group %s rebalances after generation %d: %s", group.group_id, group.generation, reason)
         if is_initial:
             self._start_initial_delay(group)
         elif group.have_all_joined:
@@ -95,11 +94,11 @@ class Rebalancer:
         if group.members:
             self._answer_joins(group)
         else:
-            _log.info("group %s is empty in generation %d", group.group_id, group.generation)
+            logger.info("group %s is empty in generation %d", group.group_id, group.generation)
             self.store(group, {}, lambda written: _warn_not_stored(group, written))
 
     def _answer_joins(self, group: ClassicGroup) -> None:
-        _log.info("group %s enters generation %d, %d members", group.group_id, group.generation, len(group.members))
+        logger.info("group %s enters generation %d, %d members", group.group_id, group.generation, len(group.members))
         for member in group.members.values():
             member.answer_join(self.join_response(group, member))
             member.is_new = False
@@ -209,7 +208,7 @@ class Rebalancer:
     def _session_expired(self, group: ClassicGroup, member: ClassicMember) -> None:
         if group.members.get(member.member_id) is not member or not member.is_expected_to_heartbeat:
             return
-        _log.info("group %s: the session of member %s has ended", group.group_id, member.member_id)
+        logger.info("group %s: the session of member %s has ended", group.group_id, member.member_id)
         self.take_out(group, member.member_id)
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             self.prepare_or_complete(group, f"the session of member {member.member_id} has ended")
@@ -239,7 +238,7 @@ class Rebalancer:
             group.sync_timer = None
 
 
-def _warn_not_stored(group: ClassicGroup, written: Written) -> None:
+def _warn_not_stored(group: ClassicGroup, written: WriteResult) -> None:
     # The generation before this one comes back after a restart, and its members time out: nothing is lost.
     if written.error is not None:
-        _log.warning("group %s: the empty generation was not stored: %s", group.group_id, written.error)
+        logger.warning("group %s: the empty generation was not stored: %s", group.group_id, written.error)

@@ -1,6 +1,6 @@
 """Keys and values of `__consumer_offsets`, byte for byte as Apache Kafka writes them.
 
-A key starts with its record type, a value with its version; no value is a tombstone. Every version is read. Written
+A key starts with its record type, a value with its version; no value is a tombstone. Every version is read. WriteResult
 are offset commits as v4 (v1 when the client asked for its own retention) and classic groups as v3. Record types this
 broker does not keep (KIP-848 and share groups, or newer ones) are read as `UnknownKey`, which callers pass over.
 """
@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from strandline.coordinators.groups.fields import FieldWriter, GroupFieldReader
+from strandline.coordinators.fields import CoordinatorFieldReader, FieldWriter
 from strandline.errors import CorruptMessage
 from strandline.model import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
 
@@ -97,7 +97,7 @@ def write_group_key(group_id: str) -> bytes:
 
 def read_key(data: bytes | memoryview) -> RecordKey:
     """Raises CorruptMessage if a known record type is cut short."""
-    reader = GroupFieldReader(data)
+    reader = CoordinatorFieldReader(data)
     record_type = reader.i16()
     if record_type in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
         return OffsetKey(reader.string(), reader.string(), reader.i32())
@@ -118,7 +118,7 @@ def write_offset_value(value: OffsetValue) -> bytes:
 
 
 def read_offset_value(data: bytes | memoryview) -> OffsetValue:
-    reader = GroupFieldReader(data)
+    reader = CoordinatorFieldReader(data)
     version = _known_version(reader, "offset commit")
     compact = version >= _FIRST_FLEXIBLE
     offset = reader.i64()
@@ -149,7 +149,7 @@ def write_group_value(value: GroupValue) -> bytes:
 
 
 def read_group_value(data: bytes | memoryview) -> GroupValue:
-    reader = GroupFieldReader(data)
+    reader = CoordinatorFieldReader(data)
     version = _known_version(reader, "group metadata")
     compact = version >= _FIRST_FLEXIBLE
     protocol_type = reader.string(compact=compact)
@@ -168,7 +168,7 @@ def read_group_value(data: bytes | memoryview) -> GroupValue:
     )
 
 
-def _read_member(reader: GroupFieldReader, version: int) -> MemberValue:
+def _read_member(reader: CoordinatorFieldReader, version: int) -> MemberValue:
     compact = version >= _FIRST_FLEXIBLE
     member_id = reader.string(compact=compact)
     instance_id = reader.nullable_string(compact=compact) if version >= 3 else None
@@ -192,7 +192,7 @@ def _read_member(reader: GroupFieldReader, version: int) -> MemberValue:
     )
 
 
-def _known_version(reader: GroupFieldReader, what: str) -> int:
+def _known_version(reader: CoordinatorFieldReader, what: str) -> int:
     version = reader.i16()
     if not 0 <= version <= 4:
         raise CorruptMessage(f"{what} values have versions 0 to 4; this record has version {version}")

@@ -13,7 +13,6 @@ from strandline.config.groups import GroupSettings
 from strandline.coordinators.groups.classic import ClassicProtocol
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.group import Group
-from strandline.coordinators.groups.log import ReadBatch
 from strandline.coordinators.groups.offsets import OffsetStore
 from strandline.coordinators.groups.schemas import (
     GroupKey,
@@ -27,8 +26,7 @@ from strandline.coordinators.groups.schemas import (
     write_offset_value,
 )
 from strandline.coordinators.groups.values import DEFAULT_RETENTION, CommitRequest, CommittedOffset, PartitionCommit
-from strandline.coordinators.groups.writes import Done, KeyValue, RecordSink, Written
-from strandline.coordinators.timers import Timers
+from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, Timers, WriteDone, WriteResult
 from strandline.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
@@ -53,7 +51,10 @@ class GroupShard:
         self._sink, self._clock, self._settings = sink, clock, settings
         self.classic = ClassicProtocol(self.groups, timers, sink, clock, ids, settings)
 
-    # Loading and leaving ----------------------------------------------------------------------------------------
+    def __str__(self) -> str:
+        return f"{len(self.groups)} groups and {len(self.offsets)} offsets"
+
+    # Loading and unloading ----------------------------------------------------------------------------------------
 
     def replay(self, batch: ReadBatch) -> None:
         """Take over a batch read from the log. Raises CorruptMessage."""
@@ -81,14 +82,14 @@ class GroupShard:
                 self._ensure_group(key.group_id)
                 self.offsets.put(key, read_offset_value(value), offset)
 
-    def start(self) -> None:
-        """Everything is loaded: the sessions of the members begin."""
+    def loaded(self) -> None:
+        """The sessions of the members begin."""
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.classic.start(group)
 
-    def stop(self, error: StrandlineError) -> None:
-        """Another broker has these groups now: whoever waits gets `error`."""
+    def unloaded(self, error: StrandlineError) -> None:
+        """Another broker coordinates these groups now: waiting members get `error`."""
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.classic.stop(group, error)
@@ -126,7 +127,7 @@ class GroupShard:
         partitions = [TopicPartition(key.topic, key.partition) for key, _ in accepted]
         self.offsets.begin(request.group_id, partitions)
 
-        def written(outcome: Written) -> None:
+        def written(outcome: WriteResult) -> None:
             self.offsets.end(request.group_id, partitions)
             if outcome.error is not None:
                 done(outcome.error)
@@ -194,7 +195,7 @@ class GroupShard:
         chunks = [keys[at : at + _TOMBSTONES_PER_WRITE] for at in range(0, len(keys), _TOMBSTONES_PER_WRITE)] or [[]]
         errors: list[StrandlineError] = []
 
-        def written(chunk: Sequence[OffsetKey], is_last: bool, outcome: Written) -> None:
+        def written(chunk: Sequence[OffsetKey], is_last: bool, outcome: WriteResult) -> None:
             if outcome.error is None:
                 for key in chunk:
                     self.offsets.remove(key)
@@ -229,7 +230,7 @@ class GroupShard:
         self._being_deleted.add(group_id)
         self.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
 
-        def written(outcome: Written) -> None:
+        def written(outcome: WriteResult) -> None:
             self._being_deleted.discard(group_id)
             if outcome.error is not None:
                 self.groups.setdefault(group_id, group)
@@ -270,7 +271,7 @@ class GroupShard:
         if keys:
             self.delete_keys(keys, _ignore)
 
-    def fence(self, done: Done) -> None:
+    def fence(self, done: WriteDone) -> None:
         """Call back when everything written so far is committed."""
         self._sink.write([], done)
 
@@ -280,8 +281,8 @@ def _ignore(_: StrandlineError | None) -> None:
 
 
 def _bind(
-    written: Callable[[Sequence[OffsetKey], bool, Written], None], chunk: Sequence[OffsetKey], is_last: bool
-) -> Done:
+    written: Callable[[Sequence[OffsetKey], bool, WriteResult], None], chunk: Sequence[OffsetKey], is_last: bool
+) -> WriteDone:
     return lambda outcome: written(chunk, is_last, outcome)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from strandline.coordinators.groups.fields import GroupFieldReader
+from strandline.coordinators.fields import CoordinatorFieldReader
 from strandline.errors import CorruptMessage
 
 CONSUMER_PROTOCOL: Final = "consumer"
@@ -19,7 +19,7 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     topics: set[str] = set()
     try:
         for subscription in subscriptions:
-            reader = GroupFieldReader(subscription)
+            reader = CoordinatorFieldReader(subscription)
             reader.i16()
             topics.update(reader.string() for _ in range(reader.array_length(compact=False)))
     except CorruptMessage:

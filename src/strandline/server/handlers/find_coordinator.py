@@ -86,7 +86,9 @@ class FindCoordinatorHandler:
         failure = failures.get(GROUP_METADATA_TOPIC)
         if failure is not None:
             raise CoordinatorNotAvailable(f"{GROUP_METADATA_TOPIC} could not be created: {failure}") from failure
-        await self._coordinator.wait_loaded()  # an empty log is read at once; the first client need not come again
+        await (
+            self._coordinator.runtime.wait_loaded()
+        )  # an empty log is read at once; the first client need not come again
 
     def _leader_for(self, group_id: str, context: RequestContext) -> _Node:
         image = self._images.image

@@ -21,8 +21,8 @@ from strandline.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from tests.coordinators.members import RANGE, SESSION_MS, GroupDriver, answer_of, subscription
-from tests.coordinators.memory_log import MemoryGroupLog
+from tests.coordinators.groups.members import RANGE, SESSION_MS, GroupDriver, answer_of, subscription
+from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 
 
 async def test_a_dynamic_member_is_given_an_id_first(group: GroupDriver) -> None:
@@ -42,7 +42,7 @@ async def test_an_old_client_joins_without_asking_for_an_id(group: GroupDriver) 
     assert (response.protocol_type, response.protocol_name) == ("consumer", "range")
 
 
-async def test_creating_a_group_is_written_as_kafka_writes_it(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_creating_a_group_is_written_as_kafka_writes_it(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.join()
     ((_, records),) = log.appends
     value = read_group_value(records[0].value or b"")
@@ -50,7 +50,7 @@ async def test_creating_a_group_is_written_as_kafka_writes_it(group: GroupDriver
     assert value.members == ()
 
 
-async def test_a_group_that_cannot_be_stored_is_not_created(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_group_that_cannot_be_stored_is_not_created(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     log.fail_with = NotEnoughReplicas("no replicas")
     response = await group.join(requires_member_id=False)
     assert isinstance(response.error, CoordinatorNotAvailable)

@@ -11,7 +11,7 @@ from strandline.records.fields import I16, I32, I64, FieldReader, write_uvarint
 LONGEST_STRING: Final = 32767
 
 
-class GroupFieldReader(FieldReader):
+class CoordinatorFieldReader(FieldReader):
     """Reads one key or value, or a part of the consumer protocol. Versions differ in whether they are `compact`."""
 
     __slots__ = ()

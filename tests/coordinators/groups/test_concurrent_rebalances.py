@@ -6,7 +6,7 @@ import asyncio
 
 from strandline.coordinators.groups import GroupCoordinator, GroupState, JoinResponse, SyncRequest, SyncResponse
 from strandline.errors import IllegalGeneration, RebalanceInProgress, StrandlineError
-from tests.coordinators.members import GroupDriver, join_request
+from tests.coordinators.groups.members import GroupDriver, join_request
 
 
 class Client:

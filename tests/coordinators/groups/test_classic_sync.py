@@ -16,8 +16,8 @@ from strandline.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from tests.coordinators.members import REBALANCE_MS, SESSION_MS, GroupDriver, answer_of
-from tests.coordinators.memory_log import MemoryGroupLog
+from tests.coordinators.groups.members import REBALANCE_MS, SESSION_MS, GroupDriver, answer_of
+from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 
 
 async def joined_pair(group: GroupDriver) -> tuple[str, str]:
@@ -28,7 +28,9 @@ async def joined_pair(group: GroupDriver) -> tuple[str, str]:
     return ids[0], ids[1]
 
 
-async def test_everyone_gets_the_leaders_assignment_once_it_is_stored(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_everyone_gets_the_leaders_assignment_once_it_is_stored(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
     leader, follower = await joined_pair(group)
     waiting = await group.start_sync(follower, 1)
     log.hold()
@@ -53,7 +55,9 @@ async def test_a_member_the_leader_forgot_gets_an_empty_assignment(group: GroupD
     assert (await group.sync(follower, 1)).assignment == b""
 
 
-async def test_an_assignment_that_cannot_be_stored_starts_a_rebalance(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_an_assignment_that_cannot_be_stored_starts_a_rebalance(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
     leader, follower = await joined_pair(group)
     waiting = await group.start_sync(follower, 1)
     log.fail_with = NotLeaderOrFollower("moved")
@@ -63,7 +67,7 @@ async def test_an_assignment_that_cannot_be_stored_starts_a_rebalance(group: Gro
     assert group.state() is GroupState.PREPARING_REBALANCE
 
 
-async def test_an_assignment_that_comes_too_late_is_void(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_an_assignment_that_comes_too_late_is_void(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     leader, follower = await joined_pair(group)
     third = await group.new_id()
     log.hold()
@@ -75,7 +79,7 @@ async def test_an_assignment_that_comes_too_late_is_void(group: GroupDriver, log
     assert group.state() is GroupState.PREPARING_REBALANCE
 
 
-async def test_a_repeated_sync_of_the_leader_is_stored_once(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_repeated_sync_of_the_leader_is_stored_once(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     leader, _ = await joined_pair(group)
     written = len(log.appends)
     log.hold()
@@ -168,7 +172,7 @@ async def test_an_offset_commit_keeps_the_session_alive(group: GroupDriver) -> N
     assert group.state() is GroupState.STABLE
 
 
-async def test_the_group_is_empty_when_the_last_session_ends(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_the_group_is_empty_when_the_last_session_ends(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.stable({})
     await group.clock.advance(SESSION_MS / 1000)
     assert group.state() is GroupState.EMPTY

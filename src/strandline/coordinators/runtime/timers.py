@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from strandline.clock import Clock
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Timer:
@@ -84,8 +84,8 @@ class Timers:
             fired += 1
             try:
                 timer._callback()
-            except Exception:  # noqa: BLE001 - one group's failure must not stop the sessions of all others
-                _log.exception("a group timer failed")
+            except Exception:
+                logger.exception("a group timer failed")
         return fired
 
     async def run(self) -> None:

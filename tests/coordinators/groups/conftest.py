@@ -13,8 +13,8 @@ import pytest_asyncio
 from strandline.config.groups import GroupSettings
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.testing.clock import VirtualClock
-from tests.coordinators.members import GroupDriver
-from tests.coordinators.memory_log import MemoryGroupLog
+from tests.coordinators.groups.members import GroupDriver
+from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 from tests.golden import kafka_classic as kafka_classic
 
 
@@ -39,19 +39,19 @@ def settings() -> GroupSettings:
 
 
 @pytest_asyncio.fixture
-async def log() -> MemoryGroupLog:
-    return MemoryGroupLog()
+async def log() -> MemoryCoordinatorLog:
+    return MemoryCoordinatorLog()
 
 
 @pytest_asyncio.fixture
 async def coordinator(
-    clock: VirtualClock, settings: GroupSettings, log: MemoryGroupLog
+    clock: VirtualClock, settings: GroupSettings, log: MemoryCoordinatorLog
 ) -> AsyncIterator[GroupCoordinator]:
     """Running, and in charge of every partition."""
     async with GroupCoordinator(log, clock=clock, ids=CountedIds(), settings=settings).running() as coordinator:
         for partition in range(log.partition_count()):
-            coordinator.elected(partition, 0)
-        await coordinator.wait_loaded()
+            coordinator.runtime.elected(partition, 0)
+        await coordinator.runtime.wait_loaded()
         yield coordinator
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.coordinators.timers import Timer, Timers
+from strandline.coordinators.runtime.timers import Timer, Timers
 from strandline.testing.clock import VirtualClock
 
 

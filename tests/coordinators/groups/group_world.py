@@ -15,18 +15,15 @@ from strandline.coordinators.groups import (
     LeavingMember,
     PartitionCommit,
     Protocol,
-    ReadBatch,
-    ReadRecord,
     SyncRequest,
 )
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.shard import GroupShard
-from strandline.coordinators.groups.writes import Done, KeyValue, Written
-from strandline.coordinators.timers import Timers
+from strandline.coordinators.runtime import KeyValue, ReadBatch, ReadRecord, Timers, WriteDone, WriteResult
 from strandline.errors import NotEnoughReplicas, StrandlineError
 from strandline.testing.clock import VirtualClock
-from tests.coordinators.conftest import CountedIds
-from tests.coordinators.members import join_request, subscription
+from tests.coordinators.groups.conftest import CountedIds
+from tests.coordinators.groups.members import join_request, subscription
 
 INSTANCES = ("i-0", "i-1", "i-2")
 PROTOCOLS = tuple(
@@ -40,11 +37,11 @@ class Log:
     """A sink whose writes wait until the machine says how they end."""
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[Sequence[KeyValue], Done]] = deque()
+        self.waiting: deque[tuple[Sequence[KeyValue], WriteDone]] = deque()
         self.records: list[KeyValue] = []
         self.has_failed = False
 
-    def write(self, records: Sequence[KeyValue], done: Done) -> None:
+    def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
         self.waiting.append((records, done))
 
     def finish_one(self, *, accept: bool) -> None:
@@ -52,10 +49,10 @@ class Log:
         if accept or not records:
             base = len(self.records)
             self.records += records
-            done(Written(None, base))
+            done(WriteResult(None, base))
         else:
             self.has_failed = True
-            done(Written(NotEnoughReplicas("told to fail")))
+            done(WriteResult(NotEnoughReplicas("told to fail")))
 
 
 @dataclass(eq=False)
@@ -258,10 +255,10 @@ class GroupWorld:
         """The broker comes back and reads its log."""
         while self.log.waiting:
             self.log.finish_one(accept=True)
-        self.shard.stop(StrandlineError("stopped"))
+        self.shard.unloaded(StrandlineError("stopped"))
         assert len(self.timers) == 0
         self.shard = self.replayed()
-        self.shard.start()
+        self.shard.loaded()
 
     def replayed(self) -> GroupShard:
         shard = self.new_shard()

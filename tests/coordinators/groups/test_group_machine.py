@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from strandline.clock import SystemChance
-from tests.coordinators.group_world import INSTANCES, PROTOCOLS, Client, GroupWorld
+from tests.coordinators.groups.group_world import INSTANCES, PROTOCOLS, Client, GroupWorld
 
 ACTIONS = (  # some twice: they should happen more often
     "join",

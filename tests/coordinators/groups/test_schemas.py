@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.coordinators.groups.fields import FieldWriter
+from strandline.coordinators.fields import FieldWriter
 from strandline.coordinators.groups.schemas import (
     GroupKey,
     GroupValue,

@@ -1,15 +1,15 @@
-"""The group log on the partitions of `__consumer_offsets` that this broker leads."""
+"""`CoordinatorLog` on the partitions of an internal topic that this broker leads."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 
-from strandline.config.groups import GroupSettings
-from strandline.coordinators.groups.log import LogRecord, ReadBatch, ReadRecord
+from strandline.coordinators.runtime.log import CoordinatorRecord, ReadBatch, ReadRecord
 from strandline.errors import CorruptMessage
 from strandline.metadata.image import MetadataImage
-from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
+from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
 from strandline.reads import FetchIsolation
 from strandline.records.batch import BatchHeader, crc_matches, iter_headers
 from strandline.records.builder import build_batch
@@ -19,33 +19,47 @@ from strandline.records.record import Record, iter_records
 from strandline.replication import Partition, ReplicaManager
 
 
-class ReplicatedGroupLog:
-    """`GroupLog` on the partitions of `__consumer_offsets` that this broker leads."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalTopic:
+    """A topic in which a coordinator keeps its state, and how it is written and read."""
 
-    def __init__(self, replicas: ReplicaManager, image: Callable[[], MetadataImage], settings: GroupSettings) -> None:
-        self._replicas, self._image, self._settings = replicas, image, settings
-        self._codec = Codec(settings.offsets_topic_compression_codec)
+    name: str
+    partitions: int
+    """The number of partitions the topic is created with; an existing topic counts its own."""
+    codec: Codec
+    load_buffer_bytes: int
+    """How much is read at a time while a partition is loaded."""
+    append_timeout_ms: int
+    """How long an append waits until it is committed."""
+
+
+class ReplicatedCoordinatorLog:
+    """`CoordinatorLog` for one internal topic."""
+
+    def __init__(self, replicas: ReplicaManager, image: Callable[[], MetadataImage], topic: InternalTopic) -> None:
+        self._replicas, self._image, self._topic = replicas, image, topic
 
     def partition_count(self) -> int:
-        topic = self._image().topics.get(GROUP_METADATA_TOPIC)
-        return self._settings.offsets_topic_num_partitions if topic is None else len(topic.partitions)
+        topic = self._image().topics.get(self._topic.name)
+        return self._topic.partitions if topic is None else len(topic.partitions)
 
     def max_batch_bytes(self, partition: int) -> int:
         return self._leader(partition).log.config.max_message_bytes
 
-    async def append(self, partition: int, records: Sequence[LogRecord]) -> int:
+    async def append(
+        self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch
+    ) -> Offset:
         batch = build_batch(
             [Record(at, record.timestamp_ms, record.key, record.value) for at, record in enumerate(records)],
-            codec=self._codec,
-            base_sequence=0,  # with producer id -1: as Kafka's group coordinator writes it
+            codec=self._topic.codec,
+            base_sequence=0,  # with producer id -1: as Kafka's coordinators write it
         )
-        info = await self._leader(partition).append_and_wait(
-            memoryview(batch), timeout_ms=self._settings.offsets_commit_timeout_ms
-        )
+        leader = self._leader(partition, leader_epoch)
+        info = await leader.append_and_wait(memoryview(batch), timeout_ms=self._topic.append_timeout_ms)
         return info.first_offset
 
-    async def read(self, partition: int) -> AsyncIterator[ReadBatch]:
-        leader = self._leader(partition)
+    async def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
+        leader = self._leader(partition, leader_epoch)
         position = leader.log.log_start_offset
         end = leader.log.log_end_offset
         while position < end:
@@ -58,20 +72,22 @@ class ReplicatedGroupLog:
             if not chunk:
                 return
 
-    async def _read_chunk(self, leader: Partition, position: int) -> bytes:
-        size = self._settings.offsets_load_buffer_size
+    async def _read_chunk(self, leader: Partition, position: Offset) -> bytes:
+        size = self._topic.load_buffer_bytes
         result = leader.read(position, size, isolation=FetchIsolation.LOG_END, min_one_message=True)
         if result.records is None:
             return b""
         return await asyncio.get_running_loop().run_in_executor(None, result.records.read)
 
-    def _leader(self, partition: int) -> Partition:
-        return self._replicas.get_leader(TopicPartition(GROUP_METADATA_TOPIC, partition))
+    def _leader(self, partition: int, leader_epoch: LeaderEpoch = NO_EPOCH) -> Partition:
+        leader = self._replicas.get_leader(TopicPartition(self._topic.name, partition))
+        leader.check_leader(leader_epoch)
+        return leader
 
 
 def _read_batch(chunk: bytes, at: int, header: BatchHeader, where: TopicPartition) -> ReadBatch:
     if not crc_matches(chunk, at, header):
-        raise CorruptMessage(f"the batch at offset {header.base_offset} of {where} does not match its checksum")
+        raise CorruptMessage(f"The batch at offset {header.base_offset} of {where} does not match its checksum.")
     batch = memoryview(chunk)[at : at + header.size]
     if header.is_control:
         marker = read_marker(batch)

@@ -11,8 +11,8 @@ import pytest
 
 from strandline.clock import SystemIds
 from strandline.config.groups import GroupSettings
+from strandline.coordinators.fields import CoordinatorFieldReader
 from strandline.coordinators.groups import DescribedMember, GroupCoordinator, GroupState, JoinResponse, LeavingMember
-from strandline.coordinators.groups.fields import GroupFieldReader
 from strandline.coordinators.groups.subscription import subscribed_topics
 from strandline.errors import (
     CoordinatorLoadInProgress,
@@ -25,17 +25,17 @@ from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import EMPTY_IMAGE, TopicImage
 from strandline.model import TopicPartition, uuid_from_text
 from strandline.testing.clock import VirtualClock
-from tests.coordinators.members import SESSION_MS, GroupDriver, answer_of, join_request
-from tests.coordinators.memory_log import MemoryGroupLog
-from tests.coordinators.replicas import open_group_log
+from tests.coordinators.groups.members import SESSION_MS, GroupDriver, answer_of, join_request
+from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
+from tests.coordinators.runtime.replicas import LEADER_EPOCH, open_coordinator_log
 from tests.golden import copy_of, read_json
 
 
 async def reload(group: GroupDriver) -> None:
     """What a restart does to memory."""
-    group.coordinator.resigned(0)
-    group.coordinator.elected(0, 1)
-    await group.coordinator.wait_loaded()
+    group.coordinator.runtime.resigned(0)
+    group.coordinator.runtime.elected(0, 1)
+    await group.coordinator.runtime.wait_loaded()
 
 
 async def test_a_stable_group_goes_on_after_a_restart(group: GroupDriver) -> None:
@@ -80,11 +80,11 @@ async def test_deleted_groups_and_offsets_stay_deleted(group: GroupDriver) -> No
     assert [(answer.topic, answer.partition) for answer in answers] == [("orders", 1)]
 
 
-async def test_requests_wait_outside_while_the_log_is_read(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_requests_wait_outside_while_the_log_is_read(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     (member,) = await group.stable({})
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     log.hold()
-    group.coordinator.elected(0, 1)
+    group.coordinator.runtime.elected(0, 1)
     await group.clock.settle()
     assert isinstance((await group.join()).error, CoordinatorLoadInProgress)
     assert isinstance((await group.sync(member.member_id, 1)).error, CoordinatorLoadInProgress)
@@ -103,17 +103,19 @@ async def test_requests_wait_outside_while_the_log_is_read(group: GroupDriver, l
     (deleted,) = await group.coordinator.delete_groups(["g"])
     assert isinstance(deleted, CoordinatorLoadInProgress)
     log.release()
-    await group.coordinator.wait_loaded()
+    await group.coordinator.runtime.wait_loaded()
     group.coordinator.heartbeat("g", member.member_id, 1)
 
 
-async def test_whoever_waits_is_sent_elsewhere_when_leadership_goes(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_whoever_waits_is_sent_elsewhere_when_leadership_goes(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
     leader, follower = await group.stable({}, {})
     joining = await group.start_join(member_id=leader.member_id)
     log.hold()
     committing = asyncio.create_task(group.commit(("a", 0, 1), member_id=follower.member_id, generation_id=1))
     await group.clock.settle()
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     await group.clock.settle()
     assert isinstance(answer_of(joining).error, NotCoordinator)
     with pytest.raises(NotCoordinator):
@@ -128,58 +130,58 @@ async def test_a_waiting_sync_is_sent_elsewhere_when_leadership_goes(group: Grou
     joined = [answer_of(task) for task in await group.join_together(*[{"requires_member_id": False}] * 2)]
     follower = next(response for response in joined if not response.members)
     waiting = await group.start_sync(follower.member_id, 1)
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     await group.clock.settle()
     assert isinstance(answer_of(waiting).error, NotCoordinator)
 
 
-async def test_leadership_can_go_while_the_log_is_read(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_leadership_can_go_while_the_log_is_read(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.commit(("orders", 0, 1))
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     log.hold()
-    group.coordinator.elected(0, 1)
+    group.coordinator.runtime.elected(0, 1)
     await group.clock.settle()
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     log.release()
     await group.clock.settle()
     assert isinstance((await group.join()).error, NotCoordinator)
-    assert len(group.coordinator._timers) == 0
+    assert len(group.coordinator.runtime.timers) == 0
 
 
 async def test_a_second_election_changes_nothing(group: GroupDriver) -> None:
     (member,) = await group.stable({})
-    group.coordinator.elected(0, 9)
+    group.coordinator.runtime.elected(0, 9)
     group.coordinator.heartbeat("g", member.member_id, 1)
 
 
 async def test_a_log_that_cannot_be_read_is_tried_again_with_the_next_election(
-    group: GroupDriver, log: MemoryGroupLog
+    group: GroupDriver, log: MemoryCoordinatorLog
 ) -> None:
     await group.commit(("orders", 0, 1))
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     log.fail_with = CorruptMessage("a bad disk")
-    group.coordinator.elected(0, 1)
-    await group.coordinator.wait_loaded()
+    group.coordinator.runtime.elected(0, 1)
+    await group.coordinator.runtime.wait_loaded()
     assert isinstance((await group.join()).error, NotCoordinator)
     log.fail_with = None
-    group.coordinator.elected(0, 2)
-    await group.coordinator.wait_loaded()
+    group.coordinator.runtime.elected(0, 2)
+    await group.coordinator.runtime.wait_loaded()
     assert len(await group.coordinator.fetch("g", None)) == 1
 
 
-async def test_offsets_of_deleted_topics_go(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_offsets_of_deleted_topics_go(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.commit(("orders", 0, 1), ("other", 0, 2))
     group.coordinator.apply(deletion_of("orders"), EMPTY_IMAGE)
     await group.clock.settle()
     assert [answer.topic for answer in await group.coordinator.fetch("g", None)] == ["other"]
     await reload(group)
     assert [answer.topic for answer in await group.coordinator.fetch("g", None)] == ["other"]
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     log.hold()
-    group.coordinator.elected(0, 1)
+    group.coordinator.runtime.elected(0, 1)
     group.coordinator.apply(deletion_of("other"), EMPTY_IMAGE)  # while the log is being read
     log.release()
-    await group.coordinator.wait_loaded()
+    await group.coordinator.runtime.wait_loaded()
     await group.clock.settle()
     assert await group.coordinator.fetch("g", None) == []
 
@@ -190,10 +192,10 @@ def deletion_of(name: str) -> MetadataDelta:
 
 
 async def test_a_coordinator_that_stopped_refuses(clock: VirtualClock, settings: GroupSettings) -> None:
-    log = MemoryGroupLog()
+    log = MemoryCoordinatorLog()
     async with GroupCoordinator(log, clock=clock, ids=SystemIds(), settings=settings).running() as coordinator:
-        coordinator.elected(0, 0)
-        await coordinator.wait_loaded()
+        coordinator.runtime.elected(0, 0)
+        await coordinator.runtime.wait_loaded()
         waiting = asyncio.create_task(coordinator.join(join_request(requires_member_id=False)))
         member = await waiting
         follower = asyncio.create_task(coordinator.join(join_request(requires_member_id=False)))
@@ -223,12 +225,12 @@ async def load_golden(kafka_classic: Path, tmp_path: Path, clock: VirtualClock, 
             kafka_classic / f"classic/__consumer_offsets-{partition}", directory / f"__consumer_offsets-{partition}"
         )
     topic_id = read_topic_id(directory / "__consumer_offsets-0" / "partition.metadata")
-    with open_group_log(directory, partitions=3, topic_id=topic_id) as (log, _):
+    with open_coordinator_log(directory, partitions=3, topic_id=topic_id) as (log, _):
         coordinator = GroupCoordinator(log, clock=clock, ids=SystemIds(), settings=GroupSettings())
         async with coordinator.running():
             for partition in range(3):
-                coordinator.elected(partition, 5)
-            await coordinator.wait_loaded()
+                coordinator.runtime.elected(partition, LEADER_EPOCH)
+            await coordinator.runtime.wait_loaded()
             for listed in coordinator.list_groups():
                 offsets = await coordinator.fetch(listed.group_id, None)
                 found.append((listed, coordinator.describe_group(listed.group_id), offsets))
@@ -269,7 +271,7 @@ async def test_kafkas_groups_are_loaded_as_kafka_describes_them(kafka_classic: P
 
 def member_row(member: DescribedMember) -> tuple[str, str | None, str, str, list[str]]:
     """A member as the expected file has it."""
-    reader = GroupFieldReader(member.assignment)
+    reader = CoordinatorFieldReader(member.assignment)
     reader.i16()
     assigned = []
     for _ in range(reader.array_length(compact=False)):
@@ -289,12 +291,12 @@ async def test_an_unknown_member_after_a_restart_is_told_so(group: GroupDriver) 
     assert isinstance((await group.join(member_id=joined.member_id)).error, UnknownMemberId)
 
 
-async def test_the_status_counts_groups_offsets_and_timers(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_the_status_counts_groups_offsets_and_timers(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.stable({}, {})
     await group.commit(("orders", 0, 1), group_id="simple")
     status = group.coordinator.status()
     assert (status.shards, status.loading, status.failed, status.offsets) == (1, 0, 0, 1)
     assert status.groups == {GroupState.STABLE: 1, GroupState.EMPTY: 1}
     assert status.timers == 3  # two sessions and the sweep
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     assert group.coordinator.status().timers == 0

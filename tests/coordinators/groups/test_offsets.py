@@ -16,8 +16,6 @@ from strandline.coordinators.groups import (
     LeavingMember,
     PartitionCommit,
     Protocol,
-    ReadBatch,
-    ReadRecord,
 )
 from strandline.coordinators.groups.schemas import (
     GroupKey,
@@ -28,6 +26,7 @@ from strandline.coordinators.groups.schemas import (
     write_offset_key,
     write_offset_value,
 )
+from strandline.coordinators.runtime import ReadBatch, ReadRecord
 from strandline.errors import (
     CoordinatorNotAvailable,
     GroupIdNotFound,
@@ -43,8 +42,8 @@ from strandline.errors import (
     UnstableOffsetCommit,
 )
 from strandline.model import TopicPartition
-from tests.coordinators.members import GroupDriver, subscription
-from tests.coordinators.memory_log import MemoryGroupLog
+from tests.coordinators.groups.members import GroupDriver, subscription
+from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 
 RETENTION_S = 7 * 24 * 3600
 SWEEP_S = 600
@@ -76,7 +75,7 @@ async def test_an_unknown_group_has_no_offsets_and_no_error(group: GroupDriver) 
     assert await group.coordinator.fetch("g", None) == []
 
 
-async def test_an_offset_is_visible_when_it_is_committed(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_an_offset_is_visible_when_it_is_committed(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.commit(("orders", 0, 1))
     log.hold()
     task = asyncio.create_task(group.commit(("orders", 0, 2)))
@@ -90,7 +89,7 @@ async def test_an_offset_is_visible_when_it_is_committed(group: GroupDriver, log
     assert await stable == {("orders", 0): 2}
 
 
-async def test_a_commit_that_the_log_refuses_changes_nothing(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_commit_that_the_log_refuses_changes_nothing(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.commit(("orders", 0, 1))
     log.fail_with = RequestTimedOut("too slow")
     with pytest.raises(CoordinatorNotAvailable):
@@ -99,12 +98,12 @@ async def test_a_commit_that_the_log_refuses_changes_nothing(group: GroupDriver,
     assert await stored(group, require_stable=True) == {("orders", 0): 1}
 
 
-async def test_commits_that_arrive_together_are_one_append(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_commits_that_arrive_together_are_one_append(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await asyncio.gather(*(group.commit(("orders", n, n)) for n in range(50)))
     assert [len(records) for _, records in log.appends] == [50]
 
 
-async def test_an_append_is_never_larger_than_a_batch_may_be(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_an_append_is_never_larger_than_a_batch_may_be(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     log.max_bytes = 1000
     await asyncio.gather(*(group.commit(("orders", n, n)) for n in range(50)))
     assert len(await stored(group)) == 50
@@ -150,7 +149,7 @@ async def test_metadata_has_a_limit_of_characters(group: GroupDriver) -> None:
     assert kinds == [None, OffsetMetadataTooLarge, None, OffsetMetadataTooLarge]
 
 
-async def test_a_commit_without_a_legal_offset_writes_nothing(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_commit_without_a_legal_offset_writes_nothing(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     commit = PartitionCommit(topic="orders", partition=0, offset=1, metadata="x" * 5000)
     (result,) = await group.coordinator.commit(CommitRequest(group_id="g", offsets=(commit,)))
     assert isinstance(result, OffsetMetadataTooLarge)
@@ -158,7 +157,7 @@ async def test_a_commit_without_a_legal_offset_writes_nothing(group: GroupDriver
     assert group.coordinator.list_groups() == []
 
 
-async def test_a_client_may_choose_its_retention(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_client_may_choose_its_retention(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.commit(("orders", 0, 1), retention_time_ms=5000)
     value = read_offset_value(log.appends[-1][1][0].value or b"")
     assert value.expire_timestamp == group.clock.now_ms() + 5000
@@ -207,7 +206,9 @@ async def test_a_group_with_members_cannot_be_deleted(group: GroupDriver) -> Non
     assert group.state() is GroupState.DEAD
 
 
-async def test_deleting_a_group_deletes_commits_that_are_on_their_way(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_deleting_a_group_deletes_commits_that_are_on_their_way(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
     await group.commit(("orders", 0, 1))
     log.hold()
     late = asyncio.create_task(group.commit(("orders", 1, 1)))
@@ -223,7 +224,7 @@ async def test_deleting_a_group_deletes_commits_that_are_on_their_way(group: Gro
     assert tombstones == [OffsetKey("g", "orders", 0), OffsetKey("g", "orders", 1), GroupKey("g")]
 
 
-async def test_a_group_comes_back_if_its_deletion_fails(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_group_comes_back_if_its_deletion_fails(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.commit(("orders", 0, 1))
     log.fail_with = RequestTimedOut("too slow")
     (result,) = await group.coordinator.delete_groups(["g"])
@@ -231,7 +232,9 @@ async def test_a_group_comes_back_if_its_deletion_fails(group: GroupDriver, log:
     assert await stored(group) == {("orders", 0): 1}
 
 
-async def test_members_may_join_while_the_old_group_is_being_deleted(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_members_may_join_while_the_old_group_is_being_deleted(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
     await group.commit(("orders", 0, 1))
     log.hold()
     deleted = asyncio.create_task(group.coordinator.delete_groups(["g"]))
@@ -256,7 +259,7 @@ async def test_offsets_of_a_simple_group_expire_after_the_last_commit(group: Gro
     assert group.coordinator.list_groups() == []
 
 
-async def test_offsets_of_an_empty_group_expire_together(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_offsets_of_an_empty_group_expire_together(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     (member,) = await group.stable({"session_timeout_ms": 1_800_000})
     await group.commit(("orders", 0, 1), member_id=member.member_id, generation_id=1)
     group.coordinator.leave("g", [LeavingMember(member_id=member.member_id)])
@@ -293,7 +296,7 @@ async def test_an_empty_group_without_offsets_goes_with_the_next_sweep(group: Gr
     assert group.coordinator.list_groups() == []
 
 
-async def test_a_failed_sweep_is_tried_again(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_failed_sweep_is_tried_again(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.commit(("orders", 0, 1))
     log.fail_with = RequestTimedOut("too slow")
     await group.clock.advance(RETENTION_S + SWEEP_S)
@@ -330,21 +333,21 @@ def ordinary(offset: int, committed: int) -> ReadBatch:
     ],
 )
 async def test_transactions_in_the_log_are_understood(
-    group: GroupDriver, log: MemoryGroupLog, batches: list[ReadBatch], expected: int
+    group: GroupDriver, log: MemoryCoordinatorLog, batches: list[ReadBatch], expected: int
 ) -> None:
-    group.coordinator.resigned(0)
+    group.coordinator.runtime.resigned(0)
     log.batches[0] = batches
-    group.coordinator.elected(0, 1)
-    await group.coordinator.wait_loaded()
+    group.coordinator.runtime.elected(0, 1)
+    await group.coordinator.runtime.wait_loaded()
     (answer,) = await group.coordinator.fetch("g", [TopicPartition("orders", 0)])
     assert answer.offset == expected
 
 
-async def test_an_open_transaction_makes_offsets_unstable(group: GroupDriver, log: MemoryGroupLog) -> None:
-    group.coordinator.resigned(0)
+async def test_an_open_transaction_makes_offsets_unstable(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
+    group.coordinator.runtime.resigned(0)
     log.batches[0] = [ordinary(0, 3), transactional(1, 5)]
-    group.coordinator.elected(0, 1)
-    await group.coordinator.wait_loaded()
+    group.coordinator.runtime.elected(0, 1)
+    await group.coordinator.runtime.wait_loaded()
     asked = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
     unstable, stable = await group.coordinator.fetch("g", asked, require_stable=True)
     assert isinstance(unstable.error, UnstableOffsetCommit)
@@ -381,7 +384,9 @@ async def test_nonsense_in_a_commit_is_refused_or_bounded(group: GroupDriver) ->
     assert await stored(group) == {("orders", 0): 1}
 
 
-async def test_a_commit_whose_client_has_gone_is_stored_all_the_same(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_commit_whose_client_has_gone_is_stored_all_the_same(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
     log.hold()
     task = asyncio.create_task(group.commit(("orders", 0, 1)))
     await group.clock.settle()
@@ -398,8 +403,8 @@ class TestManyShards:
         return replace(GroupSettings(), offsets_retention_minutes=1, offsets_retention_check_interval_ms=20_000)
 
     @pytest_asyncio.fixture
-    async def log(self) -> MemoryGroupLog:
-        return MemoryGroupLog(8)
+    async def log(self) -> MemoryCoordinatorLog:
+        return MemoryCoordinatorLog(8)
 
     async def test_every_shard_is_swept(self, group: GroupDriver) -> None:
         for number in range(40):

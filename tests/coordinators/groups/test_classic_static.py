@@ -13,8 +13,8 @@ from strandline.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from tests.coordinators.members import RANGE, SESSION_MS, GroupDriver, answer_of, subscription
-from tests.coordinators.memory_log import MemoryGroupLog
+from tests.coordinators.groups.members import RANGE, SESSION_MS, GroupDriver, answer_of, subscription
+from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 
 STATIC = {"group_instance_id": "i-1"}
 OTHER = {"group_instance_id": "i-2"}
@@ -27,7 +27,7 @@ async def test_a_static_member_needs_no_id_first(group: GroupDriver) -> None:
     assert response.members[0].group_instance_id == "i-1"
 
 
-async def test_a_static_follower_comes_back_without_a_rebalance(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_static_follower_comes_back_without_a_rebalance(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     leader, follower = await group.stable(STATIC, OTHER)
     back = await group.join(**OTHER)
     assert back.error is None
@@ -98,7 +98,7 @@ async def test_a_static_member_that_comes_back_during_the_assignment_starts_a_re
     assert group.state() is GroupState.PREPARING_REBALANCE
 
 
-async def test_a_return_that_cannot_be_stored_is_undone(group: GroupDriver, log: MemoryGroupLog) -> None:
+async def test_a_return_that_cannot_be_stored_is_undone(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     leader, follower = await group.stable(STATIC, OTHER)
     log.fail_with = NotEnoughReplicas("no replicas")
     back = await group.join(**OTHER)
@@ -110,7 +110,7 @@ async def test_a_return_that_cannot_be_stored_is_undone(group: GroupDriver, log:
 
 
 async def test_a_rebalance_answers_a_static_member_whose_return_is_being_stored(
-    group: GroupDriver, log: MemoryGroupLog
+    group: GroupDriver, log: MemoryCoordinatorLog
 ) -> None:
     leader, _ = await group.stable(STATIC, OTHER)
     log.hold()
@@ -164,7 +164,7 @@ async def test_a_heartbeat_tells_static_members_to_rejoin(group: GroupDriver) ->
 
 
 async def test_a_session_that_ended_while_the_return_was_stored_starts_anew(
-    group: GroupDriver, log: MemoryGroupLog
+    group: GroupDriver, log: MemoryCoordinatorLog
 ) -> None:
     await group.stable(STATIC)
     log.hold()

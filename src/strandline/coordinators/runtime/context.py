@@ -1,0 +1,114 @@
+"""A partition that a coordinator owns: its shard, its writer, and whether it is loading, active or failed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Generic, Protocol, TypeVar
+
+from strandline.clock import Clock
+from strandline.coordinators.runtime.log import CoordinatorLog, ReadBatch
+from strandline.coordinators.runtime.writer import CoordinatorPartitionWriter
+from strandline.errors import StrandlineError
+from strandline.model import LeaderEpoch
+
+logger = logging.getLogger(__name__)
+
+# The event loop serves other requests after so many replayed records.
+_RECORDS_PER_TURN = 500
+
+
+class CoordinatorShard(Protocol):
+    """The state of one partition, in memory. Synchronous: it decides at once and writes through its `RecordSink`.
+
+    Memory follows the log: what `replay` makes of the records is what the shard had when it wrote them. `str()` of a
+    shard says what it holds, for log lines.
+    """
+
+    def replay(self, batch: ReadBatch) -> None:
+        """Apply a batch that was read while the partition is loaded. Raises CorruptMessage."""
+
+    def loaded(self) -> None:
+        """The whole partition is replayed and requests may come: start timers, resume what was interrupted."""
+
+    def unloaded(self, error: StrandlineError) -> None:
+        """This broker does not own the partition any more: answer waiting requests with `error`, stop timers.
+
+        Called only after `loaded`, and after every write that is not committed has failed with `error`.
+        """
+
+
+S = TypeVar("S", bound=CoordinatorShard)
+
+
+class CoordinatorState(Enum):
+    LOADING = auto()
+    ACTIVE = auto()
+    FAILED = auto()
+    """The partition could not be loaded. The next election tries again."""
+    CLOSED = auto()
+
+
+class CoordinatorContext(Generic[S]):
+    """One owned partition, from election to resignation."""
+
+    def __init__(self, shard: S, writer: CoordinatorPartitionWriter) -> None:
+        self.shard = shard
+        self.state = CoordinatorState.LOADING
+        self.loading: asyncio.Task[None] | None = None
+        self._writer = writer
+        self._deferred: list[Callable[[S], None]] = []
+
+    @property
+    def leader_epoch(self) -> LeaderEpoch:
+        return self._writer.leader_epoch
+
+    def enter_epoch(self, leader_epoch: LeaderEpoch) -> None:
+        """This broker goes on leading the partition in a newer epoch: the state stays, writes carry the epoch."""
+        self._writer.leader_epoch = leader_epoch
+
+    async def load(self, log: CoordinatorLog, clock: Clock) -> None:
+        """Replay the whole partition, then become active; or fail, until the next election."""
+        partition, records = self._writer.partition, 0
+        try:
+            async for batch in log.read(partition, leader_epoch=self.leader_epoch):
+                self.shard.replay(batch)
+                records += len(batch.records)
+                if records % _RECORDS_PER_TURN < len(batch.records):
+                    await clock.sleep(0)
+            self.state = CoordinatorState.ACTIVE
+            self.shard.loaded()
+            for work in self._deferred:
+                work(self.shard)
+            self._deferred.clear()
+        except StrandlineError as error:
+            logger.error("coordinator partition %d cannot be loaded: %s", partition, error)
+            self._leave(CoordinatorState.FAILED, error)
+            return
+        except Exception as error:
+            logger.exception("coordinator partition %d cannot be loaded", partition)
+            self._leave(CoordinatorState.FAILED, StrandlineError(f"Partition {partition} cannot be loaded: {error}"))
+            return
+        if records:
+            logger.info("loaded %s of partition %d from %d records", self.shard, partition, records)
+
+    def when_loaded(self, work: Callable[[S], None]) -> None:
+        """Do something with the shard: now if it is active, after the load if it is loading."""
+        if self.state is CoordinatorState.ACTIVE:
+            work(self.shard)
+        elif self.state is CoordinatorState.LOADING:
+            self._deferred.append(work)
+
+    def close(self, error: StrandlineError) -> None:
+        """Answer every waiting request with `error`, and stop loading."""
+        if self.loading is not None:
+            self.loading.cancel()
+        self._leave(CoordinatorState.CLOSED, error)
+
+    def _leave(self, state: CoordinatorState, error: StrandlineError) -> None:
+        was_active, self.state = self.state is CoordinatorState.ACTIVE, state
+        self._writer.close(error)
+        if was_active:
+            self.shard.unloaded(error)

@@ -1,0 +1,71 @@
+"""The internal topic of a coordinator, as a port. `replicated_log` implements it on partitions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from strandline.model import NO_PRODUCER_ID, LeaderEpoch, Offset, ProducerId, TimestampMs
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record to be written. A value of None deletes the key."""
+
+    key: bytes
+    value: bytes | None
+    timestamp_ms: TimestampMs
+
+
+class ReadRecord(NamedTuple):
+    """A record as it was read."""
+
+    offset: Offset
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBatch:
+    """A batch as it was read. `committed` is set for a transaction marker: True is commit, False is abort."""
+
+    records: tuple[ReadRecord, ...] = ()
+    producer_id: ProducerId = NO_PRODUCER_ID
+    is_transactional: bool = False
+    committed: bool | None = None
+
+
+class CoordinatorLog(Protocol):
+    """The partitions of one internal topic.
+
+    Every implementation passes tests/coordinators/runtime/test_log.py, which checks that
+
+    - an append is atomic and in order: its records get consecutive offsets, after those of every earlier append;
+    - `append` returns when the records are committed; if it raises, the records may or may not be in the log;
+    - `read` gives every record that compaction has left in the partition, in offset order, with the transactions as
+      they stand in the log;
+    - both refuse a leader epoch that is not the partition's: FencedLeaderEpoch if it is over, UnknownLeaderEpoch if
+      this broker has not heard of it.
+
+    A cancelled append may or may not have happened. Callers append to one partition one append at a time.
+    """
+
+    def partition_count(self) -> int:
+        """How many partitions the topic has, or will have when it is created."""
+
+    def max_batch_bytes(self, partition: int) -> int:
+        """The largest batch the partition takes. Raises NotLeaderOrFollower or UnknownTopicOrPartition."""
+
+    async def append(
+        self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch
+    ) -> Offset:
+        """The offset of the first record. Raises NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch,
+        UnknownTopicOrPartition, RequestTimedOut, NotEnoughReplicas, MessageTooLarge or KafkaStorageError."""
+
+    def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
+        """Everything up to the end that the log has when the read begins. Raises NotLeaderOrFollower,
+        FencedLeaderEpoch, UnknownLeaderEpoch, UnknownTopicOrPartition, KafkaStorageError or CorruptMessage.
+
+        The epoch is checked when the read begins. If this broker leads in a newer epoch later, without a break, the
+        read goes on: a leader does not truncate its log.
+        """

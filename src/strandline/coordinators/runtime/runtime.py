@@ -1,0 +1,202 @@
+"""The runtime of a coordinator: which partitions this broker owns, and the shard that answers for a key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
+
+from strandline.clock import Clock
+from strandline.coordinators.runtime.context import CoordinatorContext, CoordinatorState, S
+from strandline.coordinators.runtime.log import CoordinatorLog
+from strandline.coordinators.runtime.timers import Timer, Timers
+from strandline.coordinators.runtime.writer import CoordinatorPartitionWriter
+from strandline.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
+from strandline.model import LeaderEpoch, TopicPartition, coordinator_partition
+from strandline.replication import Partition
+
+T = TypeVar("T")
+
+
+class CoordinatorRuntime(Generic[S]):
+    """Owns a shard for each partition of an internal topic that this broker leads.
+
+    Lives on the event loop. `name` is what the coordinator coordinates ("group"), for error texts. `make_shard` gets
+    the sink of the partition; its `leader_epoch` is the epoch of this coordinator for the partition.
+
+    Epochs fence: an election or a resignation of an older epoch than the one known is ignored, and the log refuses
+    writes of an epoch that is over.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        log: CoordinatorLog,
+        make_shard: Callable[[CoordinatorPartitionWriter], S],
+        *,
+        clock: Clock,
+    ) -> None:
+        self.timers = Timers(clock)
+        self._name, self._log, self._make_shard, self._clock = name, log, make_shard, clock
+        self._contexts: dict[int, CoordinatorContext[S]] = {}
+        self._sweeps: list[_Sweep[S]] = []
+        self._tasks: asyncio.TaskGroup | None = None
+        self._own_tasks: set[asyncio.Task[None]] = set()
+
+    # Life -------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve inside the block. Leaving it unloads every shard: waiting requests get NotCoordinator."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            self._spawn(self.timers.run())
+            try:
+                yield
+            finally:
+                for partition in list(self._contexts):
+                    self.resigned(partition)
+                self._tasks = None
+                for task in self._own_tasks:
+                    task.cancel()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        if self._tasks is None:
+            work.close()
+            raise RuntimeError(f"The {self._name} coordinator is not running.")
+        task = self._tasks.create_task(work)
+        self._own_tasks.add(task)
+        task.add_done_callback(self._own_tasks.discard)
+        return task
+
+    def sweep_every(self, interval_ms: int, work: Callable[[S], None]) -> None:
+        """Call `work` for every active shard each `interval_ms`, while this broker owns any."""
+        self._sweeps.append(_Sweep(self.timers, interval_ms, self._contexts, work))
+
+    # Ownership --------------------------------------------------------------------------------------------------
+
+    def leadership_gained(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
+        """`replication.LeadershipListener`."""
+        self.elected(partition.topic_partition.partition, leader_epoch)
+
+    def leadership_lost(self, partition: TopicPartition, leader_epoch: LeaderEpoch) -> None:
+        """`replication.LeadershipListener`."""
+        self.resigned(partition.partition, leader_epoch)
+
+    def elected(self, partition: int, leader_epoch: LeaderEpoch) -> None:
+        """This broker leads the partition: load it, unless it is loaded or loading already."""
+        context = self._contexts.get(partition)
+        if context is not None:
+            if leader_epoch < context.leader_epoch:
+                return
+            if context.state is not CoordinatorState.FAILED:
+                context.enter_epoch(leader_epoch)
+                return
+        writer = CoordinatorPartitionWriter(
+            partition, leader_epoch, log=self._log, clock=self._clock, spawn=self._spawn
+        )
+        context = CoordinatorContext(self._make_shard(writer), writer)
+        context.loading = self._spawn(context.load(self._log, self._clock))
+        self._contexts[partition] = context
+        for sweep in self._sweeps:
+            sweep.start()
+
+    def resigned(self, partition: int, leader_epoch: LeaderEpoch | None = None) -> None:
+        """This broker does not lead the partition any more: unload it. Without an epoch: whatever its epoch is."""
+        context = self._contexts.get(partition)
+        if context is None or (leader_epoch is not None and leader_epoch < context.leader_epoch):
+            return
+        del self._contexts[partition]
+        context.close(NotCoordinator(f"Another broker coordinates this {self._name} now."))
+        if not self._contexts:
+            for sweep in self._sweeps:
+                sweep.stop()
+
+    async def wait_loaded(self) -> None:
+        """Return when no partition is loading."""
+        loading = [context.loading for context in self._contexts.values() if context.loading is not None]
+        await asyncio.gather(*loading, return_exceptions=True)
+
+    # Finding ----------------------------------------------------------------------------------------------------
+
+    @property
+    def contexts(self) -> Collection[CoordinatorContext[S]]:
+        """The partitions this broker owns, in whatever state; always as they are now."""
+        return self._contexts.values()
+
+    def partition_for(self, key: str) -> int:
+        """The partition of the internal topic whose leader coordinates the key."""
+        return coordinator_partition(key, self._log.partition_count())
+
+    def shard_for(self, key: str) -> S:
+        """The active shard. Raises CoordinatorNotAvailable, NotCoordinator or CoordinatorLoadInProgress."""
+        self._check_running()
+        context = self._contexts.get(self.partition_for(key))
+        if context is None or context.state is CoordinatorState.FAILED:
+            raise NotCoordinator(f"This broker does not coordinate {self._name} {key}.")
+        if context.state is CoordinatorState.LOADING:
+            raise CoordinatorLoadInProgress(f"The coordinator of {self._name} {key} is still loading its partition.")
+        return context.shard
+
+    def check_all_loaded(self) -> None:
+        """Raise CoordinatorNotAvailable, or CoordinatorLoadInProgress if a partition is loading."""
+        self._check_running()
+        if any(context.state is CoordinatorState.LOADING for context in self._contexts.values()):
+            raise CoordinatorLoadInProgress(f"The {self._name} coordinator is still loading its partitions.")
+
+    def _check_running(self) -> None:
+        if self._tasks is None:
+            raise CoordinatorNotAvailable(f"The {self._name} coordinator is not running.")
+
+    def for_each_shard(self, work: Callable[[S], None]) -> None:
+        """Do something with every shard, as soon as it is loaded; a shard that failed to load is left out."""
+        for context in self._contexts.values():
+            context.when_loaded(work)
+
+
+class _Sweep(Generic[S]):
+    """Recurring work on all active shards: one shard per turn of the event loop, so that no request waits long."""
+
+    def __init__(
+        self,
+        timers: Timers,
+        interval_ms: int,
+        contexts: dict[int, CoordinatorContext[S]],
+        work: Callable[[S], None],
+    ) -> None:
+        self._timers, self._interval_ms, self._contexts, self._work = timers, interval_ms, contexts, work
+        self._timer: Timer | None = None
+        self._remaining: list[int] = []
+
+    def start(self) -> None:
+        if self._timer is None:
+            self._timer = self._timers.after(self._interval_ms, self._sweep_one)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _sweep_one(self) -> None:
+        if not self._remaining:
+            self._remaining = list(self._contexts)
+        context = self._contexts.get(self._remaining.pop())
+        try:
+            if context is not None and context.state is CoordinatorState.ACTIVE:
+                self._work(context.shard)
+        finally:
+            if self._timer is not None:
+                self._timer.restart(0 if self._remaining else self._interval_ms)
+
+
+async def wait_result(start: Callable[[Callable[[T], None]], None]) -> T:
+    """Start work that answers through a callback, and wait for its answer. A cancelled wait does not stop the work."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def answer(result: T) -> None:
+        if not future.done():
+            future.set_result(result)
+
+    start(answer)
+    return await future

@@ -1,0 +1,175 @@
+"""Writing to one partition of a coordinator: writes are gathered into appends, and count when they are committed."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from strandline.clock import Clock
+from strandline.coordinators.runtime.log import CoordinatorLog, CoordinatorRecord
+from strandline.errors import (
+    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
+    InvalidFetchSize,
+    KafkaStorageError,
+    MessageTooLarge,
+    NotCoordinator,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
+    RecordListTooLarge,
+    RequestTimedOut,
+    StrandlineError,
+    UnknownLeaderEpoch,
+    UnknownTopicOrPartition,
+)
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset
+
+logger = logging.getLogger(__name__)
+
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+KeyValue: TypeAlias = tuple[bytes, bytes | None]
+
+# Room for the batch header and the varints of each record.
+_BATCH_OVERHEAD = 128
+_RECORD_OVERHEAD = 24
+
+
+class WriteResult(NamedTuple):
+    """How a write ended: the offset of its first record, or why it is not known to be committed."""
+
+    error: StrandlineError | None
+    base_offset: Offset = NO_OFFSET
+
+
+WriteDone: TypeAlias = Callable[[WriteResult], None]
+
+
+class RecordSink(Protocol):
+    """Takes the records of one decision.
+
+    Writes are applied in the order of the calls, each whole or not at all. `done` is called exactly once, on the event
+    loop, in the order of the calls: later, or at once if the sink is closed. A write without records is a fence: it
+    is done when all writes before it are. A write that failed may be in the log nevertheless (a timeout does not take
+    records back), so a shard has to be right with the records and without them.
+    """
+
+    def write(self, records: Sequence[KeyValue], done: WriteDone) -> None: ...
+
+
+def client_error(error: StrandlineError) -> StrandlineError:
+    """The error a client gets whose write was refused by the log: it says where to go, not what went wrong there."""
+    if isinstance(error, UnknownTopicOrPartition | NotEnoughReplicas | NotEnoughReplicasAfterAppend | RequestTimedOut):
+        return CoordinatorNotAvailable(f"The coordinator's log could not be written: {error}")
+    if isinstance(error, NotLeaderOrFollower | FencedLeaderEpoch | UnknownLeaderEpoch | KafkaStorageError):
+        return NotCoordinator(f"This broker no longer leads the coordinator's log: {error}")
+    if isinstance(error, MessageTooLarge | RecordListTooLarge | InvalidFetchSize):
+        return StrandlineError(f"The state does not fit into one record: {error}")
+    return error
+
+
+@dataclass(slots=True)
+class _Write:
+    records: Sequence[CoordinatorRecord]
+    size: int
+    done: WriteDone
+
+
+class CoordinatorPartitionWriter:
+    """The `RecordSink` of one partition. While an append is under way, further writes gather for the next one.
+
+    Appends are made in `leader_epoch`: in any other epoch the log refuses them.
+    """
+
+    def __init__(
+        self, partition: int, leader_epoch: LeaderEpoch, *, log: CoordinatorLog, clock: Clock, spawn: Spawn
+    ) -> None:
+        self.partition, self.leader_epoch = partition, leader_epoch
+        self._log, self._clock, self._spawn = log, clock, spawn
+        self._queue: deque[_Write] = deque()
+        self._under_way: list[_Write] = []
+        self._is_running = False
+        self._closed: StrandlineError | None = None
+
+    def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
+        if self._closed is not None:
+            done(WriteResult(self._closed))
+            return
+        now = self._clock.now_ms()
+        stamped = [CoordinatorRecord(key, value, now) for key, value in records]
+        size = sum(len(key) + len(value or b"") + _RECORD_OVERHEAD for key, value in records)
+        self._queue.append(_Write(stamped, size, done))
+        if not self._is_running:
+            self._is_running = True
+            self._spawn(self._run())
+
+    def close(self, error: StrandlineError) -> None:
+        """Fail the writes that are not committed yet, and all later ones."""
+        self._closed = error
+        abandoned = [*self._under_way, *self._queue]
+        self._under_way = []
+        self._queue.clear()
+        for write in abandoned:
+            _finish(write, WriteResult(error))
+
+    async def _run(self) -> None:
+        try:
+            while self._queue:
+                self._under_way = self._next_append()
+                outcome = await self._append([record for write in self._under_way for record in write.records])
+                finished, self._under_way = self._under_way, []
+                self._report(finished, outcome)
+        finally:
+            self._is_running = False
+
+    @staticmethod
+    def _report(finished: list[_Write], outcome: WriteResult) -> None:
+        position = 0
+        for write in finished:
+            if not write.records:
+                result = WriteResult(None)  # a fence is not part of the append: it only stands behind it
+            elif outcome.error is not None:
+                result = outcome
+            else:
+                result = WriteResult(None, outcome.base_offset + position)
+            position += len(write.records)
+            _finish(write, result)
+
+    def _next_append(self) -> list[_Write]:
+        """As many writes as fit into one batch; a write is never split."""
+        limit = self._max_append_bytes()
+        taken = [self._queue.popleft()]
+        size = taken[0].size
+        while self._queue and size + self._queue[0].size <= limit:
+            size += self._queue[0].size
+            taken.append(self._queue.popleft())
+        return taken
+
+    def _max_append_bytes(self) -> int:
+        try:
+            return self._log.max_batch_bytes(self.partition) - _BATCH_OVERHEAD
+        except StrandlineError:
+            return 0  # the append meets the same error, and reports it
+
+    async def _append(self, records: list[CoordinatorRecord]) -> WriteResult:
+        if not records:
+            return WriteResult(None)
+        try:
+            offset = await self._log.append(self.partition, records, leader_epoch=self.leader_epoch)
+        except StrandlineError as error:
+            logger.warning("coordinator log %d did not take %d records: %s", self.partition, len(records), error)
+            return WriteResult(error)
+        except Exception as error:
+            logger.exception("coordinator log %d failed", self.partition)
+            return WriteResult(StrandlineError(f"The coordinator's log failed: {error}"))
+        return WriteResult(None, offset)
+
+
+def _finish(write: _Write, result: WriteResult) -> None:
+    try:
+        write.done(result)
+    except Exception:
+        logger.exception("the result of a write could not be processed")

@@ -1,0 +1,68 @@
+"""A coordinator's log in memory: passes the contract of `CoordinatorLog`, and can be told to fail or to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from strandline.coordinators.runtime import CoordinatorRecord, ReadBatch, ReadRecord
+from strandline.errors import FencedLeaderEpoch, StrandlineError, UnknownLeaderEpoch
+from strandline.model import LeaderEpoch
+
+
+class MemoryCoordinatorLog:
+    """Partitions as lists of batches. `hold()` keeps appends and reads waiting until `release()`; `fail_with` makes
+    them fail. A partition without an entry in `leader_epochs` takes every epoch."""
+
+    def __init__(self, partitions: int = 1, leader_epoch: LeaderEpoch | None = None) -> None:
+        self.batches: dict[int, list[ReadBatch]] = {partition: [] for partition in range(partitions)}
+        self.appends: list[tuple[int, list[CoordinatorRecord]]] = []
+        self.leader_epochs = {} if leader_epoch is None else dict.fromkeys(self.batches, leader_epoch)
+        self.fail_with: Exception | None = None
+        self.max_bytes = 1_048_588
+        self.max_bytes_error: StrandlineError | None = None
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def partition_count(self) -> int:
+        return len(self.batches)
+
+    def max_batch_bytes(self, partition: int) -> int:
+        if self.max_bytes_error is not None:
+            raise self.max_bytes_error
+        return self.max_bytes
+
+    async def append(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> int:
+        self._check_epoch(partition, leader_epoch)
+        await self._open.wait()
+        if self.fail_with is not None:
+            raise self.fail_with
+        base = self.end_offset(partition)
+        self.appends.append((partition, list(records)))
+        read = tuple(ReadRecord(base + at, record.key, record.value) for at, record in enumerate(records))
+        self.batches[partition].append(ReadBatch(records=read))
+        return base
+
+    async def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
+        self._check_epoch(partition, leader_epoch)
+        batches = list(self.batches[partition])
+        await self._open.wait()
+        if self.fail_with is not None:
+            raise self.fail_with
+        for batch in batches:
+            yield batch
+
+    def end_offset(self, partition: int) -> int:
+        return sum(len(batch.records) for batch in self.batches[partition])
+
+    def hold(self) -> None:
+        self._open.clear()
+
+    def release(self) -> None:
+        self._open.set()
+
+    def _check_epoch(self, partition: int, leader_epoch: LeaderEpoch) -> None:
+        current = self.leader_epochs.get(partition, leader_epoch)
+        if leader_epoch != current:
+            error = FencedLeaderEpoch if leader_epoch < current else UnknownLeaderEpoch
+            raise error(f"Partition {partition} is in epoch {current}, not {leader_epoch}.")

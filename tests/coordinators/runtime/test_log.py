@@ -1,0 +1,119 @@
+"""The contract of `CoordinatorLog`, on the list of the tests and on real partitions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from strandline.coordinators.runtime import CoordinatorLog, CoordinatorRecord, ReadBatch, ReadRecord
+from strandline.errors import (
+    FencedLeaderEpoch,
+    MessageTooLarge,
+    RequestTimedOut,
+    StrandlineError,
+    UnknownLeaderEpoch,
+    UnknownTopicOrPartition,
+)
+from strandline.records.batch import iter_headers
+from strandline.records.codecs import Codec
+from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
+from tests.coordinators.runtime.replicas import LEADER_EPOCH, TOPIC, open_coordinator_log
+
+
+@pytest_asyncio.fixture(params=["list", "partitions", "compressed partitions"])
+async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CoordinatorLog]:
+    if request.param == "list":
+        yield MemoryCoordinatorLog(2, LEADER_EPOCH)
+        return
+    codec = Codec.ZSTD if request.param.startswith("compressed") else Codec.NONE
+    with open_coordinator_log(tmp_path, partitions=2, topic=replace(TOPIC, codec=codec, load_buffer_bytes=200)) as (
+        partitions,
+        _,
+    ):
+        yield partitions
+
+
+def records(*names: str) -> list[CoordinatorRecord]:
+    return [CoordinatorRecord(name.encode(), name.encode() if name != "none" else None, 1000) for name in names]
+
+
+async def read_all(log: CoordinatorLog, partition: int) -> list[ReadBatch]:
+    return [batch async for batch in log.read(partition, leader_epoch=LEADER_EPOCH)]
+
+
+async def test_an_empty_partition_reads_as_nothing(log: CoordinatorLog) -> None:
+    assert await read_all(log, 0) == []
+    assert log.partition_count() == 2
+    assert log.max_batch_bytes(0) > 1_000_000
+
+
+async def test_records_get_consecutive_offsets_in_the_order_of_the_appends(log: CoordinatorLog) -> None:
+    assert await log.append(0, records("a", "b"), leader_epoch=LEADER_EPOCH) == 0
+    assert await log.append(0, records("c"), leader_epoch=LEADER_EPOCH) == 2
+    assert await log.append(1, records("x"), leader_epoch=LEADER_EPOCH) == 0
+    assert await log.append(0, records("none"), leader_epoch=LEADER_EPOCH) == 3
+    read = [record for batch in await read_all(log, 0) for record in batch.records]
+    assert read == [
+        ReadRecord(0, b"a", b"a"),
+        ReadRecord(1, b"b", b"b"),
+        ReadRecord(2, b"c", b"c"),
+        ReadRecord(3, b"none", None),
+    ]
+    assert [record.key for batch in await read_all(log, 1) for record in batch.records] == [b"x"]
+
+
+async def test_much_more_than_one_buffer_is_read_whole(log: CoordinatorLog) -> None:
+    for at in range(100):
+        await log.append(0, records(*(f"{at}-{n}" for n in range(at % 7 + 1))), leader_epoch=LEADER_EPOCH)
+    read = [record.offset for batch in await read_all(log, 0) for record in batch.records]
+    assert read == list(range(len(read)))
+    assert len(read) == sum(at % 7 + 1 for at in range(100))
+
+
+async def test_ordinary_records_belong_to_no_transaction(log: CoordinatorLog) -> None:
+    await log.append(0, records("a"), leader_epoch=LEADER_EPOCH)
+    (batch,) = await read_all(log, 0)
+    assert (batch.producer_id, batch.is_transactional, batch.committed) == (-1, False, None)
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(2, FencedLeaderEpoch), (4, UnknownLeaderEpoch)])
+async def test_another_leader_epoch_is_refused(log: CoordinatorLog, epoch: int, error: type[StrandlineError]) -> None:
+    await log.append(0, records("a"), leader_epoch=LEADER_EPOCH)
+    with pytest.raises(error):
+        await log.append(0, records("b"), leader_epoch=epoch)
+    with pytest.raises(error):
+        _ = [batch async for batch in log.read(0, leader_epoch=epoch)]
+    (batch,) = await read_all(log, 0)
+    assert [record.key for record in batch.records] == [b"a"]
+
+
+async def test_batches_look_like_those_of_kafkas_coordinator(tmp_path: Path) -> None:
+    with open_coordinator_log(tmp_path) as (log, _):
+        await log.append(0, records("a", "b"), leader_epoch=LEADER_EPOCH)
+    segment = tmp_path / "__consumer_offsets-0" / f"{0:020}.log"
+    ((_, header),) = iter_headers(segment.read_bytes())
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, 0)
+    assert header.leader_epoch == 3
+    assert header.attributes == 0
+
+
+async def test_errors_of_the_partition_come_through(tmp_path: Path) -> None:
+    with open_coordinator_log(tmp_path) as (log, _):
+        with pytest.raises(UnknownTopicOrPartition):
+            await log.append(5, records("a"), leader_epoch=LEADER_EPOCH)
+        with pytest.raises(MessageTooLarge):
+            await log.append(0, [CoordinatorRecord(b"k", b"v" * 2_000_000, 0)], leader_epoch=LEADER_EPOCH)
+        assert await read_all(log, 0) == []
+
+
+async def test_an_append_that_is_not_replicated_in_time_times_out(tmp_path: Path) -> None:
+    topic = replace(TOPIC, append_timeout_ms=10)
+    with open_coordinator_log(tmp_path, topic=topic, isr=(1, 2)) as (log, _):
+        with pytest.raises(RequestTimedOut):
+            await log.append(0, records("a"), leader_epoch=LEADER_EPOCH)
+        (batch,) = await read_all(log, 0)  # a timeout takes nothing back
+        assert [record.key for record in batch.records] == [b"a"]
