@@ -21,7 +21,7 @@ from strandline.model import NO_LEADER, REMOTE_LOG_METADATA_TOPIC, Offset, Topic
 from strandline.records.batch import Buffer, iter_headers
 from strandline.remote.fsck import ClusterState, LogBounds
 from strandline.remote.topic_based.topic import TopicRecord
-from strandline.replication.metadata_topic_records import read_chunk
+from strandline.replication.remote_metadata import read_chunk
 from strandline.wire.errors import ErrorCode
 
 

@@ -19,7 +19,7 @@ from strandline.remote.topic_based.topic import (
     MetadataTopicUnavailable,
     TopicRecord,
 )
-from strandline.replication.metadata_topic_records import read_chunk
+from strandline.replication.remote_metadata import read_chunk
 from strandline.testing.metadata_topic import MemoryMetadataTopic
 from tests.broker import running_broker
 from tests.remote.topic_based.topics import open_topic, topic_led_by
@@ -75,7 +75,7 @@ async def test_a_read_at_the_end_gives_up_after_its_wait(topic: MetadataTopic) -
 
 async def test_a_read_beyond_the_end_says_that_the_topic_is_not_what_it_was(topic: MetadataTopic) -> None:
     await topic.append(0, b"first")
-    with pytest.raises(MetadataTopicTruncated, match="it ends at offset 1, before 7"):
+    with pytest.raises(MetadataTopicTruncated, match="ends at offset 1, before 7"):
         await topic.read(0, 7, wait=LONG)
 
 
@@ -99,7 +99,7 @@ def test_a_damaged_batch_is_told_and_the_others_are_read() -> None:
     chunk = read_chunk(_batch(0, b"a") + bytes(damaged) + _batch(2, b"c"), 0)
     assert list(chunk.records) == [
         TopicRecord(0, b"a"),
-        TopicRecord(1, None, "its batch does not fit its checksum"),
+        TopicRecord(1, None, "The batch does not match its checksum."),
         TopicRecord(2, b"c"),
     ]
     assert chunk.next_offset == 3

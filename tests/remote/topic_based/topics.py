@@ -17,7 +17,7 @@ from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import EMPTY_IMAGE, BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
 from strandline.model import NO_LEADER, REMOTE_LOG_METADATA_TOPIC
 from strandline.replication import ReplicaManager
-from strandline.replication.remote_metadata_topic import ReplicatedMetadataTopic
+from strandline.replication.remote_metadata import ReplicatedMetadataTopic
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -33,7 +33,7 @@ from strandline.remote.reader import ReaderLimits, RemoteLogReader
 from strandline.remote.topic_based.context import MetadataPluginContext
 from strandline.remote.values import RemoteLogSegmentId
 from strandline.replication import ReplicaManager
-from strandline.replication.remote_metadata_topic import ReplicatedMetadataTopic
+from strandline.replication.remote_metadata import ReplicatedMetadataTopic
 from strandline.tasks import in_background
 
 logger = logging.getLogger(__name__)

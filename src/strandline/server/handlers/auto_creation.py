@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists, UnknownTopicOrPartition
-from strandline.metadata.controller_client import ControllerUnreachable
+from strandline.metadata.controller_client import ControllerUnreachable, Images
 from strandline.metadata.image import TopicImage
 from strandline.metadata.internal_topics import wanted_topic
 from strandline.metadata.requests import NewTopic
 from strandline.metadata.topic_names import validate_topic_name
-from strandline.server.handlers.common import CurrentSettings, ImageSource, ServedTopics
+from strandline.server.handlers.common import CurrentSettings, ServedTopics
 
 
 class TopicMaker(Protocol):
@@ -25,9 +25,7 @@ class TopicMaker(Protocol):
 class TopicAutoCreator:
     """Creates topics by name with the broker's defaults. Requests for the same name share one attempt."""
 
-    def __init__(
-        self, images: ImageSource, controller: TopicMaker, settings: CurrentSettings, served: ServedTopics
-    ) -> None:
+    def __init__(self, images: Images, controller: TopicMaker, settings: CurrentSettings, served: ServedTopics) -> None:
         self._images = images
         self._served = served
         self._controller = controller

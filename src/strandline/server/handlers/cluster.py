@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from strandline.errors import MismatchedEndpointType, StrandlineError, UnsupportedEndpointType
+from strandline.metadata.controller_client import Images
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, ImageSource, outcome
+from strandline.server.handlers.common import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -26,7 +27,7 @@ CONTROLLERS: Final = 2
 class ClusterHandler:
     """Tells administrators what the cluster is made of."""
 
-    def __init__(self, images: ImageSource) -> None:
+    def __init__(self, images: Images) -> None:
         self._images = images
 
     def routes(self) -> Mapping[ApiKey, Handler]:

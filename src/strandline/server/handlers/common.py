@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from strandline.config import Settings
 from strandline.errors import StrandlineError
-from strandline.metadata.image import MetadataImage, TopicImage
+from strandline.metadata.image import TopicImage
 from strandline.model import INTERNAL_TOPICS
 from strandline.wire.errors import ErrorCode, error_code_of
 
@@ -27,14 +27,6 @@ _ASKED_AT_ONCE: Final = 64
 A = TypeVar("A")
 
 CurrentSettings: TypeAlias = Callable[[], Settings]
-
-
-class ImageSource(Protocol):
-    """Who holds the newest image of the metadata: the loader."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The newest image."""
 
 
 def is_internal(topic: str) -> bool:

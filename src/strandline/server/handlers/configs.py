@@ -15,10 +15,11 @@ from strandline.config.declare import Kind
 from strandline.config.describe import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
 from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition, UnsupportedVersion
 from strandline.metadata import ConfigResourceType, validate_topic_name
+from strandline.metadata.controller_client import Images
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.broker_loggers import BrokerLoggers
-from strandline.server.handlers.common import CurrentSettings, ImageSource, outcome
+from strandline.server.handlers.common import CurrentSettings, outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -46,9 +47,7 @@ _LISTED: Final = (
 class ConfigsHandler:
     """Describes settings with their sources."""
 
-    def __init__(
-        self, node_id: BrokerId, images: ImageSource, settings: CurrentSettings, loggers: BrokerLoggers
-    ) -> None:
+    def __init__(self, node_id: BrokerId, images: Images, settings: CurrentSettings, loggers: BrokerLoggers) -> None:
         self._node_id = node_id
         self._images = images
         self._settings = settings

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.errors import CoordinatorNotAvailable, InvalidRequest, StrandlineError
+from strandline.metadata.controller_client import Images
 from strandline.model import GROUP_METADATA_TOPIC
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.auto_creation import TopicAutoCreator
-from strandline.server.handlers.common import ImageSource, outcome
+from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -33,7 +34,7 @@ class _Node(NamedTuple):
 class FindCoordinatorHandler:
     """Sends groups to the leader of their partition."""
 
-    def __init__(self, coordinator: GroupCoordinator, images: ImageSource, creator: TopicAutoCreator) -> None:
+    def __init__(self, coordinator: GroupCoordinator, images: Images, creator: TopicAutoCreator) -> None:
         self._coordinator, self._images, self._creator = coordinator, images, creator
 
     def routes(self) -> Mapping[ApiKey, Handler]:
@@ -86,9 +87,8 @@ class FindCoordinatorHandler:
         failure = failures.get(GROUP_METADATA_TOPIC)
         if failure is not None:
             raise CoordinatorNotAvailable(f"{GROUP_METADATA_TOPIC} could not be created: {failure}") from failure
-        await (
-            self._coordinator.runtime.wait_loaded()
-        )  # an empty log is read at once; the first client need not come again
+        # An empty log is loaded at once: the first client need not come again.
+        await self._coordinator.runtime.wait_loaded()
 
     def _leader_for(self, group_id: str, context: RequestContext) -> _Node:
         image = self._images.image

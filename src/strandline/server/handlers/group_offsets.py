@@ -11,10 +11,11 @@ from typing import Final
 
 from strandline.coordinators.groups import CommitRequest, GroupCoordinator, PartitionCommit
 from strandline.errors import StrandlineError, UnknownTopicId, UnknownTopicOrPartition
+from strandline.metadata.controller_client import Images
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.model import TopicPartition
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import ImageSource, outcome
+from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -37,7 +38,7 @@ _COMMIT_REPORTS_UNKNOWN_GROUP: Final = 9
 class GroupOffsetsHandler:
     """Stores and deletes committed offsets."""
 
-    def __init__(self, coordinator: GroupCoordinator, images: ImageSource) -> None:
+    def __init__(self, coordinator: GroupCoordinator, images: Images) -> None:
         self._coordinator, self._images = coordinator, images
 
     def routes(self) -> Mapping[ApiKey, Handler]:

@@ -18,6 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from strandline.errors import InvalidRequest, InvalidTopic, StrandlineError, UnknownTopicId, UnknownTopicOrPartition
+from strandline.metadata.controller_client import Images
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.metadata.topic_names import validate_topic_name
 from strandline.model import ZERO_UUID
@@ -27,7 +28,6 @@ from strandline.server.handlers.common import (
     CLUSTER_OPERATIONS,
     OPERATIONS_NOT_ASKED,
     TOPIC_OPERATIONS,
-    ImageSource,
     ServedTopics,
     is_internal,
     outcome,
@@ -49,7 +49,7 @@ _NO_OFFLINE_FILTER: Final = 1
 class MetadataHandler:
     """Tells clients which brokers there are and who leads what."""
 
-    def __init__(self, images: ImageSource, auto_creator: TopicAutoCreator, served: ServedTopics) -> None:
+    def __init__(self, images: Images, auto_creator: TopicAutoCreator, served: ServedTopics) -> None:
         self._images = images
         self._auto_creator = auto_creator
         self._views = TopicViews(served)

@@ -15,10 +15,11 @@ from uuid import UUID
 
 from strandline.coordinators.groups import CommittedOffset, GroupCoordinator
 from strandline.errors import StrandlineError, UnknownTopicId
+from strandline.metadata.controller_client import Images
 from strandline.metadata.image import MetadataImage
 from strandline.model import NO_OFFSET, ZERO_UUID, TopicPartition
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import ImageSource, outcome
+from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -49,7 +50,7 @@ class _Wanted:
 class OffsetFetchHandler:
     """Reads committed offsets."""
 
-    def __init__(self, coordinator: GroupCoordinator, images: ImageSource) -> None:
+    def __init__(self, coordinator: GroupCoordinator, images: Images) -> None:
         self._coordinator, self._images = coordinator, images
 
     def routes(self) -> Mapping[ApiKey, Handler]:

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
+from strandline.metadata.controller_client import Images
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.metadata.topic_names import validate_topic_name
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import TOPIC_OPERATIONS, ImageSource, ServedTopics, is_internal, outcome
+from strandline.server.handlers.common import TOPIC_OPERATIONS, ServedTopics, is_internal, outcome
 from strandline.server.handlers.topic_view import broker_endpoints, view_partition
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_topic_partitions import (
@@ -31,7 +32,7 @@ MAX_PARTITIONS: Final = 2000
 class TopicPartitionsHandler:
     """Describes topics in pages."""
 
-    def __init__(self, images: ImageSource, served: ServedTopics, max_partitions: int = MAX_PARTITIONS) -> None:
+    def __init__(self, images: Images, served: ServedTopics, max_partitions: int = MAX_PARTITIONS) -> None:
         self._images = images
         self._served = served
         self._max_partitions = max_partitions

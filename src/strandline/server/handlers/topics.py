@@ -23,9 +23,10 @@ from strandline.errors import (
     TopicDeletionDisabled,
 )
 from strandline.metadata import Controller, NewPartitions, NewTopic, TopicImage
+from strandline.metadata.controller_client import Images
 from strandline.model import ZERO_UUID
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import CurrentSettings, ImageSource, ServedTopics, outcome
+from strandline.server.handlers.common import CurrentSettings, ServedTopics, outcome
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -55,9 +56,7 @@ _KNOWS_DELETION_DISABLED: Final = 3
 class TopicsHandler:
     """Creates, grows and deletes topics."""
 
-    def __init__(
-        self, controller: Controller, images: ImageSource, settings: CurrentSettings, served: ServedTopics
-    ) -> None:
+    def __init__(self, controller: Controller, images: Images, settings: CurrentSettings, served: ServedTopics) -> None:
         self._controller = controller
         self._images = images
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Batches of `__remote_log_metadata`: made of a value, and read so that a damaged one does not hide the others."""
+"""Batches of `__remote_log_metadata`: written with one record each, and read so that a damaged one hides no other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def metadata_batch(value: bytes, timestamp_ms: TimestampMs) -> bytearray:
 
 
 def read_chunk(data: bytes, from_offset: Offset) -> TopicChunk:
-    """The records from an offset on. Raises CorruptMessage if the bytes do not begin with a batch."""
+    """The records at and after an offset. Raises CorruptMessage if the bytes do not begin with a batch."""
     records: list[TopicRecord] = []
     next_offset = from_offset
     try:
@@ -30,7 +30,7 @@ def read_chunk(data: bytes, from_offset: Offset) -> TopicChunk:
         if next_offset == from_offset:
             raise  # otherwise the next read begins there
     if data and next_offset == from_offset:
-        raise CorruptMessage(f"the batch at offset {from_offset} is cut")
+        raise CorruptMessage(f"The batch at offset {from_offset} is cut short.")
     return TopicChunk(records, next_offset)
 
 
@@ -39,7 +39,7 @@ def _records(data: bytes, at: int, header: BatchHeader) -> Iterator[TopicRecord]
         return
     try:
         if not crc_matches(data, at, header):
-            raise CorruptMessage("its batch does not fit its checksum")
+            raise CorruptMessage("The batch does not match its checksum.")
         records = read_records(memoryview(data)[at : at + header.size])
     except StrandlineError as error:
         yield TopicRecord(header.base_offset, None, str(error))

@@ -1,4 +1,4 @@
-"""A partition of `__remote_log_metadata` that another broker leads: written and read by Kafka's protocol."""
+"""A partition of `__remote_log_metadata` that another broker leads, written and read over Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strandline.model import REMOTE_LOG_METADATA_TOPIC, ZERO_UUID, BrokerId, Off
 from strandline.reads import EARLIEST, LATEST
 from strandline.remote.topic_based.topic import MetadataTopicTruncated, TopicChunk
 from strandline.replication.leader_client import LeaderClient
-from strandline.replication.metadata_topic_records import read_chunk
+from strandline.replication.remote_metadata.batches import read_chunk
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -25,15 +25,15 @@ _NO_REPLICA: Final = -1
 _ANSWER_SECONDS: Final = 30.0
 
 
-class RemoteMetadataLeader:
-    """Two connections to the leader: a write does not wait behind a read that waits for data."""
+class MetadataLeaderClient:
+    """Requests to the leader, on two connections: a write does not wait behind a read that waits for data."""
 
     def __init__(self, partition: int, images: Images, *, node_id: BrokerId, listener: str) -> None:
         self._partition, self._images = partition, images
-        where = TopicPartition(REMOTE_LOG_METADATA_TOPIC, partition)
+        self._name = TopicPartition(REMOTE_LOG_METADATA_TOPIC, partition)
         name = f"broker-{node_id}-remote-log-metadata-{partition}"
-        self._writes = LeaderClient(where, images, listener=listener, client_id=f"{name}-producer")
-        self._reads = LeaderClient(where, images, listener=listener, client_id=f"{name}-consumer")
+        self._writes = LeaderClient(self._name, images, listener=listener, client_id=f"{name}-producer")
+        self._reads = LeaderClient(self._name, images, listener=listener, client_id=f"{name}-consumer")
 
     async def append(self, batch: bytes) -> Offset:
         """Write one batch with acks=all; the offset of its last record. Raises LeaderNotAvailable."""
@@ -84,10 +84,10 @@ class RemoteMetadataLeader:
         return await asyncio.to_thread(read_chunk, records, from_offset)
 
     async def _nearest(self, from_offset: Offset) -> TopicChunk:
-        """What was asked for is not there: it is gone already, or it was never written."""
+        """The records at `from_offset` were deleted, or never written: where to go on."""
         end = await self._list_offset(LATEST)
         if from_offset > end:
-            raise MetadataTopicTruncated(f"it ends at offset {end}, before {from_offset}")
+            raise MetadataTopicTruncated(f"{self._name} ends at offset {end}, before {from_offset}.")
         return TopicChunk((), await self._list_offset(EARLIEST))
 
     def _topic_id(self) -> UUID:
@@ -103,4 +103,4 @@ class RemoteMetadataLeader:
 def _check(error_code: int, message: str | None) -> None:
     if error_code != ErrorCode.NONE:
         name = ErrorCode(error_code).name
-        raise LeaderNotAvailable(f"its leader answers {name}" + (f": {message}" if message else ""))
+        raise LeaderNotAvailable(f"The leader answers {name}" + (f": {message}" if message else "."))

@@ -1,4 +1,4 @@
-"""`MetadataTopic` on the partitions of `__remote_log_metadata`: those led here, and those led by other brokers."""
+"""`MetadataTopic` on the partitions of `__remote_log_metadata`: led by this broker, and led by others."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from strandline.remote.topic_based.topic import (
     TopicChunk,
     TopicDescription,
 )
-from strandline.replication.metadata_topic_leader import READ_BYTES, RemoteMetadataLeader
-from strandline.replication.metadata_topic_records import metadata_batch, read_chunk
 from strandline.replication.partition import Partition
+from strandline.replication.remote_metadata.batches import metadata_batch, read_chunk
+from strandline.replication.remote_metadata.leader import READ_BYTES, MetadataLeaderClient
 from strandline.replication.replica_manager import ReplicaManager
 
 _APPEND_MS: Final = 30_000
 
 
-class ImageSource(Images, Protocol):
-    """Who holds the newest image and tells of others: the loader."""
+class ImageFeed(Images, Protocol):
+    """The newest image, and news of every later one. Implemented by `MetadataLoader`."""
 
     def subscribe(self, subscriber: Callable[[MetadataDelta, MetadataImage], None]) -> Callable[[], None]:
-        """Tell of every change from now on; returns how to stop."""
+        """Call `subscriber` for every change from now on, until the function that is returned is called."""
 
 
 class ReplicatedMetadataTopic:
-    """The topic as the metadata of the cluster has it. Somebody else creates it."""
+    """The topic as the metadata of the cluster has it. Creating the topic is up to the caller."""
 
     def __init__(
-        self, replicas: ReplicaManager, images: ImageSource, *, node_id: BrokerId, listener: str, clock: Clock
+        self, replicas: ReplicaManager, images: ImageFeed, *, node_id: BrokerId, listener: str, clock: Clock
     ) -> None:
         self._replicas, self._images, self._node_id, self._clock = replicas, images, node_id, clock
         self._listener = listener
-        self._others: dict[int, RemoteMetadataLeader] = {}
+        self._others: dict[int, MetadataLeaderClient] = {}
 
     def describe(self) -> TopicDescription | None:
         topic = self._images.image.topics.get(REMOTE_LOG_METADATA_TOPIC)
@@ -82,7 +82,7 @@ class ReplicatedMetadataTopic:
             leader = self._leader(partition)
             end = leader.log.log_end_offset
             if from_offset > end:
-                raise MetadataTopicTruncated(f"it ends at offset {end}, before {from_offset}")
+                raise MetadataTopicTruncated(f"{leader.topic_partition} ends at offset {end}, before {from_offset}.")
             offset = max(from_offset, leader.log.log_start_offset)
             records = self._slice(leader, offset)
             if records is None:
@@ -115,17 +115,17 @@ class ReplicatedMetadataTopic:
     def _leader(self, partition: int) -> Partition:
         return self._replicas.get_leader(TopicPartition(REMOTE_LOG_METADATA_TOPIC, partition))
 
-    def _other(self, partition: int) -> RemoteMetadataLeader:
+    def _other(self, partition: int) -> MetadataLeaderClient:
         other = self._others.get(partition)
         if other is None:
-            other = self._others[partition] = RemoteMetadataLeader(
+            other = self._others[partition] = MetadataLeaderClient(
                 partition, self._images, node_id=self._node_id, listener=self._listener
             )
         return other
 
 
 class _Watcher:
-    """Somebody who waits for a partition to move, once."""
+    """Sets an event when the partition changes."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
@@ -140,11 +140,11 @@ def _read(records: RecordSet, offset: Offset) -> TopicChunk:
 
 @contextmanager
 def _unavailable(partition: int) -> Iterator[None]:
-    """Turn what a partition refuses into what the port promises."""
+    """Translate the errors of partitions into those of the port."""
     name = f"{REMOTE_LOG_METADATA_TOPIC}-{partition}"
     try:
         yield
     except CorruptMessage as error:
-        raise MetadataTopicUnavailable(f"{name} has bytes that are no batch: {error}") from error
+        raise MetadataTopicUnavailable(f"{name} has bytes that are not a batch: {error}") from error
     except (StrandlineError, OSError) as error:
         raise MetadataTopicUnavailable(f"{name}: {error}") from error
