@@ -47,7 +47,6 @@ from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
 from strandline.replication.adoption import adopt, find_kafka_cluster
 from strandline.server.deadlines import Deadlines
 from strandline.server.dispatcher import ApiDispatcher
-from strandline.server.draining import answer_producers
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.handlers.fetch import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
@@ -366,7 +365,7 @@ class Broker:
         self.network.stop_listening()
         if self.settings.cluster.controlled_shutdown_enable:
             await self.lifecycle.shut_down(SHUTDOWN_SECONDS)
-        await answer_producers(self.network, self._clock, is_uploading=lambda: self.diskless.is_writing)
+        await self.network.drain(self._clock, is_uploading=lambda: self.diskless.is_writing)
         self.network.close()
 
     async def _close_logs(self) -> None:

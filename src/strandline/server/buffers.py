@@ -1,4 +1,4 @@
-"""Frame buffers: pooled, because a fresh megabyte per frame costs more than everything else we do with it."""
+"""Frame buffers: pooled, because a fresh megabyte per frame costs more than everything else done with the frame."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BufferPool:
         return free.pop() if free else FrameBuffer(capacity)
 
     def give_back(self, buffer: FrameBuffer) -> None:
-        """The buffer's content is over. Nobody may hold a view of it any more."""
+        """Return a buffer. No view of it may be in use any more."""
         if buffer.capacity > _LARGEST_POOLED:
             return
         free = self._free.setdefault(buffer.capacity, [])
@@ -47,7 +47,7 @@ class BufferPool:
             free.append(buffer)
 
     def trim(self) -> None:
-        """Forget all free buffers: an idle broker holds none."""
+        """Drop all free buffers: an idle broker holds none."""
         self._free.clear()
 
     @property

@@ -100,14 +100,14 @@ class Connection:
 
     @property
     def owes_answer(self) -> bool:
-        """True while records were taken for which the client has no answer yet."""
+        """True while the client waits for the answer to a Produce request."""
         return bool(self._out) or any(exchange.api_key == PRODUCE for exchange in self._exchanges)
 
     # Receiving
 
     def _on_readable(self) -> None:
         if self._is_resuming:
-            return  # what was received earlier comes first; it may need more room than a receive leaves
+            return  # bytes received earlier are served first; they may need more room than a receive leaves
         if self._must_pause():
             self._loop.remove_reader(self.fd)
             self._is_reading = False
@@ -115,13 +115,13 @@ class Connection:
         self._serve_turn(self._receive)
 
     def _serve_turn(self, serve: Callable[[], None]) -> None:
-        """Serve what came, then send the answers there are. A request that cannot be served ends the connection."""
+        """Serve requests, then send the finished answers. A request that cannot be served ends the connection."""
         self._in_turn = True
         try:
             serve()
         except MalformedRequest as error:
             self.close(f"the request cannot be read: {error}")
-        except Exception as error:  # the edge: whatever a handler did not foresee ends this connection only
+        except Exception as error:  # an unforeseen failure of a handler ends this connection only
             logger.exception("a request of %r failed", self)
             self.close(f"a request failed: {error!r}")
         finally:
@@ -154,7 +154,7 @@ class Connection:
     def _receive_frames(self) -> int:
         """Receive into the buffer that all connections share, and serve the frames in it."""
         server = self.server
-        # Behind a large frame comes another: receive only its head, the rest goes where it is parsed.
+        # A large frame is usually followed by another: receive only its head; the rest goes where it is parsed.
         room = server.peek_buffer if self._expects_large else server.shared_buffer
         start = 0
         if self._carry is not None:
@@ -175,7 +175,7 @@ class Connection:
             (size,) = _I32.unpack_from(view, position)
             if size <= 0 or size > self.server.max_request_bytes:
                 limit = self.server.max_request_bytes
-                raise MalformedRequest(f"a frame of {size} bytes is announced; socket.request.max.bytes is {limit}")
+                raise MalformedRequest(f"A frame of {size} bytes is announced; socket.request.max.bytes is {limit}.")
             start = position + 4
             if end - start < size:
                 self._start_frame(view[start:end], size)
@@ -198,7 +198,7 @@ class Connection:
 
     def _dispatch(self, frame: memoryview, buffer: FrameBuffer | None) -> None:
         if len(frame) < _REQUEST_HEAD.size:
-            raise MalformedRequest(f"a frame of {len(frame)} bytes is too short for a request header")
+            raise MalformedRequest(f"A frame of {len(frame)} bytes is too short for a request header.")
         exchange = Exchange(self, *_REQUEST_HEAD.unpack_from(frame))
         if buffer is not None:
             exchange.hold_frame(buffer)
@@ -213,7 +213,7 @@ class Connection:
         if exchange.parts is None:
             self._waiting_for = exchange
         else:
-            self._send_answers()  # before the next request starts: what a slow reader leaves unread must not add up
+            self._send_answers()  # before the next request starts: answers for a slow reader must not pile up
 
     # Flow control
 
@@ -226,7 +226,7 @@ class Connection:
         )
 
     def wake(self) -> None:
-        """Go on reading if nothing forbids it any more."""
+        """Resume reading unless something still forbids it."""
         if (self._carry is not None or not self._is_reading) and not self._is_resuming and not self.is_closed:
             self._is_resuming = True
             self._loop.call_soon(self._resume)
@@ -283,8 +283,8 @@ class Connection:
             self._send_answers()
 
     def end(self) -> None:
-        """Send nothing more, and let the client close: closing while it still sends would reset the connection, and
-        the client would lose answers that it has not looked at."""
+        """Send nothing more, and let the client close. Closing while the client still sends would reset the connection,
+        and the client would lose answers that it has not read."""
         try:
             self.sock.shutdown(socket.SHUT_WR)
         except OSError:
@@ -304,7 +304,7 @@ class Connection:
             self.close(None)
 
     def close(self, reason: str | None) -> None:
-        """Close the socket. A reason is something the operator should read; None is a client that left."""
+        """Close the socket. A reason is logged for the operator; None means that the client left."""
         if self.is_closed:
             return
         self.is_closed = True

@@ -11,7 +11,7 @@ ANONYMOUS = "User:ANONYMOUS"
 
 @dataclass(slots=True)
 class RequestContext:
-    """Who asks, through which listener, in which version of which API."""
+    """The client, its listener, and the API and version of the request."""
 
     api_key: int
     api_version: int

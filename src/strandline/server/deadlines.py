@@ -24,14 +24,14 @@ class Deadline:
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """Do not call any more, and let go of everything the call refers to. Harmless if it is too late."""
+        """Do not call, and drop the reference to the callback. Harmless if it has been called."""
         if self.callback is not None:
             self.callback = None
             self._owner.cancelled()
 
 
 class Deadlines:
-    """Calls functions at their time, with one timer of the event loop for all of them.
+    """Calls callbacks at their deadlines, with one timer of the event loop for all of them.
 
     Most deadlines are cancelled, since most long polls are woken by data. A cancelled one leaves an empty entry
     behind until its time has come, or until half of the entries are empty.
@@ -70,7 +70,7 @@ class Deadlines:
         self._handle = self._loop.call_at(self._heap[0][0], self._fire) if self._heap else None
 
     def _fire(self) -> None:
-        # The loop may fire a little early: its clock has a coarser grain than ours.
+        # The loop may fire a little early: its timers are coarser than its clock.
         now = self._loop.time() + 0.0005
         while self._heap and self._heap[0][0] <= now:
             deadline = heapq.heappop(self._heap)[2]
@@ -80,12 +80,12 @@ class Deadlines:
                 continue
             try:
                 callback()
-            except Exception:  # one that fails must not keep the others waiting
+            except Exception:  # a failing callback must not keep the others waiting
                 logger.exception("a deadline could not be handled")
         self._set_timer()
 
     def close(self) -> None:
-        """Forget everything that waits."""
+        """Drop all deadlines."""
         self._heap.clear()
         self._cancelled = 0
         self._set_timer()

@@ -1,4 +1,4 @@
-"""Gives each request to its handler: Produce and Fetch directly, the others as tasks."""
+"""Passes each request to its handler: Produce and Fetch directly, the others as tasks."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class ApiDispatcher:
         self.requests[api_key] += 1
         if api_key == ApiKey.PRODUCE:
             if not produce_codec.MIN_VERSION <= version <= produce_codec.MAX_VERSION:
-                raise MalformedRequest(f"Produce version {version} is not supported (3 to 13 are)")
+                raise MalformedRequest(f"Produce version {version} is not supported (3 to 13 are).")
             position, client_id = _skip_header(frame, flexible=version >= produce_codec.FIRST_FLEXIBLE)
             self._produce.handle(frame, position, exchange, client_id)
         elif api_key == ApiKey.FETCH:
             if not fetch_codec.MIN_VERSION <= version <= fetch_codec.MAX_VERSION:
-                raise MalformedRequest(f"Fetch version {version} is not supported (4 to 18 are)")
+                raise MalformedRequest(f"Fetch version {version} is not supported (4 to 18 are).")
             position, client_id = _skip_header(frame, flexible=version >= fetch_codec.FIRST_FLEXIBLE)
             self._fetch.handle(frame, position, exchange, client_id)
         else:
@@ -63,13 +63,13 @@ class ApiDispatcher:
         versions = SERVED_APIS.get(api_key)  # type: ignore[call-overload]  # an int from the wire
         handler = self._handlers.get(api_key)  # type: ignore[call-overload]
         if versions is None or handler is None:
-            raise MalformedRequest(f"API key {api_key} is not supported")
+            raise MalformedRequest(f"API key {api_key} is not supported.")
         if not versions.min <= version <= versions.max:
             if api_key == ApiKey.API_VERSIONS:
                 exchange.respond([_framed(unsupported_api_versions(exchange.correlation_id))])
                 return
             raise MalformedRequest(
-                f"{ApiKey(api_key).name} version {version} is not supported ({versions.min} to {versions.max} are)"
+                f"{ApiKey(api_key).name} version {version} is not supported ({versions.min} to {versions.max} are)."
             )
         header, message = decode_request(frame)
         exchange.release_frame()
@@ -92,7 +92,7 @@ class ApiDispatcher:
             payload = encode_response(ApiKey(context.api_key), context.api_version, context.correlation_id, response)
         except asyncio.CancelledError:
             raise
-        except Exception:  # the edge: whatever a handler did not foresee ends this connection only
+        except Exception:  # an unforeseen failure of a handler ends this connection only
             name = ApiKey(context.api_key).name
             logger.exception("%s v%d of %s failed", name, context.api_version, context.client_id)
             exchange.abort(f"the handler of {name} failed")
@@ -100,7 +100,7 @@ class ApiDispatcher:
         exchange.respond([_framed(payload)])
 
     async def close(self) -> None:
-        """Cancel what still runs."""
+        """Cancel the requests that are being served."""
         await self._tasks.close()
 
 
@@ -111,14 +111,14 @@ def _framed(payload: bytes) -> bytes:
 def _skip_header(frame: memoryview, *, flexible: bool) -> tuple[int, str | None]:
     """Where the body starts, and the client id."""
     if len(frame) < _HEAD_BYTES + 2:
-        raise MalformedRequest("the request ends inside its header")
+        raise MalformedRequest("The request ends inside its header.")
     (length,) = _I16.unpack_from(frame, _HEAD_BYTES)
     position = _HEAD_BYTES + 2
     client_id = None
     if length >= 0:
         end = position + length
         if end > len(frame):
-            raise MalformedRequest("the request ends inside its client id")
+            raise MalformedRequest("The request ends inside its client id.")
         client_id = str(frame[position:end], "utf-8", "replace")
         position = end
     if not flexible:

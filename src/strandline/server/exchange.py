@@ -55,19 +55,19 @@ class Exchange:
         self.hold_copy(buffer.capacity)
 
     def hold_copy(self, size: int) -> None:
-        """Somebody keeps a copy of this many bytes of the request until the answer."""
+        """A copy of this many bytes of the request is kept until the answer."""
         self._held += size
         self.connection.server.memory_held(size)
 
     def release_frame(self) -> None:
-        """Nobody needs the request's bytes any more."""
+        """The request's bytes are not needed any more."""
         buffer, self._frame = self._frame, None
         if buffer is not None:
             self.connection.server.pool.give_back(buffer)
         self.forget_frame()
 
     def forget_frame(self) -> None:
-        """The request failed half-way: somebody may still use its bytes, so the buffer is not used again."""
+        """The request failed half-way: its bytes may still be in use, so the buffer does not go back to the pool."""
         self._frame = None
         held, self._held = self._held, 0
         if held:

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): a client names a partition once, then only what changed."""
+"""Incremental fetch sessions (KIP-227): a client names each partition once, then only changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key: TypeAlias = tuple[str | bytes, int]
 
 
 class Place:
-    """What a session remembers of one partition: what the client asked for, and what it was told last."""
+    """What a session remembers of one partition: the client's request for it, and the last answer."""
 
     __slots__ = ("_partition", "entry", "is_unsettled", "sent_high_watermark", "sent_log_start")
 
@@ -31,7 +31,7 @@ class Place:
         self._partition: ref[ServedPartition] | None = None
         self.sent_high_watermark = -1
         self.sent_log_start = -1
-        self.is_unsettled = True  # new, or its last answer was an error: answer even without news
+        self.is_unsettled = True  # new, or the last answer was an error: it is answered in any case
 
     def has_news(self, answer: FetchAnswer) -> bool:
         return (
@@ -44,15 +44,15 @@ class Place:
         )
 
     def found(self, partition: ServedPartition) -> None:
-        """The entry means this partition. A session may outlive it by far, and must not keep its files open."""
+        """Remember the partition of the entry, weakly: a session may outlive it, and must not keep its files open."""
         known = self._partition
         if known is None or known() is not partition:
             self._partition = ref(partition)
 
     @property
     def is_idle(self) -> bool:
-        """True if reading would find no record and nothing the client does not know: most partitions of a large
-        session, most of the time. Costs a tenth of a read."""
+        """True if a read would find no record and nothing else that is new to the client, as for most partitions of a
+        large session. Asking costs a tenth of a read."""
         if self._partition is None or self.is_unsettled:
             return False
         partition, entry = self._partition(), self.entry
@@ -85,7 +85,7 @@ class FetchSession:
             self._places[entry.topic, entry.partition] = Place(entry)
 
     def update(self, request: FetchRequest) -> None:
-        """Take over what an incremental request adds, changes and forgets."""
+        """Apply the additions, changes and removals of an incremental request."""
         for entry in request.entries:
             key = (entry.topic, entry.partition)
             place = self._places.get(key)
@@ -98,7 +98,7 @@ class FetchSession:
         self.epoch = 1 if self.epoch == INT32_MAX else self.epoch + 1
 
     def places(self) -> list[Place]:
-        """What to read, those first that have waited longest for data."""
+        """The partitions to read; those that have waited longest for data come first."""
         return list(self._places.values())
 
     def select(self, answers: Sequence[FetchAnswer], *, is_full: bool) -> list[FetchAnswer]:
@@ -173,13 +173,15 @@ class FetchSessions:
             return FetchContext(places, session, is_full=True)
         session = self._sessions.get(request.session_id)
         if session is None:
-            raise FetchSessionIdNotFound(f"there is no fetch session {request.session_id}")
+            raise FetchSessionIdNotFound(f"There is no fetch session {request.session_id}.")
         if request.session_epoch != session.epoch:
             raise InvalidFetchSessionEpoch(
-                f"fetch session {session.session_id} expects epoch {session.epoch}, not {request.session_epoch}"
+                f"Fetch session {session.session_id} expects epoch {session.epoch}, not {request.session_epoch}."
             )
         if session.uses_ids != uses_ids:
-            raise FetchSessionTopicIdError(f"fetch session {session.session_id} began with the other kind of topic key")
+            raise FetchSessionTopicIdError(
+                f"Fetch session {session.session_id} began with the other kind of topic key."
+            )
         session.update(request)
         session.last_used = self._clock.monotonic()
         self._sessions.move_to_end(session.session_id)

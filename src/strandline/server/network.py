@@ -7,10 +7,11 @@ import itertools
 import logging
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from strandline.clock import Clock
 from strandline.config.network import NetworkSettings
 from strandline.errors import StrandlineError
 from strandline.server.buffers import BufferPool
@@ -26,6 +27,9 @@ _ACCEPTS_PER_TURN: Final = 64
 _ACCEPT_PAUSE_SECONDS: Final = 0.5
 _MAX_SWEEP_SECONDS: Final = 10.0
 _KAFKA_BUFFER_DEFAULT: Final = 102_400
+_DRAIN_ANSWERS_SECONDS: Final = 1.0
+_DRAIN_UPLOADS_SECONDS: Final = 4.0
+_DRAIN_LINGER_SECONDS: Final = 0.25
 
 
 class CannotListen(StrandlineError):
@@ -33,7 +37,7 @@ class CannotListen(StrandlineError):
 
 
 class Dispatcher(Protocol):
-    """Who serves requests."""
+    """Serves requests."""
 
     def dispatch(self, exchange: Exchange, frame: memoryview) -> None:
         """Start serving. The frame is valid until this returns, unless the exchange holds it.
@@ -80,7 +84,7 @@ class NetworkServer:
     # Listening
 
     def bind(self, name: str, host: str, port: int) -> BoundListener:
-        """Take an address. Clients can connect and wait; they are served after `start`. Raises CannotListen."""
+        """Bind an address. Clients can connect, and are served after `start`. Raises CannotListen."""
         try:
             family, _, _, _, address = socket.getaddrinfo(
                 host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -92,7 +96,7 @@ class NetworkServer:
         except OSError as error:
             where = f"{host or '*'}:{port}"
             raise CannotListen(
-                f"listener {name} cannot use {where}: {error}. Choose another address in `listeners` (or --listen)."
+                f"Listener {name} cannot use {where}: {error}. Choose another address in `listeners` (or --listen)."
             ) from error
         sock.setblocking(False)
         self._sockets.append((sock, name))
@@ -111,9 +115,9 @@ class NetworkServer:
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """Who serves requests. There is one as soon as connections are accepted."""
+        """Serves the requests. Set as soon as connections are accepted."""
         if self._dispatcher is None:
-            raise RuntimeError("the server has not been started")
+            raise RuntimeError("The server has not been started.")
         return self._dispatcher
 
     def _on_acceptable(self, listening: socket.socket, name: str) -> None:
@@ -123,7 +127,7 @@ class NetworkServer:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                # Mostly: no descriptors are left. The event would come again at once, and for ever.
+                # Usually no file descriptors are left. Without a pause the event loop would do nothing but try again.
                 logger.error("listener %s cannot accept a connection, trying again soon: %s", name, error)
                 self.loop.remove_reader(listening.fileno())
                 self.loop.call_later(_ACCEPT_PAUSE_SECONDS, self._listen, listening, name)
@@ -147,7 +151,7 @@ class NetworkServer:
         self.connections.add(Connection(self, sock, listener=listener, host=host, number=next(self._numbers)))
 
     def _size_buffers(self, sock: socket.socket) -> None:
-        """The kernel's own sizing, unless one is set: Kafka's default of 100 KB costs a fifth of the throughput."""
+        """The kernel sizes them, unless a size is set: Kafka's default of 100 KB costs a fifth of the throughput."""
         if self._settings.socket_send_buffer_bytes not in (-1, _KAFKA_BUFFER_DEFAULT):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._settings.socket_send_buffer_bytes)
         if self._settings.socket_receive_buffer_bytes not in (-1, _KAFKA_BUFFER_DEFAULT):
@@ -176,7 +180,7 @@ class NetworkServer:
 
     @property
     def is_saturated(self) -> bool:
-        """True while nothing more is read: unanswered requests hold as much memory as they may, or we are stopping."""
+        """True while no request is read: unanswered requests hold all the memory they may, or the broker stops."""
         return self._held_bytes >= self._max_held_bytes or self._is_draining
 
     def memory_held(self, size: int) -> None:
@@ -215,19 +219,23 @@ class NetworkServer:
             sock.close()
         self._sockets.clear()
 
-    def stop_reading(self) -> None:
-        """Take no further request. Those that were taken are answered."""
+    async def drain(self, clock: Clock, *, is_uploading: Callable[[], bool]) -> None:
+        """The broker stops: read no further request, send the answers to records that were appended, then ask every
+        client to close its connection.
+
+        A producer without its answers would send several batches again after the restart, of which a restarted log
+        recognises only the newest. Answers that wait for an upload to object storage get more time.
+        """
         self._is_draining = True
-
-    @property
-    def owes_answers(self) -> bool:
-        """True while a producer waits for the answer to records that were taken."""
-        return any(connection.owes_answer for connection in self.connections)
-
-    def end_connections(self) -> None:
-        """Ask every client to close its connection."""
+        await _wait_while(lambda: self._owes_answers, _DRAIN_ANSWERS_SECONDS, clock)
+        await _wait_while(lambda: self._owes_answers and is_uploading(), _DRAIN_UPLOADS_SECONDS, clock)
         for connection in tuple(self.connections):
             connection.end()
+        await _wait_while(lambda: bool(self.connections), _DRAIN_LINGER_SECONDS, clock)
+
+    @property
+    def _owes_answers(self) -> bool:
+        return any(connection.owes_answer for connection in self.connections)
 
     def close(self) -> None:
         """Close every socket."""
@@ -237,6 +245,12 @@ class NetworkServer:
         for connection in tuple(self.connections):
             connection.close(None)
         self.pages.close()
+
+
+async def _wait_while(holds: Callable[[], bool], seconds: float, clock: Clock) -> None:
+    deadline = clock.monotonic() + seconds
+    while holds() and clock.monotonic() < deadline:
+        await clock.sleep(0.01)
 
 
 def bound_addresses(listeners: Sequence[BoundListener]) -> str:

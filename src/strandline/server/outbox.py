@@ -1,4 +1,4 @@
-"""What is on its way to one socket: bytes, views of batches in memory, and ranges of segment files.
+"""The send queue of one socket: bytes, views of batches in memory, and ranges of segment files.
 
 Files go by sendfile, without passing through Python; small ranges are read and joined with the bytes around them
 into one send. Views are sent as they are, many with one call. Nothing here waits for a disk: a range that is not in
@@ -133,7 +133,7 @@ class Outbox:
                 parts.extendleft(reversed(part.parts))
                 continue
             else:
-                raise TypeError(f"cannot send a {type(part).__name__}")
+                raise TypeError(f"A {type(part).__name__} cannot be sent.")
             parts.popleft()
             chunks.append(data)
             size += len(data)
@@ -145,7 +145,7 @@ class Outbox:
             return 0
         sent = os.sendfile(self._sock.fileno(), part.file.fileno(), part.position, wanted)
         if sent == 0:
-            raise OSError(f"a segment ended {part.length} bytes before the records it promised")
+            raise OSError(f"A segment file ended {part.length} bytes before the end of the records to be sent.")
         part.position += sent
         part.length -= sent
         if part.length == 0:
@@ -171,7 +171,9 @@ class Outbox:
         if data is None:
             self._load(part, part.length)
         elif len(data) < part.length:
-            raise OSError(f"a segment ended {part.length - len(data)} bytes before the records it promised")
+            raise OSError(
+                f"A segment file ended {part.length - len(data)} bytes before the end of the records to be sent."
+            )
         return data
 
     def _load(self, part: FileSlice, length: int) -> None:
@@ -181,6 +183,6 @@ class Outbox:
 
     def _loaded(self, part: FileSlice, until: int) -> None:
         self.is_loading = False
-        # Believed without asking again: with too little memory for its cache the kernel may say no for ever.
+        # Not asked again: a kernel with too little memory for its cache may say no for ever.
         self._known_part, self._known_until = part, until
         self._wake()

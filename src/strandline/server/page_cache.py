@@ -1,7 +1,7 @@
 """Is a range of a file in memory? If not, bring it there in a thread before the event loop touches it.
 
-A consumer that reads old data must not make everybody else wait for the disk: sendfile and pread of bytes that
-are not in the page cache block. Asking first costs two system calls of a microsecond for each megabyte.
+A consumer that reads old data must not make other clients wait for the disk: sendfile and pread block on bytes that are
+not in the page cache. Asking first costs two system calls of a microsecond for each megabyte.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _THREADS: Final = 2
 
 
 class PageCache:
-    """The kernel's page cache, as far as we can ask it. Where it cannot be asked, everything counts as cached."""
+    """The kernel's page cache. Where the kernel cannot be asked, everything counts as cached."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -54,7 +54,7 @@ class PageCache:
             return os.pread(fd, length, position)
         if count == length:
             return data
-        # Short at the end of the file, or where the pages in memory end: only waiting tells.
+        # Short at the end of the file, or where the cached pages end: only a blocking read can tell.
         return os.pread(fd, length, position) if count == 0 else None
 
     def load(self, file: SegmentFile, position: int, length: int, done: Callable[[], None]) -> None:
@@ -66,7 +66,7 @@ class PageCache:
         future.add_done_callback(lambda finished: _finish(finished, done))
 
     def close(self) -> None:
-        """Give the threads back."""
+        """Stop the threads."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 

@@ -9,11 +9,11 @@ from strandline.config import ClusterSettings, Settings
 from strandline.errors import NotController
 from strandline.metadata import ActiveController, ControllerUnreachable
 from strandline.server.context import RequestContext
-from strandline.server.handlers.alter_configs import AlterConfigsHandler
-from strandline.server.handlers.broker_loggers import BrokerLoggers
+from strandline.server.handlers.configs.alter import AlterConfigsHandler
+from strandline.server.handlers.configs.loggers import BrokerLoggers
 from strandline.server.handlers.elections import ElectionsHandler
 from strandline.server.handlers.forwarding import ForwardingHandlers
-from strandline.server.handlers.topics import TopicsHandler
+from strandline.server.handlers.topics.changes import TopicsHandler
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

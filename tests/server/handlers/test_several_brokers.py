@@ -8,13 +8,13 @@ import pytest
 
 from strandline.config import Settings
 from strandline.server.context import RequestContext
-from strandline.server.handlers.alter_configs import AlterConfigsHandler
-from strandline.server.handlers.auto_creation import TopicAutoCreator
-from strandline.server.handlers.broker_loggers import BrokerLoggers
 from strandline.server.handlers.cluster import ClusterHandler
+from strandline.server.handlers.configs.alter import AlterConfigsHandler
+from strandline.server.handlers.configs.loggers import BrokerLoggers
 from strandline.server.handlers.elections import ElectionsHandler
-from strandline.server.handlers.metadata import MetadataHandler
-from strandline.server.handlers.topics import TopicsHandler
+from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
+from strandline.server.handlers.topics.changes import TopicsHandler
+from strandline.server.handlers.topics.metadata import MetadataHandler
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages import alter_configs as full
 from strandline.wire.messages import incremental_alter_configs as incremental

@@ -68,4 +68,4 @@ class ClusterHandler:
 def _wrong_endpoint(kind: int) -> StrandlineError:
     if kind == CONTROLLERS:
         return MismatchedEndpointType("The request was sent to a broker, but wants to know about controllers.")
-    return UnsupportedEndpointType(f"there are no endpoints of type {kind}")
+    return UnsupportedEndpointType(f"There are no endpoints of type {kind}.")

@@ -1,4 +1,4 @@
-"""What several handlers share: where they read the cluster's metadata, and how they speak of errors."""
+"""What several handlers share: authorized operations, errors as wire codes, topics that do not exist."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from itertools import islice
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from strandline.config import Settings
-from strandline.errors import StrandlineError
+from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.metadata.image import TopicImage
+from strandline.metadata.topic_names import validate_topic_name
 from strandline.model import INTERNAL_TOPICS
 from strandline.wire.errors import ErrorCode, error_code_of
 
-# Kafka's numbers of operations, as bits: what everybody may do as long as there is no authorizer.
+# Kafka's operations as bits: without an authorizer, every client may do all of them.
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << bit for bit in range(3, 9))
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (1 << bit for bit in range(9, 13))
 TOPIC_OPERATIONS: Final = _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
@@ -35,17 +36,26 @@ def is_internal(topic: str) -> bool:
 
 
 class ServedTopics(Protocol):
-    """Who knows which brokers serve the topics that the metadata speaks of."""
+    """Knows which brokers serve the topics of the metadata. Implemented by `hybrid`."""
 
     async def wait_served(self, topics: Collection[str]) -> None:
-        """Wait until a new topic, or new partitions of one, can be written to; not for ever."""
+        """Wait, for a limited time, until clients can write to new topics or new partitions."""
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
-        """The topic as clients should see it that can reach these brokers."""
+        """The topic as it is shown to clients that can reach these brokers."""
+
+
+def unknown_topic(name: str) -> StrandlineError:
+    """Why there is no topic of this name: the name is illegal, or no topic has it."""
+    try:
+        validate_topic_name(name)
+    except StrandlineError as error:
+        return error
+    return UnknownTopicOrPartition(f"There is no topic {name}.")
 
 
 async def each(answers: Iterable[Coroutine[None, None, A]]) -> list[A]:
-    """The answers to many questions of one request, a bounded number of which are asked at the same time."""
+    """The answers to the items of one request; a bounded number of items is worked on at the same time."""
     found: list[A] = []
     waiting = iter(answers)
     while some := list(islice(waiting, _ASKED_AT_ONCE)):

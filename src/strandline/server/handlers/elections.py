@@ -23,7 +23,7 @@ from strandline.wire.messages.elect_leaders import (
 
 
 class ElectionsHandler:
-    """Lets administrators have leaders elected."""
+    """Holds elections that administrators ask for."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -53,7 +53,7 @@ def _election(number: int) -> ElectionType:
         return ElectionType.PREFERRED
     if number == ElectionType.UNCLEAN:
         return ElectionType.UNCLEAN
-    raise InvalidRequest(f"there is no election of type {number}")
+    raise InvalidRequest(f"There is no election of type {number}.")
 
 
 def _results(

@@ -15,8 +15,8 @@ from strandline.errors import CoordinatorNotAvailable, InvalidRequest, Strandlin
 from strandline.metadata.controller_client import Images
 from strandline.model import GROUP_METADATA_TOPIC
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.auto_creation import TopicAutoCreator
 from strandline.server.handlers.common import outcome
+from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -72,9 +72,9 @@ class FindCoordinatorHandler:
     async def _find(self, key_type: int, key: str, context: RequestContext) -> tuple[_Node, StrandlineError | None]:
         try:
             if key_type == _TRANSACTION:
-                raise CoordinatorNotAvailable("this broker does not coordinate transactions yet")
+                raise CoordinatorNotAvailable("This broker does not coordinate transactions yet.")
             if key_type != _GROUP:
-                raise InvalidRequest(f"there is no coordinator for keys of type {key_type}")
+                raise InvalidRequest(f"There is no coordinator for keys of type {key_type}.")
             await self._ensure_topic()
             return self._leader_for(key, context), None
         except StrandlineError as error:
@@ -96,5 +96,7 @@ class FindCoordinatorHandler:
         broker = None if partition is None else image.brokers.get(partition.leader)
         endpoint = None if broker is None or broker.fenced else broker.listener(context.listener)
         if broker is None or endpoint is None:
-            raise CoordinatorNotAvailable(f"the coordinator of group {group_id} has no leader that you can reach")
+            raise CoordinatorNotAvailable(
+                f"The partition of group {group_id} has no leader with listener {context.listener}."
+            )
         return _Node(broker.node_id, endpoint.host, endpoint.port)

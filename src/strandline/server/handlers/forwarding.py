@@ -1,12 +1,12 @@
 """Envelope (version 0), and the requests that travel in it: what only the active controller can carry out.
 
-Clients may send these requests to any broker. One that is not the controller packs them into an Envelope for the one
-that is, and passes its answer on; before that it reads the newest metadata, so that the client finds here what it asked
-for. While there is no controller (it died, and its lease has not run out) the request waits; after 15 seconds its items
-get NOT_CONTROLLER. A request that was lost with its connection is sent again, as by Kafka: a topic that had been
-created before is then said to exist already.
+Clients may send these requests to any broker. A broker that is not the controller packs the request into an Envelope,
+sends it to the controller and passes the answer on; before that it reads the newest metadata, so that the client finds
+the change on this broker too. While there is no controller (it died, and its lease has not run out) the request waits;
+after 15 seconds its items get NOT_CONTROLLER. A request that was lost with its connection is sent again, as by Kafka: a
+topic that the lost request had created is then answered with TOPIC_ALREADY_EXISTS.
 
-Levels of loggers belong to a broker and not to the controller, so they are changed where the request arrives.
+Log levels belong to a broker and not to the controller, so the broker that receives the request changes its own.
 
 Envelopes themselves are never forwarded: NOT_CONTROLLER sends the broker to look for the controller again.
 """
@@ -68,7 +68,7 @@ class ForwardingHandlers:
         }
 
     async def serve(self, request: Message, context: RequestContext) -> Message:
-        """Have the request carried out, here or by the controller on another broker."""
+        """Carry the request out, here or on the broker that is the controller."""
         try:
             return await self._controller.patiently(lambda: self._attempt(request, context))
         except (NotController, ControllerUnreachable):
@@ -87,7 +87,7 @@ class ForwardingHandlers:
         return response
 
     async def _carry_out(self, request: Message, context: RequestContext) -> Message:
-        """Raises NotController if this broker turned out not to be the controller any more."""
+        """Raises NotController if this broker is not the controller any more."""
         response = await self._local[ApiKey(context.api_key)](request, context)
         if ErrorCode.NOT_CONTROLLER in _error_codes(response):
             raise NotController("Another broker has become the active controller.")
@@ -98,7 +98,7 @@ class ForwardingHandlers:
     async def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest, context: RequestContext
     ) -> IncrementalAlterConfigsResponse:
-        """Settings are the controller's, levels of loggers this broker's."""
+        """Settings go to the controller; log levels are changed here."""
         local = self._local[ApiKey.INCREMENTAL_ALTER_CONFIGS]
         levels: IncrementalAlterConfigsResponse = await local(_only(request, loggers=True), context)
         settings = IncrementalAlterConfigsResponse()
@@ -113,7 +113,7 @@ class ForwardingHandlers:
     # At the controller
 
     async def envelope(self, request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
-        """Carry out what another broker passes on."""
+        """Carry out a request that another broker forwards."""
         try:
             if not self._controller.is_local:
                 raise NotController("This broker is not the active controller.")
@@ -130,9 +130,9 @@ class ForwardingHandlers:
         except UnsupportedApi as error:
             raise UnsupportedVersion(str(error)) from error
         except (MalformedRequest, ValueError) as error:
-            raise InvalidRequest(f"the envelope holds no request: {error}") from error
+            raise InvalidRequest(f"The envelope holds no request: {error}") from error
         if header.api_key not in FORWARDED:
-            raise InvalidRequest(f"API {header.api_key} is not for the controller")
+            raise InvalidRequest(f"API {header.api_key} is not served by the controller.")
         inner = RequestContext(
             api_key=header.api_key,
             api_version=header.api_version,

@@ -10,28 +10,28 @@ from strandline.hybrid.log_dirs import LogDirs
 from strandline.hybrid.partitions import Partitions
 from strandline.metadata import ActiveController, BrokerLifecycle, Controller, MetadataLoader
 from strandline.server.context import Handler
-from strandline.server.handlers.alter_configs import AlterConfigsHandler
 from strandline.server.handlers.api_versions import ApiVersionsHandler
-from strandline.server.handlers.auto_creation import TopicAutoCreator
-from strandline.server.handlers.broker_loggers import BrokerLoggers
 from strandline.server.handlers.brokers import BrokersHandler
 from strandline.server.handlers.cluster import ClusterHandler
 from strandline.server.handlers.common import CurrentSettings
-from strandline.server.handlers.configs import ConfigsHandler
+from strandline.server.handlers.configs.alter import AlterConfigsHandler
+from strandline.server.handlers.configs.describe import ConfigsHandler
+from strandline.server.handlers.configs.loggers import BrokerLoggers
 from strandline.server.handlers.elections import ElectionsHandler
 from strandline.server.handlers.find_coordinator import FindCoordinatorHandler
 from strandline.server.handlers.forwarding import ForwardingHandlers
-from strandline.server.handlers.group_admin import GroupAdminHandler
-from strandline.server.handlers.group_offsets import GroupOffsetsHandler
-from strandline.server.handlers.groups import GroupsHandler
+from strandline.server.handlers.groups.administration import GroupAdminHandler
+from strandline.server.handlers.groups.membership import GroupsHandler
+from strandline.server.handlers.groups.offset_commit import GroupOffsetsHandler
+from strandline.server.handlers.groups.offset_fetch import OffsetFetchHandler
 from strandline.server.handlers.log_dirs import LogDirsHandler
-from strandline.server.handlers.metadata import MetadataHandler
-from strandline.server.handlers.offset_fetch import OffsetFetchHandler
 from strandline.server.handlers.offsets import OffsetsHandler
 from strandline.server.handlers.producers import ProducerIds, ProducersHandler
 from strandline.server.handlers.records import RecordsHandler
-from strandline.server.handlers.topic_partitions import TopicPartitionsHandler
-from strandline.server.handlers.topics import TopicsHandler
+from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
+from strandline.server.handlers.topics.changes import TopicsHandler
+from strandline.server.handlers.topics.describe import TopicPartitionsHandler
+from strandline.server.handlers.topics.metadata import MetadataHandler
 from strandline.wire.api import ApiKey
 
 

@@ -13,13 +13,13 @@ from typing import Final
 
 from strandline.config.declare import Kind
 from strandline.config.describe import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
-from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition, UnsupportedVersion
-from strandline.metadata import ConfigResourceType, validate_topic_name
+from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
+from strandline.metadata import ConfigResourceType
 from strandline.metadata.controller_client import Images
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.broker_loggers import BrokerLoggers
-from strandline.server.handlers.common import CurrentSettings, outcome
+from strandline.server.handlers.common import CurrentSettings, outcome, unknown_topic
+from strandline.server.handlers.configs.loggers import BrokerLoggers
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -68,7 +68,7 @@ class ConfigsHandler:
             result = DescribeConfigsResult(
                 resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
             )
-            # An empty list stands for all settings as well as null does: so do Kafka's own tools use it.
+            # An empty list stands for all settings, as null does: Kafka's own tools send it.
             names = resource.configuration_keys or None
             try:
                 result.configs = self._describe(resource.resource_type, resource.resource_name, names, request)
@@ -91,14 +91,13 @@ class ConfigsHandler:
             self._check_broker(name)
             return self._logger_levels(names, request)
         else:
-            raise InvalidRequest(f"settings of resources of type {kind} are not supported")
+            raise InvalidRequest(f"Settings of resources of type {kind} are not supported.")
         return [_described(entry, request) for entry in entries]
 
     def _topic(self, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
-        validate_topic_name(name)
         image = self._images.image
         if name not in image.topics:
-            raise UnknownTopicOrPartition(f"there is no topic {name}")
+            raise unknown_topic(name)
         return describe_topic(self._settings(), image.topic_overrides(name), names)
 
     def _check_broker(self, name: str) -> None:
@@ -134,7 +133,7 @@ class ConfigsHandler:
         wanted = request.resource_types or (_LISTED if context.api_version else [ConfigResourceType.CLIENT_METRICS])
         unknown = [kind for kind in wanted if kind not in _LISTED]
         if unknown:
-            code, _ = outcome(UnsupportedVersion(f"there are no resources of type {unknown[0]}"))
+            code, _ = outcome(UnsupportedVersion(f"There are no resources of type {unknown[0]}."))
             return ListConfigResourcesResponse(error_code=code)
         image = self._images.image
         names = {

@@ -29,8 +29,8 @@ from strandline.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from tests.server.handlers.conftest import create_topic
-from tests.server.handlers.test_groups import group_id as group_id
-from tests.server.handlers.test_groups import stable_member, topic_id_of, versions
+from tests.server.handlers.groups.test_membership import group_id as group_id
+from tests.server.handlers.groups.test_membership import stable_member, topic_id_of, versions
 from tests.waiting import wait_until
 
 UNKNOWN_ID = UUID(int=12345)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
+from strandline.errors import InvalidRequest, StrandlineError
 from strandline.metadata.controller_client import Images
 from strandline.metadata.image import MetadataImage, TopicImage
-from strandline.metadata.topic_names import validate_topic_name
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import TOPIC_OPERATIONS, ServedTopics, is_internal, outcome
-from strandline.server.handlers.topic_view import broker_endpoints, view_partition
+from strandline.server.handlers.common import TOPIC_OPERATIONS, ServedTopics, is_internal, outcome, unknown_topic
+from strandline.server.handlers.topics.view import broker_endpoints, view_partition
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -61,7 +60,7 @@ class TopicPartitionsHandler:
             if topic is None:
                 # A page may begin at a topic that was deleted after the last one; then it is simply not there.
                 if request.topics:
-                    response.topics.append(_failed(name, _why_unknown(name)))
+                    response.topics.append(_failed(name, unknown_topic(name)))
                 continue
             first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
             if room == 0:
@@ -102,14 +101,6 @@ def _described(
         partitions=partitions,
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
-
-
-def _why_unknown(name: str) -> StrandlineError:
-    try:
-        validate_topic_name(name)
-    except StrandlineError as error:
-        return error
-    return UnknownTopicOrPartition(f"there is no topic {name}")
 
 
 def _failed(name: str, error: StrandlineError) -> DescribeTopicPartitionsResponseTopic:

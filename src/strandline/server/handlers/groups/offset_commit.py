@@ -1,4 +1,4 @@
-"""OffsetCommit 2-10 and OffsetDelete 0: positions that groups store.
+"""OffsetCommit 2-10 and OffsetDelete 0: the offsets that groups commit.
 
 Partitions that do not exist are refused one by one; the others go to the coordinator together. From version 10 on
 topics have ids; an unknown one gets UNKNOWN_TOPIC_ID. Up to version 4 a client may choose its own retention.
@@ -45,7 +45,7 @@ class GroupOffsetsHandler:
         return {ApiKey.OFFSET_COMMIT: self.offset_commit, ApiKey.OFFSET_DELETE: self.offset_delete}
 
     async def offset_commit(self, request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
-        """Answers when the log has the offsets."""
+        """Answers when the offsets are committed in the log."""
         image = self._images.image
         by_id = context.api_version >= _COMMIT_BY_TOPIC_ID
         # Commits in the order of the request, and for each partition its place among them or its refusal.
@@ -120,18 +120,18 @@ class GroupOffsetsHandler:
 
 def _find(image: MetadataImage, topic: OffsetCommitRequestTopic, *, by_id: bool) -> TopicImage | StrandlineError:
     if by_id:
-        return image.topics_by_id.get(topic.topic_id) or UnknownTopicId(f"no topic has the id {topic.topic_id}")
+        return image.topics_by_id.get(topic.topic_id) or UnknownTopicId(f"No topic has the id {topic.topic_id}.")
     return image.topics.get(topic.name) or _unknown(topic.name)
 
 
 def _unknown(name: str) -> StrandlineError:
-    return UnknownTopicOrPartition(f"there is no such partition of {name}")
+    return UnknownTopicOrPartition(f"Topic {name} has no such partition.")
 
 
 def _place(
     found: TopicImage | StrandlineError, topic: OffsetCommitRequestTopic, commits: list[PartitionCommit]
 ) -> list[int | StrandlineError]:
-    """Add the partitions that exist to the commits. For each its index there, or why it is not."""
+    """Add the partitions that exist to `commits`. For each partition its index there, or its refusal."""
     places: list[int | StrandlineError] = []
     for partition in topic.partitions:
         if isinstance(found, StrandlineError):

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from strandline.metadata import BrokerImage, Listener, MetadataImage, PartitionImage, TopicImage
-from strandline.server.handlers.topic_view import TopicViews, broker_endpoints
+from strandline.server.handlers.topics.view import TopicViews, broker_endpoints
 from strandline.wire.errors import ErrorCode
 from tests.server.handlers.serving import AllServed
 

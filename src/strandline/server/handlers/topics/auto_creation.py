@@ -1,4 +1,4 @@
-"""Topics that come into being because a client asks for them, or because the brokers need them."""
+"""Topics that are created because a client asks for their metadata, or because the brokers need them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strandline.server.handlers.common import CurrentSettings, ServedTopics
 
 
 class TopicMaker(Protocol):
-    """Who can create topics: the active controller."""
+    """Creates topics. Implemented by `ActiveController`."""
 
     async def create_topics(self, topics: Sequence[NewTopic]) -> Sequence[TopicImage | StrandlineError]:
         """One answer per topic. Raises StrandlineError for the request as a whole."""
@@ -62,8 +62,10 @@ class TopicAutoCreator:
         try:
             answers = await self._controller.create_topics(wanted)
         except (NotController, ControllerUnreachable) as error:
-            # Clients wait for a topic that is not known yet, and would give up on these errors.
-            return {topic.name: UnknownTopicOrPartition(f"{topic.name} is not made yet: {error}") for topic in wanted}
+            # Clients try again for an unknown topic, and would give up on these errors.
+            return {
+                topic.name: UnknownTopicOrPartition(f"{topic.name} does not exist yet: {error}") for topic in wanted
+            }
         except StrandlineError as error:
             return {topic.name: error for topic in wanted}
         return {

@@ -17,13 +17,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from strandline.errors import InvalidRequest, InvalidTopic, StrandlineError, UnknownTopicId, UnknownTopicOrPartition
+from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicId
 from strandline.metadata.controller_client import Images
 from strandline.metadata.image import MetadataImage, TopicImage
-from strandline.metadata.topic_names import validate_topic_name
 from strandline.model import ZERO_UUID
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.auto_creation import TopicAutoCreator
 from strandline.server.handlers.common import (
     CLUSTER_OPERATIONS,
     OPERATIONS_NOT_ASKED,
@@ -31,8 +29,10 @@ from strandline.server.handlers.common import (
     ServedTopics,
     is_internal,
     outcome,
+    unknown_topic,
 )
-from strandline.server.handlers.topic_view import TopicViews, broker_endpoints
+from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
+from strandline.server.handlers.topics.view import TopicViews, broker_endpoints
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.metadata import (
     MetadataRequest,
@@ -91,7 +91,7 @@ class MetadataHandler:
     def _by_id(self, image: MetadataImage, topic_id: UUID, context: RequestContext) -> MetadataResponseTopic:
         topic = image.topics_by_id.get(topic_id)
         if topic is None:
-            return _failed(UnknownTopicId(f"no topic has the id {topic_id}"), None, topic_id)
+            return _failed(UnknownTopicId(f"No topic has the id {topic_id}."), None, topic_id)
         return self._describe(image, topic, context)
 
     async def _by_names(
@@ -103,13 +103,13 @@ class MetadataHandler:
             if request.allow_auto_topic_creation and self._auto_creator.is_enabled:
                 failures = await self._auto_creator.create(missing)
             else:
-                failures = {name: _why_unknown(name) for name in missing}
+                failures = {name: unknown_topic(name) for name in missing}
         image = self._images.image  # newer, if topics were created
         found = [name for name in names if name in image.topics]
         return [
             *(self._describe(image, image.topics[name], context) for name in found),
             *(
-                _failed(failures.get(name) or _why_unknown(name), name, ZERO_UUID)
+                _failed(failures.get(name) or unknown_topic(name), name, ZERO_UUID)
                 for name in names
                 if name not in image.topics
             ),
@@ -128,14 +128,6 @@ def _needs_ids(topic: MetadataRequestTopic) -> bool:
 def _distinct_ids(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
     """Kafka ignores names as soon as one topic has an id."""
     return list({topic.topic_id: topic for topic in topics if topic.topic_id != ZERO_UUID}.values())
-
-
-def _why_unknown(name: str) -> StrandlineError:
-    try:
-        validate_topic_name(name)
-    except InvalidTopic as error:
-        return error
-    return UnknownTopicOrPartition(f"there is no topic {name}")
 
 
 def _failed(error: StrandlineError, name: str | None, topic_id: UUID) -> MetadataResponseTopic:

@@ -23,8 +23,8 @@ from strandline.metadata import (
 )
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.broker_loggers import BrokerLoggers
 from strandline.server.handlers.common import outcome
+from strandline.server.handlers.configs.loggers import BrokerLoggers
 from strandline.wire.api import ApiKey
 from strandline.wire.messages import alter_configs as full
 from strandline.wire.messages import incremental_alter_configs as incremental
@@ -118,7 +118,7 @@ async def _ask(
     *,
     validate_only: bool,
 ) -> None:
-    """Put the controller's answers to the wishes into their places."""
+    """Ask the controller, and put its answers into the places of the wishes."""
     if not wishes:
         return
     try:
@@ -133,7 +133,7 @@ def _refusals(keys: Sequence[_Key]) -> Answers:
     """INVALID_REQUEST for each resource that is named more than once."""
     times = Counter(keys)
     return [
-        InvalidRequest(f"the resource {key.name!r} of type {key.type} is named more than once")
+        InvalidRequest(f"The resource {key.name!r} of type {key.type} is named more than once.")
         if times[key] > 1
         else None
         for key in keys
@@ -142,13 +142,13 @@ def _refusals(keys: Sequence[_Key]) -> Answers:
 
 def _resource(key: _Key) -> ConfigResource:
     if key.type not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
-        raise InvalidRequest(f"settings of resources of type {key.type} cannot be changed")
+        raise InvalidRequest(f"Settings of resources of type {key.type} cannot be changed.")
     return ConfigResource(ConfigResourceType(key.type), key.name)
 
 
 def _replacement(key: _Key, configs: Sequence[full.AlterableConfig]) -> ConfigReplacement:
     if len({config.name for config in configs}) != len(configs):
-        raise InvalidRequest("a setting may be named only once")
+        raise InvalidRequest("A setting may be named only once.")
     return ConfigReplacement(resource=_resource(key), values={config.name: config.value for config in configs})
 
 
@@ -156,6 +156,6 @@ def _changes(configs: Sequence[incremental.AlterableConfig]) -> list[ConfigChang
     changes = []
     for config in configs:
         if config.config_operation not in ConfigOperation.__members__.values():
-            raise InvalidRequest(f"there is no operation {config.config_operation} on settings")
+            raise InvalidRequest(f"There is no operation {config.config_operation} on settings.")
         changes.append(ConfigChange(config.name, ConfigOperation(config.config_operation), config.value))
     return changes

@@ -79,7 +79,7 @@ class GroupsHandler:
         if context.api_version >= _SYNC_NAMES_PROTOCOL and (
             request.protocol_type is None or request.protocol_name is None
         ):
-            code, _ = outcome(InconsistentGroupProtocol("SyncGroup has to name the protocol type and the protocol"))
+            code, _ = outcome(InconsistentGroupProtocol("SyncGroup has to name the protocol type and the protocol."))
             return SyncGroupResponse(error_code=code)
         synced = await self._coordinator.sync(
             SyncRequest(

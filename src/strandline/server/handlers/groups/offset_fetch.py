@@ -1,4 +1,4 @@
-"""OffsetFetch 1-10: the positions that groups have stored.
+"""OffsetFetch 1-10: the offsets that groups have committed.
 
 One group up to version 7, several from 8 on; all partitions of a group if no topics are named (from 2 on). From 7 on a
 client may ask for stable offsets only. From version 10 on topics have ids: an unknown id gets UNKNOWN_TOPIC_ID, and an
@@ -114,7 +114,7 @@ def _partitions_of(wanted: Iterable[_Wanted]) -> list[TopicPartition]:
 def _asked_topics(wanted: Iterable[_Wanted], answers: Iterable[CommittedOffset]) -> list[OffsetFetchResponseTopics]:
     """The answers stand in the order of the request; topics whose id is unknown have none."""
     remaining = iter(answers)
-    unknown, _ = outcome(UnknownTopicId("no topic has this id"))
+    unknown, _ = outcome(UnknownTopicId("No topic has this id."))
     topics = []
     for topic in wanted:
         if topic.name is None:
@@ -132,7 +132,7 @@ def _all_topics(
     for answer in answers:
         found = image.topics.get(answer.topic)
         if by_id and found is None:
-            continue  # a topic without an id cannot be spoken of
+            continue  # the response could not name a topic without an id
         topic_id = ZERO_UUID if found is None else found.topic_id
         partition = _partition(answer, topic_id if by_id else ZERO_UUID)
         if by_id and partition.committed_offset == NO_OFFSET and not partition.error_code:

@@ -54,10 +54,10 @@ def _level_name(level: int) -> str:
 
 def _check(change: ConfigChange, names: set[str]) -> None:
     if change.operation not in (ConfigOperation.SET, ConfigOperation.DELETE):
-        raise InvalidRequest(f"{change.operation.name} cannot be applied to the level of logger {change.key}")
+        raise InvalidRequest(f"{change.operation.name} cannot be applied to the level of logger {change.key}.")
     if change.key not in names:
-        raise InvalidConfig(f"there is no logger {change.key}")
+        raise InvalidConfig(f"There is no logger {change.key}.")
     if change.operation is ConfigOperation.DELETE and change.key == ROOT:
-        raise InvalidRequest("the level of the root logger can be set, not removed")
+        raise InvalidRequest("The level of the root logger can be set, not removed.")
     if change.operation is ConfigOperation.SET and change.value not in _LEVELS:
-        raise InvalidConfig(f"{change.value} is no log level; {', '.join(_LEVELS)} are")
+        raise InvalidConfig(f"{change.value} is not a log level; {', '.join(_LEVELS)} are.")

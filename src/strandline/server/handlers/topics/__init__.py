@@ -1,0 +1,1 @@
+"""Topics: created, changed and deleted, and described as a client can reach them."""
