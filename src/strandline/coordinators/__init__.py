@@ -1,6 +1,7 @@
 """Coordinators: state machines that keep their state in an internal topic.
 
-Here live consumer groups (`groups`) and, later, transactions. What they decide is pure and synchronous; what they
-write goes to a partition of an internal topic and counts only when that partition has committed it. Nothing here
-knows the wire protocol: `server.handlers` translates.
+`runtime` is what all of them share: ownership of partitions, loading, writing, timers. `groups` are consumer groups;
+transactions will stand beside them. Coordinators decide synchronously, in memory; a decision is written to a partition
+of an internal topic and counts when that partition has committed it. Nothing here knows the wire protocol:
+`server.handlers` translates.
 """

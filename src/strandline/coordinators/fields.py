@@ -1,4 +1,4 @@
-"""Fields of the records in `__consumer_offsets`: Kafka's primitive types, plain and compact."""
+"""Fields of the records in internal topics: Kafka's primitive types, plain and compact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST_STRING: Final = 32767
 
 
 class CoordinatorFieldReader(FieldReader):
-    """Reads one key or value, or a part of the consumer protocol. Versions differ in whether they are `compact`."""
+    """Reads one key or value, or a part of the consumer protocol. Newer versions are `compact`."""
 
     __slots__ = ()
 
@@ -30,16 +30,16 @@ class CoordinatorFieldReader(FieldReader):
     def string(self, *, compact: bool = False) -> str:
         value = self.nullable_string(compact=compact)
         if value is None:
-            raise CorruptMessage("a string is null where the schema forbids it")
+            raise CorruptMessage("A string is null where the schema forbids it.")
         return value
 
     def array_length(self, *, compact: bool) -> int:
-        """The length of an array; null is as empty."""
+        """The length of an array; null counts as empty."""
         return max(self.expect(self.uvarint() - 1 if compact else self.i32()), 0)
 
 
 class FieldWriter:
-    """Builds one key or value, field by field. Raises InvalidRequest for a text too long for the format."""
+    """Builds one key or value, field by field. Raises InvalidRequest for a string that is too long for the format."""
 
     __slots__ = ("_out",)
 
@@ -67,7 +67,9 @@ class FieldWriter:
             return self.i16(-1)
         raw = value.encode("utf-8")
         if len(raw) > LONGEST_STRING:
-            raise InvalidRequest(f"a text of {len(raw)} bytes cannot be stored with a group; {LONGEST_STRING} can")
+            raise InvalidRequest(
+                f"A string of {len(raw)} bytes is longer than the {LONGEST_STRING} that a record can hold."
+            )
         self.i16(len(raw))
         self._out += raw
         return self

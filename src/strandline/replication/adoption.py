@@ -1,8 +1,8 @@
-"""Taking over log directories that Apache Kafka wrote: which topics are there, and what were their settings?
+"""Adopting log directories that Apache Kafka wrote: which topics are there, and what are their settings?
 
-A fresh cluster whose log directories already hold partitions adopts them, with their topic ids, under the
-cluster id of `meta.properties`. Topic settings come from Kafka's own metadata log, if the directory has it;
-without it a topic could lose data to a retention it never had, so adoption without it is refused.
+A new cluster whose log directories already hold partitions adopts them, with their topic ids, under the cluster id of
+`meta.properties`. Topic settings come from Kafka's own metadata log. Without it a topic could lose data to a retention
+that it never had, so adoption is refused.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def find_kafka_cluster(log_dirs: Sequence[str]) -> FoundCluster | None:
             known = topics.setdefault(topic.name, topic)
             if known.topic_id != topic.topic_id:
                 raise InvalidConfig(
-                    f"log.dirs hold two topics named {topic.name}, {known.topic_id} and {topic.topic_id}"
+                    f"log.dirs hold two topics named {topic.name}, with the ids {known.topic_id} and {topic.topic_id}: "
+                    "move one of them away."
                 )
             known.partitions.update(topic.partitions)
     if not topics:
@@ -85,12 +86,14 @@ def find_kafka_cluster(log_dirs: Sequence[str]) -> FoundCluster | None:
 
 
 async def adopt(found: FoundCluster, controller: Controller, node_id: int) -> None:
-    """Write what was found into the metadata log, in one step. Raises InvalidConfig if it belongs to another node."""
+    """Write the found topics to the metadata log, in one step. Raises InvalidConfig if they belong to another node."""
     if found.node_id not in (node_id, -1):
-        raise InvalidConfig(f"the log directories belong to node {found.node_id}: start with --node-id {found.node_id}")
+        raise InvalidConfig(
+            f"The log directories belong to node {found.node_id}: start with --node-id {found.node_id}."
+        )
     partitions = sum(len(topic.partitions) for topic in found.topics)
     await controller.write(lambda _: Plan(tuple(_records(found, node_id)), None))
-    logger.info("took over %d partitions of %d topics from Kafka", partitions, len(found.topics))
+    logger.info("adopted %d partitions of %d topics from Kafka", partitions, len(found.topics))
 
 
 def _records(found: FoundCluster, node_id: int) -> Iterator[MetadataRecord]:
@@ -98,8 +101,8 @@ def _records(found: FoundCluster, node_id: int) -> Iterator[MetadataRecord]:
         missing = set(range(max(topic.partitions) + 1)) - set(topic.partitions)
         if missing:
             raise InvalidConfig(
-                f"partitions {sorted(missing)} of topic {topic.name} are not in log.dirs: this broker can only take "
-                f"over a cluster of one node"
+                f"Partitions {sorted(missing)} of topic {topic.name} are not in log.dirs: only a cluster of one "
+                "node can be adopted."
             )
         yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
         for number, epoch in sorted(topic.partitions.items()):
@@ -126,7 +129,7 @@ def _topics_in(log_dir: Path) -> Iterator[FoundTopic]:
             continue
         topic_id = read_topic_id(entry.path)
         if topic_id is None:
-            raise InvalidConfig(f"{entry.path} has no partition.metadata, so its topic id is not known: move it away")
+            raise InvalidConfig(f"{entry.path} has no partition.metadata, so its topic id is not known: move it away.")
         epochs = read_epochs(os.path.join(entry.path, "leader-epoch-checkpoint"))
         newest = epochs[-1][0] if epochs else 0
         yield FoundTopic(name=partition.topic, topic_id=topic_id, partitions={partition.partition: newest})
@@ -139,11 +142,11 @@ def _meta_properties(log_dirs: Sequence[str]) -> dict[str, str]:
             properties = read_properties(path)
             if "cluster.id" in properties:
                 return properties
-    raise InvalidConfig(f"{', '.join(log_dirs)} hold partitions but no meta.properties with a cluster.id")
+    raise InvalidConfig(f"{', '.join(log_dirs)} hold partitions but no meta.properties with a cluster.id.")
 
 
 class _KafkaMetadata:
-    """What we need of Kafka's metadata log: topic settings and the producer ids that are used up."""
+    """Reads topic settings and the producer ids that are used up from Kafka's metadata log."""
 
     def __init__(self) -> None:
         self.configs: dict[str, dict[str, str]] = {}
@@ -151,7 +154,7 @@ class _KafkaMetadata:
         self._names: dict[UUID, str] = {}
 
     def read(self, log_dirs: Sequence[str]) -> None:
-        """Replay the newest snapshot and the log behind it."""
+        """Replay the newest snapshot and the log after it."""
         directories = [Path(d, f"{KAFKA_METADATA_TOPIC}-0") for d in log_dirs]
         found = next((directory for directory in directories if directory.is_dir()), None)
         if found is None:

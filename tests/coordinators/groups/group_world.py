@@ -13,8 +13,8 @@ from strandline.coordinators.groups import (
     GroupState,
     JoinResponse,
     LeavingMember,
+    MemberProtocol,
     PartitionCommit,
-    Protocol,
     SyncRequest,
 )
 from strandline.coordinators.groups.classic_group import ClassicGroup
@@ -27,7 +27,7 @@ from tests.coordinators.groups.members import join_request, subscription
 
 INSTANCES = ("i-0", "i-1", "i-2")
 PROTOCOLS = tuple(
-    tuple(Protocol(name=name, metadata=subscription(topic)) for name in names)
+    tuple(MemberProtocol(name=name, metadata=subscription(topic)) for name in names)
     for names in (("range", "sticky"), ("sticky", "range"), ("range",))
     for topic in ("orders", "payments")
 )
@@ -71,7 +71,7 @@ class Client:
     """What one client knows about itself."""
 
     instance_id: str | None
-    protocols: tuple[Protocol, ...]
+    protocols: tuple[MemberProtocol, ...]
     rebalance_timeout_ms: int
     member_id: str = ""
     generation: int = -1

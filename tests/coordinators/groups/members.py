@@ -13,8 +13,8 @@ from strandline.coordinators.groups import (
     GroupState,
     JoinRequest,
     JoinResponse,
+    MemberProtocol,
     PartitionCommit,
-    Protocol,
     SyncRequest,
     SyncResponse,
 )
@@ -33,7 +33,7 @@ def subscription(*topics: str) -> bytes:
     return b"\0\0" + len(topics).to_bytes(4, "big") + names + (0).to_bytes(4, "big")
 
 
-RANGE = Protocol(name="range", metadata=subscription("orders"))
+RANGE = MemberProtocol(name="range", metadata=subscription("orders"))
 
 
 def join_request(**changes: object) -> JoinRequest:

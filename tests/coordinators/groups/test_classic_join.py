@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.config.groups import GroupSettings
-from strandline.coordinators.groups import GroupState, Protocol
+from strandline.coordinators.groups import GroupState, MemberProtocol
 from strandline.coordinators.groups.schemas import read_group_value
 from strandline.errors import (
     CoordinatorNotAvailable,
@@ -89,13 +89,13 @@ async def test_a_refused_join_leaves_no_group_behind(group: GroupDriver, changes
 
 async def test_members_need_a_common_protocol(group: GroupDriver) -> None:
     await group.stable({})
-    other = (Protocol(name="sticky", metadata=b""),)
+    other = (MemberProtocol(name="sticky", metadata=b""),)
     assert isinstance((await group.join(protocols=other)).error, InconsistentGroupProtocol)
     assert isinstance((await group.join(protocol_type="connect")).error, InconsistentGroupProtocol)
 
 
 async def test_the_protocol_most_members_prefer_is_chosen(group: GroupDriver) -> None:
-    sticky = Protocol(name="sticky", metadata=subscription("orders"))
+    sticky = MemberProtocol(name="sticky", metadata=subscription("orders"))
     joined = await group.stable(
         {"protocols": (RANGE, sticky)}, {"protocols": (sticky, RANGE)}, {"protocols": (sticky, RANGE)}
     )
@@ -138,7 +138,7 @@ async def test_a_follower_that_rejoins_unchanged_gets_the_same_generation(group:
 
 async def test_a_follower_with_new_metadata_starts_a_rebalance(group: GroupDriver) -> None:
     _, follower = await group.stable({}, {})
-    changed = (Protocol(name="range", metadata=subscription("payments")),)
+    changed = (MemberProtocol(name="range", metadata=subscription("payments")),)
     await group.start_join(member_id=follower.member_id, protocols=changed)
     assert group.state() is GroupState.PREPARING_REBALANCE
 
@@ -213,6 +213,6 @@ class TestInitialDelay:
 @pytest.mark.parametrize("field", ["group_id", "group_instance_id", "protocol_type", "client_id"])
 async def test_texts_that_no_record_can_hold_are_refused(group: GroupDriver, field: str) -> None:
     assert isinstance((await group.join(**{field: "é" * 20_000})).error, InvalidRequest)
-    protocols = (Protocol(name="x" * 40_000, metadata=b""),)
+    protocols = (MemberProtocol(name="x" * 40_000, metadata=b""),)
     assert isinstance((await group.join(protocols=protocols)).error, InvalidRequest)
     assert group.coordinator.list_groups() == []

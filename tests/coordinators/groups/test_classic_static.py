@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.coordinators.groups import GroupState, Protocol
+from strandline.coordinators.groups import GroupState, MemberProtocol
 from strandline.coordinators.groups.schemas import read_group_value
 from strandline.errors import (
     CoordinatorNotAvailable,
@@ -75,7 +75,7 @@ async def test_the_old_member_id_is_fenced(group: GroupDriver) -> None:
 async def test_a_duplicate_that_waits_is_fenced_at_once(group: GroupDriver) -> None:
     _, other = await group.stable(STATIC, OTHER)
     waiting = await group.start_join(
-        **OTHER, member_id=other.member_id, protocols=(Protocol(name="range", metadata=subscription("x")),)
+        **OTHER, member_id=other.member_id, protocols=(MemberProtocol(name="range", metadata=subscription("x")),)
     )
     assert not waiting.done()
     await group.start_join(**OTHER)
@@ -83,7 +83,7 @@ async def test_a_duplicate_that_waits_is_fenced_at_once(group: GroupDriver) -> N
 
 
 async def test_a_static_member_with_another_protocol_starts_a_rebalance(group: GroupDriver) -> None:
-    sticky = Protocol(name="sticky", metadata=b"")
+    sticky = MemberProtocol(name="sticky", metadata=b"")
     await group.stable({**STATIC, "protocols": (RANGE, sticky)}, {**OTHER, "protocols": (RANGE, sticky)})
     await group.start_join(**OTHER, protocols=(sticky,))
     assert group.state() is GroupState.PREPARING_REBALANCE

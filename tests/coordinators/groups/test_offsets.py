@@ -14,8 +14,8 @@ from strandline.coordinators.groups import (
     CommittedOffset,
     GroupState,
     LeavingMember,
+    MemberProtocol,
     PartitionCommit,
-    Protocol,
 )
 from strandline.coordinators.groups.schemas import (
     GroupKey,
@@ -272,7 +272,9 @@ async def test_offsets_of_an_empty_group_expire_together(group: GroupDriver, log
 
 async def test_offsets_of_topics_a_live_group_left_behind_expire(group: GroupDriver) -> None:
     long = {"session_timeout_ms": 1_800_000, "rebalance_timeout_ms": 1_800_000}
-    (member,) = await group.stable({**long, "protocols": (Protocol(name="range", metadata=subscription("orders")),)})
+    (member,) = await group.stable(
+        {**long, "protocols": (MemberProtocol(name="range", metadata=subscription("orders")),)}
+    )
     await group.commit(("orders", 0, 1), ("old", 0, 1), member_id=member.member_id, generation_id=1)
     for _ in range(RETENTION_S // 1200 + 2):
         await group.clock.advance(1200)

@@ -1,9 +1,9 @@
 """Consumer groups: members, generations, assignments, committed offsets.
 
 Why it exists: one broker, the leader of a group's partition of `__consumer_offsets`, decides for the group. A
-`GroupCoordinator` owns a shard for each such partition. What goes here: the rules of the group protocols (classic now;
-a `Group` of another kind takes the same place later), the records of that topic, expiration. What does not: wire
-formats and versions (`server.handlers`), files (`log`).
+`GroupShard` holds the groups of one partition. What goes here: the rules of the group protocols (classic now; a `Group`
+of another kind takes the same place later), the records of that topic, expiration. What does not: ownership, loading
+and writing of partitions (`coordinators.runtime`), wire formats and versions (`server.handlers`), files (`log`).
 
 Everything is decided synchronously on the event loop. Answers that have to wait go through callbacks, writes through
 a `RecordSink`, time through `Timers`; so the rules are tested without a broker and on a clock that tests move.
@@ -22,8 +22,8 @@ from strandline.coordinators.groups.values import (
     JoinResponse,
     LeavingMember,
     ListedGroup,
+    MemberProtocol,
     PartitionCommit,
-    Protocol,
     SyncRequest,
     SyncResponse,
 )
@@ -42,8 +42,8 @@ __all__ = [
     "JoinedMember",
     "LeavingMember",
     "ListedGroup",
+    "MemberProtocol",
     "PartitionCommit",
-    "Protocol",
     "SyncRequest",
     "SyncResponse",
     "offsets_topic",

@@ -56,7 +56,7 @@ class ClassicProtocol:
             group.check_generation(request.generation_id)
             _check_protocol(request, group)
             if group.state is GroupState.PREPARING_REBALANCE:
-                raise RebalanceInProgress(f"group {group.group_id} is rebalancing; join again")
+                raise RebalanceInProgress(f"Group {group.group_id} is rebalancing; join again.")
         except StrandlineError as error:
             reply(SyncResponse(error=error))
             return
@@ -69,13 +69,13 @@ class ClassicProtocol:
     def heartbeat(
         self, group_id: str, member_id: str, generation_id: int, group_instance_id: str | None = None
     ) -> None:
-        """Extend the session. Raises what the member has to know."""
+        """Extend the session. Raises the error that the member has to react to."""
         group = self._group_with_members(group_id)
         member = group.check_member(member_id, group_instance_id)
         group.check_generation(generation_id)
         self._rebalancer.start_session(group, member)
         if group.state is GroupState.PREPARING_REBALANCE:
-            raise RebalanceInProgress(f"group {group_id} is rebalancing; join again")
+            raise RebalanceInProgress(f"Group {group_id} is rebalancing; join again.")
 
     def touch(self, group: Group, member_id: str) -> None:
         """An offset commit is a sign of life as well."""
@@ -88,9 +88,9 @@ class ClassicProtocol:
         """Remove members; one answer for each. Raises CoordinatorNotAvailable for a group that is being removed."""
         group = self._groups.get(group_id)
         if not isinstance(group, ClassicGroup):
-            return [UnknownMemberId(f"there is no classic group {group_id}") for _ in leaving]
+            return [UnknownMemberId(f"There is no classic group {group_id}.") for _ in leaving]
         if group.state is GroupState.DEAD:
-            raise CoordinatorNotAvailable(f"group {group_id} is being removed")
+            raise CoordinatorNotAvailable(f"Group {group_id} is being removed.")
         before = len(group.members)
         results = [self._leave_one(group, one) for one in leaving]
         if group.state not in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
@@ -111,12 +111,12 @@ class ClassicProtocol:
 
     @staticmethod
     def forget_pending(group: ClassicGroup) -> None:
-        """The ids that were given out but not used are worth nothing any more."""
+        """Drop the member ids that were given out and not used."""
         for member_id in list(group.pending):
             group.forget_pending(member_id)
 
     def stop(self, group: ClassicGroup, error: StrandlineError) -> None:
-        """The group lives elsewhere, or no more: whoever waits gets `error`."""
+        """The group is unloaded or deleted: waiting members get `error`."""
         self._rebalancer.stop_timers(group)
         group.move_to(GroupState.DEAD, self._rebalancer.now_ms())
         for member in group.members.values():
@@ -128,15 +128,15 @@ class ClassicProtocol:
     def _group_with_members(self, group_id: str) -> ClassicGroup:
         group = self._groups.get(group_id)
         if not isinstance(group, ClassicGroup) or group.state is GroupState.EMPTY:
-            raise UnknownMemberId(f"group {group_id} does not exist or has no members")
+            raise UnknownMemberId(f"Group {group_id} does not exist or has no members.")
         if group.state is GroupState.DEAD:
-            raise CoordinatorNotAvailable(f"group {group_id} is being removed")
+            raise CoordinatorNotAvailable(f"Group {group_id} is being removed.")
         return group
 
     def _await_assignment(
         self, group: ClassicGroup, member: ClassicMember, request: SyncRequest, reply: SyncReply
     ) -> None:
-        superseded = RebalanceInProgress("the member has sent another SyncGroup since")
+        superseded = RebalanceInProgress("The member has sent another SyncGroup since.")
         member.answer_sync(SyncResponse(error=superseded))
         member.sync_reply = reply
         self._rebalancer.synced(group, member)
@@ -146,7 +146,7 @@ class ClassicProtocol:
         assignments = {member_id: request.assignments.get(member_id, b"") for member_id in group.members}
 
         def stored(written: WriteResult) -> None:
-            # A member may have come or gone meanwhile; then this assignment is void.
+            # If a member has joined or left meanwhile, this assignment is void.
             if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
                 return
             group.storing_generation = -1
@@ -163,7 +163,7 @@ class ClassicProtocol:
         if not member_id:
             known_id = group.instances.get(leaving.group_instance_id or "")
             if known_id is None:
-                return UnknownMemberId(f"group {group.group_id} has no static member {leaving.group_instance_id!r}")
+                return UnknownMemberId(f"Group {group.group_id} has no static member {leaving.group_instance_id!r}.")
             member_id = known_id
         elif member_id in group.pending:
             group.forget_pending(member_id)
@@ -183,4 +183,4 @@ def _check_protocol(request: SyncRequest, group: ClassicGroup) -> None:
         (request.protocol_name, group.protocol_name),
     ):
         if given is not None and used is not None and given != used:
-            raise InconsistentGroupProtocol(f"group {group.group_id} uses {used!r}, the member says {given!r}")
+            raise InconsistentGroupProtocol(f"Group {group.group_id} uses {used!r}, the member says {given!r}.")

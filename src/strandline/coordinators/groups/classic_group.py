@@ -1,4 +1,4 @@
-"""A classic group: members, generation and protocol. It knows who is in; `classic` decides what happens."""
+"""A classic group: members, generation and protocol. It holds the state; `classic` decides what happens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from strandline.coordinators.groups.member import ClassicMember
 from strandline.coordinators.groups.schemas import GroupValue, OffsetValue
 from strandline.coordinators.groups.states import GroupState, GroupType, check_move
 from strandline.coordinators.groups.subscription import CONSUMER_PROTOCOL, subscribed_topics
-from strandline.coordinators.groups.values import CommitRequest, DescribedGroup, JoinedMember, ListedGroup, Protocol
+from strandline.coordinators.groups.values import (
+    CommitRequest,
+    DescribedGroup,
+    JoinedMember,
+    ListedGroup,
+    MemberProtocol,
+)
 from strandline.coordinators.runtime import Timer
 from strandline.errors import (
     CoordinatorNotAvailable,
@@ -51,7 +57,7 @@ class ClassicGroup:
         self.group_id = group_id
         self._state = GroupState.EMPTY
         self._supporters: Counter[str] = Counter()
-        """How many members support a protocol; counted as they come and go, for the sake of large groups."""
+        """How many members support a protocol; counted as members join and leave, which is fast in large groups."""
         self.previous_state = GroupState.DEAD
         self.state_timestamp = now_ms
         self.generation = 0
@@ -153,8 +159,8 @@ class ClassicGroup:
             self.pending_sync.discard(old_id)
             self.pending_sync.add(new_id)
 
-    def set_protocols(self, member: ClassicMember, protocols: tuple[Protocol, ...]) -> None:
-        """A member supports other protocols than before, or says something else for them."""
+    def set_protocols(self, member: ClassicMember, protocols: tuple[MemberProtocol, ...]) -> None:
+        """A member supports other protocols than before, or has other metadata for them."""
         self._supporters.subtract(member.protocol_names)
         member.protocols = protocols
         self._supporters.update(member.protocol_names)
@@ -170,17 +176,17 @@ class ClassicGroup:
             known_id = self.instances.get(group_instance_id)
             if known_id is not None and known_id != member_id:
                 raise FencedInstanceId(
-                    f"group.instance.id {group_instance_id} of group {self.group_id} belongs to another member now"
+                    f"group.instance.id {group_instance_id} of group {self.group_id} belongs to another member now."
                 )
         member = self.members.get(member_id)
         if member is None or (group_instance_id is not None and group_instance_id not in self.instances):
-            raise UnknownMemberId(f"group {self.group_id} has no member {member_id!r}")
+            raise UnknownMemberId(f"Group {self.group_id} has no member {member_id!r}.")
         return member
 
     def check_generation(self, generation_id: int) -> None:
         if generation_id != self.generation:
             raise IllegalGeneration(
-                f"group {self.group_id} is in generation {self.generation}, the request names {generation_id}"
+                f"Group {self.group_id} is in generation {self.generation}, the request names {generation_id}."
             )
 
     @property
@@ -212,7 +218,7 @@ class ClassicGroup:
         """The names that every member supports."""
         return {name for name, count in self._supporters.items() if count == len(self.members) and count}
 
-    def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
+    def supports(self, protocol_type: str, protocols: tuple[MemberProtocol, ...]) -> bool:
         """Whether a member with these protocols can be in the group together with the others."""
         if self._state is GroupState.EMPTY or not self.members:
             return bool(protocol_type) and bool(protocols)
@@ -227,7 +233,7 @@ class ClassicGroup:
 
     def start_next_generation(self, now_ms: int) -> None:
         self.generation += 1
-        self._supporters = +self._supporters  # forgets names that nobody supports any more
+        self._supporters = +self._supporters  # drops names that no member supports any more
         self.protocol_name = self.select_protocol() if self.members else None
         self.topics = self._computed_topics()
         self.pending_sync.clear()
@@ -242,29 +248,29 @@ class ClassicGroup:
 
     def check_commit(self, request: CommitRequest) -> None:
         if self._state is GroupState.DEAD:
-            raise CoordinatorNotAvailable(f"group {self.group_id} is being removed")
+            raise CoordinatorNotAvailable(f"Group {self.group_id} is being removed.")
         if request.generation_id < 0 and self._state is GroupState.EMPTY:
             return
         if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
             raise UnknownMemberId(
-                f"group {self.group_id} has members, so only they may commit offsets; stop them first"
+                f"Group {self.group_id} has members, so only they may commit offsets; stop them first."
             )
         self.check_member(request.member_id, request.group_instance_id)
         self.check_generation(request.generation_id)
         if self._state is GroupState.COMPLETING_REBALANCE:
-            raise RebalanceInProgress(f"group {self.group_id} is rebalancing; commit after the new assignment")
+            raise RebalanceInProgress(f"Group {self.group_id} is rebalancing; commit after the new assignment.")
 
     def check_offset_delete(self) -> None:
         if self._state is GroupState.DEAD:
             raise GroupIdNotFound(f"Group {self.group_id} is in dead state.")
         if self._state is not GroupState.EMPTY and not self.is_consumer:
-            raise NonEmptyGroup(f"group {self.group_id} has members that may use these offsets")
+            raise NonEmptyGroup(f"Group {self.group_id} has members that may use these offsets.")
 
     def check_delete(self) -> None:
         if self._state is GroupState.DEAD:
             raise GroupIdNotFound(f"Group {self.group_id} is in dead state.")
         if self._state is not GroupState.EMPTY:
-            raise NonEmptyGroup(f"group {self.group_id} has {len(self.members)} members; stop them first")
+            raise NonEmptyGroup(f"Group {self.group_id} has {len(self.members)} members; stop them first.")
 
     def is_subscribed_to(self, topic: str) -> bool:
         return self.is_consumer if self.topics is None else topic in self.topics

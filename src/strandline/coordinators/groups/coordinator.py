@@ -117,7 +117,7 @@ class GroupCoordinator:
     # Members ----------------------------------------------------------------------------------------------------
 
     async def join(self, request: JoinRequest) -> JoinResponse:
-        """Wait for the rebalance that the join takes part in, if it does."""
+        """Answers when the rebalance that the member takes part in is complete, or at once with an error."""
         try:
             self._check_join(request)
             shard = self._shard_for_member(request.group_id)
@@ -130,16 +130,16 @@ class GroupCoordinator:
             raise InvalidGroupId("The group id is empty.")
         texts = [request.group_id, request.group_instance_id or "", request.protocol_type, request.client_id]
         for text in (*texts, *(protocol.name for protocol in request.protocols)):
-            if len(text.encode()) > LONGEST_STRING - 64:  # a member id is a text and a UUID
-                raise InvalidRequest(f"a text of {len(text)} characters is too long for a group's record")
+            if len(text.encode()) > LONGEST_STRING - 64:  # a member id is the client id or instance id, and a UUID
+                raise InvalidRequest(f"A string of {len(text)} characters is too long for the record of a group.")
         least, most = self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms
         if not least <= request.session_timeout_ms <= most:
             raise InvalidSessionTimeout(
-                f"the session timeout has to be between {least} and {most} ms, not {request.session_timeout_ms}"
+                f"The session timeout has to be between {least} and {most} ms, not {request.session_timeout_ms}."
             )
 
     async def sync(self, request: SyncRequest) -> SyncResponse:
-        """Wait for the leader's assignment."""
+        """Answers when the leader's assignment is stored."""
         try:
             shard = self._shard_for_member(request.group_id)
         except StrandlineError as error:
@@ -149,7 +149,7 @@ class GroupCoordinator:
     def heartbeat(
         self, group_id: str, member_id: str, generation_id: int, group_instance_id: str | None = None
     ) -> None:
-        """Raises what the member has to know. While the group is loading every heartbeat is taken as good."""
+        """Raises the error that the member has to react to. While the partition loads, every heartbeat succeeds."""
         try:
             shard = self._shard_for_member(group_id)
         except CoordinatorLoadInProgress:
@@ -163,25 +163,25 @@ class GroupCoordinator:
     # Offsets ----------------------------------------------------------------------------------------------------
 
     async def commit(self, request: CommitRequest) -> list[StrandlineError | None]:
-        """One answer per offset, when the log has them. Raises what concerns them all."""
+        """One answer per offset, when they are committed in the log. Raises an error that concerns all of them."""
         shard = self.runtime.shard_for(request.group_id)
         return await _wait_written(lambda done: shard.commit(request, done))
 
     async def fetch(
         self, group_id: str, partitions: Sequence[TopicPartition] | None, *, require_stable: bool = False
     ) -> list[CommittedOffset]:
-        """Committed offsets: of these partitions, or all. Stable ones wait for commits that are on their way."""
+        """Committed offsets of these partitions, or of all. Stable offsets wait for commits that are under way."""
         shard = self.runtime.shard_for(group_id)
         if not require_stable:
             return shard.fetch(group_id, partitions)
         written: WriteResult = await wait_result(shard.fence)
         if written.error is not None:
-            # Older consumers know NOT_COORDINATOR here and look for the coordinator again.
-            raise NotCoordinator(f"offsets of group {group_id} cannot be read now: {written.error}")
+            # Older consumers understand NOT_COORDINATOR here, and look for the coordinator again.
+            raise NotCoordinator(f"Offsets of group {group_id} cannot be read now: {written.error}")
         return shard.mark_unstable(group_id, shard.fetch(group_id, partitions))
 
     async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[StrandlineError | None]:
-        """One answer per partition. Raises what concerns them all."""
+        """One answer per partition. Raises an error that concerns all of them."""
         shard = self._shard_for_member(group_id)
         return await _wait_written(lambda done: shard.delete_offsets(group_id, partitions, done))
 
@@ -207,7 +207,7 @@ class GroupCoordinator:
         )
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
-        """The groups of this broker, filtered by names of states and types in any case; no filter: all."""
+        """The groups of this broker, filtered by the names of states and types, whatever their case. No filter: all."""
         self.runtime.check_all_loaded()
         wanted_states, wanted_types = {s.lower() for s in states}, {t.lower() for t in types}
         return [

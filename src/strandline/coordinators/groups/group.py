@@ -1,4 +1,4 @@
-"""What every kind of group can be asked by the coordinator, whatever its protocol."""
+"""What the coordinator asks of a group, whatever its protocol."""
 
 from __future__ import annotations
 

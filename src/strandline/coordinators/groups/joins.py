@@ -11,7 +11,7 @@ from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.member import ClassicMember, JoinReply
 from strandline.coordinators.groups.rebalance import NEW_MEMBER_TIMEOUT_MS, Rebalancer
 from strandline.coordinators.groups.states import GroupState
-from strandline.coordinators.groups.values import JoinRequest, JoinResponse, Protocol, SyncResponse
+from strandline.coordinators.groups.values import JoinRequest, JoinResponse, MemberProtocol, SyncResponse
 from strandline.coordinators.runtime import WriteResult, client_error
 from strandline.errors import (
     CoordinatorNotAvailable,
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Joins:
-    """Takes members in."""
+    """Adds members to groups."""
 
     def __init__(self, groups: dict[str, Group], rebalancer: Rebalancer, ids: Ids, settings: GroupSettings) -> None:
         self._groups, self._rebalancer, self._ids, self._settings = groups, rebalancer, ids, settings
@@ -41,11 +41,11 @@ class Joins:
         elif isinstance(group, ClassicGroup):
             self._join(group, request, reply)
         else:
-            reply(JoinResponse(error=InconsistentGroupProtocol(f"group {request.group_id} is not a classic group")))
+            reply(JoinResponse(error=InconsistentGroupProtocol(f"Group {request.group_id} is not a classic group.")))
 
     def _join_new_group(self, request: JoinRequest, reply: JoinReply) -> None:
         if request.member_id:
-            error = UnknownMemberId(f"there is no group {request.group_id}, so it has no member {request.member_id}")
+            error = UnknownMemberId(f"There is no group {request.group_id}, so it has no member {request.member_id}.")
             reply(JoinResponse(error=error, member_id=request.member_id))
             return
         group = ClassicGroup(request.group_id, self._rebalancer.now_ms())
@@ -72,7 +72,9 @@ class Joins:
         if not self._has_room_for(group, member_id):
             self._rebalancer.take_out(group, member_id)
             limit = self._settings.group_max_size
-            reply(JoinResponse(error=GroupMaxSizeReached(f"group {group.group_id} has {limit} members, its limit")))
+            reply(
+                JoinResponse(error=GroupMaxSizeReached(f"Group {group.group_id} has {limit} members: group.max.size."))
+            )
             self._rebalancer.maybe_complete_join(group)
         elif (refusal := self._refusal(group, request)) is not None:
             reply(JoinResponse(error=refusal, member_id=member_id))
@@ -86,11 +88,11 @@ class Joins:
     @staticmethod
     def _refusal(group: ClassicGroup, request: JoinRequest) -> StrandlineError | None:
         if group.state is GroupState.DEAD:
-            return CoordinatorNotAvailable(f"group {group.group_id} is being removed")
+            return CoordinatorNotAvailable(f"Group {group.group_id} is being removed.")
         if not group.supports(request.protocol_type, request.protocols):
             return InconsistentGroupProtocol(
-                f"group {group.group_id} uses protocol type {group.protocol_type!r} and, of its protocols, "
-                f"all members support {sorted(group.common_protocols())}"
+                f"Group {group.group_id} uses protocol type {group.protocol_type!r}; the protocols that all members "
+                f"support are {sorted(group.common_protocols())}."
             )
         return None
 
@@ -98,7 +100,7 @@ class Joins:
         limit = self._settings.group_max_size
         member = group.members.get(member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
-            # Those who wait are counted, not the members: after the limit was lowered the last to rejoin are refused.
+            # Waiting joins are counted, not members: after the limit was lowered, the last to rejoin are refused.
             return (member is not None and member.is_awaiting_join) or group.awaiting_join < limit
         if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return member is not None or len(group.members) < limit
@@ -117,14 +119,18 @@ class Joins:
                 self._replace_static(group, group.members[known_id], request, new_id, reply)
         elif request.requires_member_id:
             self._rebalancer.start_pending(group, new_id, request.session_timeout_ms)
-            reply(JoinResponse(error=MemberIdRequired("join again with the member id given here"), member_id=new_id))
+            reply(
+                JoinResponse(
+                    error=MemberIdRequired("Join again with the member id of this response."), member_id=new_id
+                )
+            )
         else:
             self._add(group, request, new_id, reply)
 
     def _join_pending(self, group: ClassicGroup, request: JoinRequest, reply: JoinReply) -> None:
         if request.group_instance_id is not None:
             error = StrandlineError(
-                f"member {request.member_id} was given its id as a dynamic member, not a static one"
+                f"Member {request.member_id} was given its id as a dynamic member, not a static one."
             )
             reply(JoinResponse(error=error, member_id=request.member_id))
             return
@@ -152,9 +158,9 @@ class Joins:
     def _replace_static(
         self, group: ClassicGroup, member: ClassicMember, request: JoinRequest, new_id: str, reply: JoinReply
     ) -> None:
-        """A static member came back without its id. It gets a new one, and whoever has the old one is fenced."""
+        """A static member came back without its id. It gets a new id, and a client with the old one is fenced."""
         old_id, old_leader = member.member_id, group.leader
-        fenced = FencedInstanceId(f"group.instance.id {member.group_instance_id} has joined with another member id")
+        fenced = FencedInstanceId(f"group.instance.id {member.group_instance_id} has joined with another member id.")
         member.answer_join(JoinResponse(error=fenced, member_id=old_id))
         member.answer_sync(SyncResponse(error=fenced))
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
@@ -167,7 +173,7 @@ class Joins:
             generation = group.generation
 
             def stored(written: WriteResult) -> None:
-                # If a rebalance has begun meanwhile, that one answers the member.
+                # If a rebalance has begun meanwhile, it answers the member.
                 if group.state is GroupState.STABLE and group.generation == generation and member.is_awaiting_join:
                     if written.error is None:
                         self._answer_replaced(group, member, request, old_leader)
@@ -204,7 +210,7 @@ class Joins:
         group: ClassicGroup,
         member: ClassicMember,
         old_id: str,
-        before: tuple[tuple[Protocol, ...], int, int],
+        before: tuple[tuple[MemberProtocol, ...], int, int],
         error: StrandlineError,
     ) -> None:
         logger.warning("group %s: member %s keeps its id %s: %s", group.group_id, member.member_id, old_id, error)
@@ -237,12 +243,12 @@ class Joins:
             self._update(group, member, request, reply)
             self._rebalancer.prepare_or_complete(group, _because(request, f"member {member.member_id} rejoins"))
         else:
-            # Its last answer was lost, or a follower asks again: nothing has changed.
+            # The last answer was lost, or a follower asks again: nothing has changed.
             reply(self._rebalancer.join_response(group, member))
 
     @staticmethod
     def _update(group: ClassicGroup, member: ClassicMember, request: JoinRequest, reply: JoinReply) -> None:
-        superseded = RebalanceInProgress("the member has sent another JoinGroup since")
+        superseded = RebalanceInProgress("The member has sent another JoinGroup since.")
         member.answer_join(JoinResponse(error=superseded, member_id=member.member_id))
         group.set_protocols(member, request.protocols)
         member.rebalance_timeout_ms = request.rebalance_timeout_ms

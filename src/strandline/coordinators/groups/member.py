@@ -1,4 +1,4 @@
-"""A member of a classic group, and the requests of it that wait for an answer."""
+"""A member of a classic group, and its requests that wait for an answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from strandline.coordinators.groups.schemas import MemberValue
-from strandline.coordinators.groups.values import DescribedMember, JoinedMember, JoinResponse, Protocol, SyncResponse
+from strandline.coordinators.groups.values import (
+    DescribedMember,
+    JoinedMember,
+    JoinResponse,
+    MemberProtocol,
+    SyncResponse,
+)
 from strandline.coordinators.runtime import Timer
 
 JoinReply: TypeAlias = Callable[[JoinResponse], None]
@@ -25,7 +31,7 @@ class ClassicMember:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocol_type: str
-    protocols: tuple[Protocol, ...]
+    protocols: tuple[MemberProtocol, ...]
     assignment: bytes = b""
     is_new: bool = False
     join_reply: JoinReply | None = field(default=None, repr=False)
@@ -50,7 +56,7 @@ class ClassicMember:
 
     @property
     def is_expected_to_heartbeat(self) -> bool:
-        """A member that waits for us is alive; a new one may be gone without our knowing."""
+        """A member that waits for an answer is alive; a new one may have gone away unnoticed."""
         return self.is_new or not (self.is_awaiting_join or self.is_awaiting_sync)
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
@@ -87,7 +93,7 @@ class ClassicMember:
         )
 
     def described(self, protocol_name: str | None) -> DescribedMember:
-        """`protocol_name` None: the group is not stable, so metadata would mislead."""
+        """`protocol_name` is None if the group is not stable: then the metadata is left out."""
         return DescribedMember(
             member_id=self.member_id,
             group_instance_id=self.group_instance_id,
@@ -119,6 +125,6 @@ class ClassicMember:
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             session_timeout_ms=value.session_timeout_ms,
             protocol_type=protocol_type,
-            protocols=(Protocol(name=protocol_name, metadata=value.subscription),),
+            protocols=(MemberProtocol(name=protocol_name, metadata=value.subscription),),
             assignment=value.assignment,
         )

@@ -1,7 +1,7 @@
 """Committed offsets of the groups of one shard, those of open transactions included.
 
-The store holds what is committed in the log. Writes on their way are known by key only, so that whoever deletes
-offsets deletes those too.
+The store holds offsets that are committed in the log. Commits under way are known by key only, so that a deletion of
+offsets includes them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from strandline.model import TopicPartition
 
 
 class StoredOffset(NamedTuple):
-    """A value and where in the log it stands: of two commits the later record wins."""
+    """A value and the offset of its record: of two commits the later record wins."""
 
     value: OffsetValue
     record_offset: int
@@ -39,9 +39,6 @@ class OffsetStore:
         for partition, stored in self._groups.get(group_id, {}).items():
             yield partition, stored.value
 
-    def group_ids(self) -> list[str]:
-        return list(self._groups)
-
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))
 
@@ -50,7 +47,7 @@ class OffsetStore:
         self._groups.setdefault(key.group_id, {})[partition] = StoredOffset(value, record_offset)
 
     def remove(self, key: OffsetKey) -> None:
-        """Forget a position, and what open transactions mean to make of it."""
+        """Delete an offset, also from open transactions."""
         offsets = self._groups.get(key.group_id)
         if offsets is not None:
             offsets.pop(TopicPartition(key.topic, key.partition), None)
@@ -59,10 +56,10 @@ class OffsetStore:
         for pending in self._transactions.values():
             pending.pop(key, None)
 
-    # On their way -----------------------------------------------------------------------------------------------
+    # Under way --------------------------------------------------------------------------------------------------
 
     def begin(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Commits of these partitions have been handed to the log."""
+        """Commits of these partitions have been passed to the log."""
         self._under_way.setdefault(group_id, Counter()).update(partitions)
 
     def end(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
@@ -76,11 +73,11 @@ class OffsetStore:
             del self._under_way[group_id]
 
     def is_idle(self, group_id: str) -> bool:
-        """Whether the group has no commit on its way and no open transaction."""
+        """Whether the group has no commit under way and no open transaction."""
         return group_id not in self._under_way and not self.has_open_transaction(group_id)
 
     def keys_of(self, group_id: str) -> list[OffsetKey]:
-        """Every position of the group that is in the log or on its way there."""
+        """Every offset of the group that is in the log or under way there."""
         partitions = dict.fromkeys(self._groups.get(group_id, ()))
         partitions.update(dict.fromkeys(self._under_way.get(group_id, ())))
         keys = [OffsetKey(group_id, topic, partition) for topic, partition in partitions]
@@ -88,7 +85,7 @@ class OffsetStore:
         return list(dict.fromkeys([*keys, *pending]))
 
     def keys_of_topics(self, topics: frozenset[str]) -> list[OffsetKey]:
-        """Every position in these topics, whichever group it belongs to."""
+        """Every offset in these topics, of all groups."""
         group_ids = {*self._groups, *self._under_way, *(k.group_id for p in self._transactions.values() for k in p)}
         return [key for group_id in sorted(group_ids) for key in self.keys_of(group_id) if key.topic in topics]
 
@@ -99,7 +96,7 @@ class OffsetStore:
         self._transactions.setdefault(producer_id, {})[key] = StoredOffset(value, record_offset)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Take over the transaction's offsets, or drop them. A later ordinary commit is not overwritten."""
+        """Apply the transaction's offsets, or drop them. A later ordinary commit is not overwritten."""
         for key, pending in self._transactions.pop(producer_id, {}).items():
             current = self._groups.get(key.group_id, {}).get(TopicPartition(key.topic, key.partition))
             if committed and (current is None or pending.record_offset > current.record_offset):
@@ -109,5 +106,5 @@ class OffsetStore:
         return any(key.group_id == group_id for pending in self._transactions.values() for key in pending)
 
     def is_unstable(self, key: OffsetKey) -> bool:
-        """Whether an open transaction may still change this position."""
+        """Whether an open transaction may still change this offset."""
         return any(key in pending for pending in self._transactions.values())

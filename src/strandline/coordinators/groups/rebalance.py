@@ -1,7 +1,7 @@
 """Rebalances of classic groups: from the first join to the assignment, with their timers.
 
-`Rebalancer` holds the moves that several requests share. It decides at once and never waits: an answer goes through
-the reply a member left behind, a record through the sink.
+`Rebalancer` holds the steps that several requests share. It decides at once and never waits: answers go through the
+reply callbacks of the members, records through the sink.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from strandline.errors import RebalanceInProgress, StrandlineError, UnknownMembe
 
 logger = logging.getLogger(__name__)
 
-# A new member that waits for its first JoinGroup answer cannot heartbeat and has perhaps gone away unnoticed.
+# A new member that waits for its first JoinGroup answer cannot heartbeat, so it may have gone away unnoticed.
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 
 
@@ -49,16 +49,16 @@ class Rebalancer:
     # The join phase ---------------------------------------------------------------------------------------------
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
-        """Something about the members changed: start a rebalance, or see whether the one under way is complete."""
+        """The members changed: start a rebalance, or complete the one under way if all have joined."""
         if group.can_rebalance:
             self.prepare(group, reason)
         else:
             self.maybe_complete_join(group)
 
     def prepare(self, group: ClassicGroup, reason: str) -> None:
-        """Ask every member to rejoin. The members that wait for an assignment are told at once."""
+        """Start a rebalance: every member has to rejoin. Members that wait for an assignment get the error at once."""
         if group.state is GroupState.COMPLETING_REBALANCE:
-            self.reset_assignments(group, RebalanceInProgress(f"group {group.group_id} is rebalancing"))
+            self.reset_assignments(group, RebalanceInProgress(f"Group {group.group_id} is rebalancing."))
         self._stop_sync_timer(group)
         is_initial = group.state is GroupState.EMPTY
         group.move_to(GroupState.PREPARING_REBALANCE, self.now_ms())
@@ -71,7 +71,7 @@ class Rebalancer:
             self._start_join_timer(group, group.rebalance_timeout_ms, lambda: self.complete_join(group))
 
     def maybe_complete_join(self, group: ClassicGroup) -> None:
-        """Complete the join phase if all are here. The initial delay of an empty group is waited for in any case."""
+        """Complete the join phase if all members have joined. The initial delay of an empty group is not cut short."""
         if (
             group.state is GroupState.PREPARING_REBALANCE
             and group.previous_state is not GroupState.EMPTY
@@ -80,14 +80,14 @@ class Rebalancer:
             self.complete_join(group)
 
     def complete_join(self, group: ClassicGroup) -> None:
-        """End the join phase: who has not rejoined is out (static members stay until their session ends)."""
+        """End the join phase: members that have not rejoined are removed; static ones stay until their session ends."""
         self._stop_join_timer(group)
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         for member in [m for m in group.members.values() if not m.is_awaiting_join and not m.is_static]:
             group.remove(member.member_id)
         if not group.elect_joined_leader() and group.members:
-            # Only silent static members are left: their sessions decide.
+            # Only static members that have not rejoined are left: their sessions decide.
             self._start_join_timer(group, group.rebalance_timeout_ms, lambda: self.complete_join(group))
             return
         group.start_next_generation(self.now_ms())
@@ -145,11 +145,11 @@ class Rebalancer:
                 self.start_session(group, member)
 
     def complete_sync(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
-        """The assignment is in the log: give everyone theirs."""
+        """The assignment is in the log: answer every waiting member with its part."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
             if member.answer_sync(self.sync_response(group, member)):
-                # A session that ended while the member waited for us was ignored; it starts anew.
+                # A session that ended while the member waited was ignored; it starts again.
                 self.start_session(group, member)
         group.move_to(GroupState.STABLE, self.now_ms())
 
@@ -178,7 +178,7 @@ class Rebalancer:
     # Sessions and members ---------------------------------------------------------------------------------------
 
     def start_session(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
-        """Start or extend the session: the member has given a sign of life."""
+        """Start or extend the session: the member is alive."""
         delay = member.session_timeout_ms if timeout_ms is None else timeout_ms
         if member.session is None:
             member.session = self._timers.after(delay, lambda: self._session_expired(group, member))
@@ -190,10 +190,10 @@ class Rebalancer:
         group.pending[member_id] = self._timers.after(timeout_ms, lambda: self._pending_expired(group, member_id))
 
     def take_out(self, group: ClassicGroup, member_id: str) -> None:
-        """Remove a member and answer what it waits for, so that a live client joins again."""
+        """Remove a member and answer its waiting requests, so that a live client joins again."""
         member = group.remove(member_id)
         if member is not None:
-            gone = UnknownMemberId(f"member {member_id} was removed from group {group.group_id}")
+            gone = UnknownMemberId(f"Member {member_id} was removed from group {group.group_id}.")
             member.answer_join(JoinResponse(error=gone))
             member.answer_sync(SyncResponse(error=gone))
 

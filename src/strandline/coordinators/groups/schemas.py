@@ -1,8 +1,9 @@
 """Keys and values of `__consumer_offsets`, byte for byte as Apache Kafka writes them.
 
-A key starts with its record type, a value with its version; no value is a tombstone. Every version is read. WriteResult
-are offset commits as v4 (v1 when the client asked for its own retention) and classic groups as v3. Record types this
-broker does not keep (KIP-848 and share groups, or newer ones) are read as `UnknownKey`, which callers pass over.
+A key starts with its record type, a value with its version; no value is a tombstone. Every version is
+read. Offset commits are written as v4 (v1 when the client asked for its own retention), classic groups as v3. Record
+types that this broker does not keep (KIP-848 and share groups, or newer ones) are read as `UnknownKey`, which callers
+skip.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _FIRST_FLEXIBLE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class OffsetKey:
-    """Whose position, in which partition."""
+    """The committed offset of a group in a partition."""
 
     group_id: str
     topic: str
@@ -51,7 +52,7 @@ RecordKey: TypeAlias = OffsetKey | GroupKey | UnknownKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetValue:
-    """A committed position. `expire_timestamp` is set only when the client chose its own retention."""
+    """A committed offset. `expire_timestamp` is set only when the client chose its own retention."""
 
     offset: int
     leader_epoch: int = NO_EPOCH
@@ -195,5 +196,5 @@ def _read_member(reader: CoordinatorFieldReader, version: int) -> MemberValue:
 def _known_version(reader: CoordinatorFieldReader, what: str) -> int:
     version = reader.i16()
     if not 0 <= version <= 4:
-        raise CorruptMessage(f"{what} values have versions 0 to 4; this record has version {version}")
+        raise CorruptMessage(f"Records of type {what} have versions 0 to 4; this record has version {version}.")
     return version

@@ -1,4 +1,4 @@
-"""The groups of one partition of `__consumer_offsets`: their state in memory and what is written about them.
+"""The groups of one partition of `__consumer_offsets`: their state in memory, and the records that change it.
 
 Memory follows the log: a committed offset is visible when its record is committed, and loading the partition again
 gives the same state.
@@ -37,7 +37,7 @@ from strandline.errors import (
 )
 from strandline.model import INT64_MAX, NO_TIMESTAMP, TopicPartition
 
-# Tombstones of one sweep are independent of each other; a batch of them has to stay below max.message.bytes.
+# The tombstones of one sweep are independent of each other; a batch of them has to stay below max.message.bytes.
 _TOMBSTONES_PER_WRITE = 1000
 
 
@@ -57,7 +57,7 @@ class GroupShard:
     # Loading and unloading ----------------------------------------------------------------------------------------
 
     def replay(self, batch: ReadBatch) -> None:
-        """Take over a batch read from the log. Raises CorruptMessage."""
+        """Apply a batch read from the log. Raises CorruptMessage."""
         if batch.committed is not None:
             self.offsets.end_transaction(batch.producer_id, committed=batch.committed)
             return
@@ -105,13 +105,13 @@ class GroupShard:
     def commit(
         self, request: CommitRequest, done: Callable[[list[StrandlineError | None] | StrandlineError], None]
     ) -> None:
-        """Store offsets. `done` gets one answer per partition, or the error of them all. Raises a refusal."""
+        """Store offsets. `done` gets one answer per partition, or one error for all. Raises a refusal."""
         group = self.groups.get(request.group_id)
         if group is not None:
             group.check_commit(request)
             self.classic.touch(group, request.member_id)
         elif request.generation_id >= 0:
-            text = f"there is no group {request.group_id}"
+            text = f"There is no group {request.group_id}."
             raise GroupIdNotFound(text) if request.reports_unknown_group else IllegalGeneration(text)
         now = self._clock.now_ms()
         expires = NO_TIMESTAMP
@@ -142,7 +142,7 @@ class GroupShard:
     def _check_metadata(self, commit: PartitionCommit) -> StrandlineError | None:
         limit = self._settings.offset_metadata_max_bytes
         if len(commit.metadata) * 2 > limit and len(commit.metadata.encode("utf-16-le")) // 2 > limit:
-            return OffsetMetadataTooLarge(f"offset.metadata.max.bytes is {limit}")
+            return OffsetMetadataTooLarge(f"The metadata is longer than offset.metadata.max.bytes={limit}.")
         return None
 
     def fetch(self, group_id: str, partitions: Iterable[TopicPartition] | None) -> list[CommittedOffset]:
@@ -154,12 +154,12 @@ class GroupShard:
         return [_answer(partition, self.offsets.get(group_id, partition)) for partition in partitions]
 
     def mark_unstable(self, group_id: str, answers: Iterable[CommittedOffset]) -> list[CommittedOffset]:
-        """Replace answers that an open transaction may change by an error: the client asked for stable ones."""
+        """Replace offsets that an open transaction may change by an error: the client asked for stable offsets."""
         return [
             CommittedOffset(
                 topic=answer.topic,
                 partition=answer.partition,
-                error=UnstableOffsetCommit("a transaction that commits this offset is still open"),
+                error=UnstableOffsetCommit("A transaction that commits this offset is still open."),
             )
             if self.offsets.is_unstable(OffsetKey(group_id, answer.topic, answer.partition))
             else answer
@@ -176,7 +176,7 @@ class GroupShard:
         group = self._existing(group_id)
         group.check_offset_delete()
         results: list[StrandlineError | None] = [
-            GroupSubscribedToTopic(f"group {group_id} is subscribed to {partition.topic}")
+            GroupSubscribedToTopic(f"Group {group_id} is subscribed to {partition.topic}.")
             if group.is_subscribed_to(partition.topic)
             else None
             for partition in partitions
@@ -191,7 +191,7 @@ class GroupShard:
         )
 
     def delete_keys(self, keys: Sequence[OffsetKey], done: Callable[[StrandlineError | None], None]) -> None:
-        """Write tombstones for positions; `done` gets the first error."""
+        """Write tombstones for offsets; `done` gets the first error."""
         chunks = [keys[at : at + _TOMBSTONES_PER_WRITE] for at in range(0, len(keys), _TOMBSTONES_PER_WRITE)] or [[]]
         errors: list[StrandlineError] = []
 
@@ -219,8 +219,8 @@ class GroupShard:
     def delete_group(self, group_id: str, done: Callable[[StrandlineError | None], None]) -> None:
         """Delete an empty group and all its offsets. Raises a refusal.
 
-        The group is gone for everyone from now on; members that join meanwhile find a new one. If the log does not
-        take the deletion and no new one exists, it comes back.
+        The group is gone at once; members that join before the deletion is committed join a new group. If the log
+        refuses the deletion and there is no new group, the old group comes back.
         """
         group = self._existing(group_id)
         group.check_delete()
@@ -241,7 +241,7 @@ class GroupShard:
         self._sink.write([(write_group_key(group_id), None)], written)
 
     def expire(self) -> None:
-        """Drop offsets that nobody has used for offsets.retention.minutes, and empty groups that have none left."""
+        """Delete offsets that were not used for offsets.retention.minutes, and empty groups without offsets."""
         for group in list(self.groups.values()):
             keys = self._expired_keys(group)
             if keys is None:
@@ -266,7 +266,7 @@ class GroupShard:
         return keys
 
     def drop_topics(self, topics: frozenset[str]) -> None:
-        """Topics were deleted: their offsets mean nothing any more."""
+        """Topics were deleted: delete their offsets."""
         keys = self.offsets.keys_of_topics(topics)
         if keys:
             self.delete_keys(keys, _ignore)
@@ -277,7 +277,7 @@ class GroupShard:
 
 
 def _ignore(_: StrandlineError | None) -> None:
-    """The writer has logged it, and the next sweep tries again."""
+    """The writer has logged the error, and the next sweep tries again."""
 
 
 def _bind(

@@ -32,7 +32,7 @@ class IllegalMove(RuntimeError):
 
 def check_move(group_id: str, current: GroupState, target: GroupState) -> None:
     if target not in LEGAL_MOVES[current]:
-        raise IllegalMove(f"group {group_id} cannot move from {current.value} to {target.value}")
+        raise IllegalMove(f"Group {group_id} cannot move from {current.value} to {target.value}.")
 
 
 class GroupType(Enum):

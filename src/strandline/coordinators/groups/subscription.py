@@ -1,4 +1,4 @@
-"""The consumer protocol inside JoinGroup metadata: read only to know which topics a group uses."""
+"""The consumer protocol inside JoinGroup metadata: read only for the topics that a group uses."""
 
 from __future__ import annotations
 

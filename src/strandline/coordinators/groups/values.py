@@ -1,4 +1,4 @@
-"""What callers ask the group coordinator and what it answers. No wire types, no versions."""
+"""Requests to the group coordinator and its answers, without wire types and versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_RETENTION = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
+class MemberProtocol:
     """One assignor a member supports, with the member's metadata for it."""
 
     name: str
@@ -36,7 +36,7 @@ class JoinRequest:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocol_type: str
-    protocols: tuple[Protocol, ...]
+    protocols: tuple[MemberProtocol, ...]
     requires_member_id: bool = True
     can_skip_assignment: bool = True
     reason: str | None = None
@@ -97,7 +97,7 @@ class LeavingMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCommit:
-    """A position to store."""
+    """An offset to commit."""
 
     topic: str
     partition: int
@@ -165,7 +165,7 @@ class DescribedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsStatus:
-    """What a coordinator holds, for people and metrics."""
+    """What a group coordinator holds, for the status page and metrics."""
 
     shards: int
     loading: int

@@ -87,7 +87,7 @@ class CoordinatorContext(Generic[S]):
             logger.error("coordinator partition %d cannot be loaded: %s", partition, error)
             self._leave(CoordinatorState.FAILED, error)
             return
-        except Exception as error:
+        except Exception as error:  # one unreadable partition must not stop the others
             logger.exception("coordinator partition %d cannot be loaded", partition)
             self._leave(CoordinatorState.FAILED, StrandlineError(f"Partition {partition} cannot be loaded: {error}"))
             return

@@ -1,7 +1,7 @@
 """One queue for all the timers of a coordinator, and one task that waits for the earliest of them.
 
-A heartbeat moves its session's deadline back. That costs one assignment: the queue's entry stays where it is and is
-put back when it turns up too early. A coordinator without timers waits without waking.
+A heartbeat moves the deadline of its session back. That costs one assignment: the entry stays where it is in the queue
+and is pushed again when it comes up too early. A coordinator without timers never wakes up.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Timers:
             fired += 1
             try:
                 timer._callback()
-            except Exception:
-                logger.exception("a group timer failed")
+            except Exception:  # one failure must not stop the timers of all others
+                logger.exception("a coordinator timer failed")
         return fired
 
     async def run(self) -> None:

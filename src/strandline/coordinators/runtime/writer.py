@@ -162,7 +162,7 @@ class CoordinatorPartitionWriter:
         except StrandlineError as error:
             logger.warning("coordinator log %d did not take %d records: %s", self.partition, len(records), error)
             return WriteResult(error)
-        except Exception as error:
+        except Exception as error:  # the requests that wait for the append must be answered
             logger.exception("coordinator log %d failed", self.partition)
             return WriteResult(StrandlineError(f"The coordinator's log failed: {error}"))
         return WriteResult(None, offset)
@@ -171,5 +171,5 @@ class CoordinatorPartitionWriter:
 def _finish(write: _Write, result: WriteResult) -> None:
     try:
         write.done(result)
-    except Exception:
+    except Exception:  # the other writes of the same append must get their results
         logger.exception("the result of a write could not be processed")

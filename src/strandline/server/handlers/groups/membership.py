@@ -18,7 +18,7 @@ from strandline.coordinators.groups import (
     JoinRequest,
     JoinResponse,
     LeavingMember,
-    Protocol,
+    MemberProtocol,
     SyncRequest,
 )
 from strandline.errors import InconsistentGroupProtocol, StrandlineError
@@ -66,7 +66,7 @@ class GroupsHandler:
                 session_timeout_ms=request.session_timeout_ms,
                 rebalance_timeout_ms=request.rebalance_timeout_ms if has_timeout else request.session_timeout_ms,
                 protocol_type=request.protocol_type,
-                protocols=tuple(Protocol(name=p.name, metadata=bytes(p.metadata)) for p in request.protocols),
+                protocols=tuple(MemberProtocol(name=p.name, metadata=bytes(p.metadata)) for p in request.protocols),
                 requires_member_id=version >= _JOIN_REQUIRES_MEMBER_ID,
                 can_skip_assignment=version >= _JOIN_SKIPS_ASSIGNMENT,
                 reason=request.reason,
