@@ -136,9 +136,7 @@ async def test_local_records_wait_for_remote_ones_no_longer_than_the_setting_say
 
 
 @quick
-async def test_lesson_23_remote_records_that_come_too_late_are_there_for_the_next_fetch(
-    world: World, store: RemoteStore
-) -> None:
+async def test_remote_records_that_come_too_late_are_there_for_the_next_fetch(world: World, store: RemoteStore) -> None:
     world.gate.close()
     client = await world.connect()
     for _ in range(3):
@@ -161,7 +159,7 @@ async def test_remote_records_are_waited_for_whatever_the_client_says(world: Wor
     client = await world.connect()
     client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0), ("classic", 0), wait_ms=wait_ms))
     await world.gate.reached.wait()
-    for _ in range(5):  # somebody else is served meanwhile
+    for _ in range(5):  # other requests are served meanwhile
         await world.write("classic")
     world.gate.open.set()
     found = await fetched(client)
@@ -241,7 +239,7 @@ async def test_a_dead_store_is_an_error_for_the_remote_partition_only(world: Wor
 
 
 @patient
-async def test_a_store_that_hangs_holds_up_nobody_but_its_readers(world: World) -> None:
+async def test_a_store_that_hangs_holds_up_only_its_readers(world: World) -> None:
     world.gate.close()
     waiting = [await world.connect() for _ in range(5)]
     for client in waiting:

@@ -1,4 +1,4 @@
-"""Fetches that memory cannot answer: how long they wait, what they miss, and who else is served meanwhile."""
+"""Fetches that memory cannot answer: how long they wait, what they miss, and which requests are served meanwhile."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
             await opened.close()
 
 
-async def test_lesson_23_a_read_that_outlasts_the_clients_wait_is_not_thrown_away(world: World) -> None:
+async def test_a_read_that_outlasts_the_clients_wait_is_not_thrown_away(world: World) -> None:
     await world.write("diskless")
     world.gate.close()
     client = await world.connect()
@@ -182,7 +182,7 @@ async def test_a_commit_during_a_read_that_found_nothing_wakes_the_poll(world: W
     assert offsets((await fetched(client))[topic]) == [0]
 
 
-async def test_a_client_that_leaves_during_a_read_takes_nobody_with_it(world: World) -> None:
+async def test_a_client_that_leaves_during_a_read_affects_no_other_client(world: World) -> None:
     await world.write("diskless")
     world.gate.close()
     gone, stays = await world.connect(), await world.connect()

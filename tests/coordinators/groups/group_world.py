@@ -365,7 +365,7 @@ class GroupWorld:
             assert self.protocol_of.setdefault(group.generation, group.protocol_name) == group.protocol_name
 
     def end(self) -> None:
-        """Let every write and every timer end: then nobody waits any more."""
+        """Let every write and every timer end: then no request waits any more."""
         while self.log.waiting:
             self.log.finish_one(accept=True)
         self.memory_agrees_with_the_log()

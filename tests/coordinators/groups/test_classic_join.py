@@ -57,7 +57,7 @@ async def test_a_group_that_cannot_be_stored_is_not_created(group: GroupDriver, 
     assert group.coordinator.list_groups() == []
 
 
-async def test_a_member_id_that_nobody_gave_out_is_refused(group: GroupDriver) -> None:
+async def test_a_member_id_that_was_not_given_out_is_refused(group: GroupDriver) -> None:
     assert isinstance((await group.join(member_id="made-up")).error, UnknownMemberId)
     await group.stable({})
     assert isinstance((await group.join(member_id="made-up")).error, UnknownMemberId)

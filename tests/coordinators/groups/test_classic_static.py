@@ -145,7 +145,7 @@ async def test_an_unknown_instance_id_with_a_member_id_is_refused(group: GroupDr
 
 
 async def test_a_rebalance_without_anyone_waits_for_the_sessions(group: GroupDriver) -> None:
-    """All members are static and none rejoins: nobody is left to lead, so the old generation is kept for now."""
+    """All members are static and none rejoins: no member is left to lead, so the old generation is kept for now."""
     short = {"rebalance_timeout_ms": 4000}
     first, _second = await group.stable({**STATIC, **short}, {**OTHER, **short})
     lost = await group.start_join(**STATIC, member_id=first.member_id, **short)

@@ -28,7 +28,7 @@ async def joined_pair(group: GroupDriver) -> tuple[str, str]:
     return ids[0], ids[1]
 
 
-async def test_everyone_gets_the_leaders_assignment_once_it_is_stored(
+async def test_all_members_get_the_leaders_assignment_once_it_is_stored(
     group: GroupDriver, log: MemoryCoordinatorLog
 ) -> None:
     leader, follower = await joined_pair(group)
@@ -234,7 +234,7 @@ async def test_an_id_that_has_not_joined_can_leave(group: GroupDriver) -> None:
     assert isinstance((await group.join(member_id=member_id)).error, UnknownMemberId)
 
 
-async def test_a_pending_id_that_leaves_disturbs_nobody(group: GroupDriver) -> None:
+async def test_a_pending_id_that_leaves_starts_no_rebalance(group: GroupDriver) -> None:
     await group.stable({})
     member_id = await group.new_id()
     group.coordinator.leave("g", [LeavingMember(member_id=member_id)])
@@ -258,7 +258,7 @@ async def test_each_leaving_member_has_its_own_answer(group: GroupDriver) -> Non
         group.coordinator.heartbeat("g", member.member_id, 1)
 
 
-async def test_nobody_can_leave_a_group_that_does_not_exist(group: GroupDriver) -> None:
+async def test_leaving_a_group_that_does_not_exist_is_refused(group: GroupDriver) -> None:
     (result,) = group.coordinator.leave("g", [LeavingMember(member_id="x")])
     assert isinstance(result, UnknownMemberId)
     with pytest.raises(InvalidGroupId):

@@ -1,4 +1,5 @@
-"""Lesson 26: under load a second member got UNKNOWN_MEMBER_ID, and SyncGroup answered without an assignment."""
+"""Many members at the same time: in other brokers, under load, a second member got UNKNOWN_MEMBER_ID, and SyncGroup
+answered without an assignment."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A classic group under random requests, random time and a log that may refuse: what must hold in every case.
 
 Members come and go, wait and time out in any order. Whatever happens, each waiting request has exactly one answer in
-the end, no member is in two places, progress never depends on somebody being lucky, and the log tells the same story
+the end, no member is in two places, progress never depends on luck, and the log tells the same story
 as memory.
 """
 

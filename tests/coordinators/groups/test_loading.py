@@ -107,7 +107,7 @@ async def test_requests_wait_outside_while_the_log_is_read(group: GroupDriver, l
     group.coordinator.heartbeat("g", member.member_id, 1)
 
 
-async def test_whoever_waits_is_sent_elsewhere_when_leadership_goes(
+async def test_waiting_requests_get_not_coordinator_when_leadership_is_lost(
     group: GroupDriver, log: MemoryCoordinatorLog
 ) -> None:
     leader, follower = await group.stable({}, {})
@@ -126,7 +126,7 @@ async def test_whoever_waits_is_sent_elsewhere_when_leadership_goes(
     log.release()
 
 
-async def test_a_waiting_sync_is_sent_elsewhere_when_leadership_goes(group: GroupDriver) -> None:
+async def test_a_waiting_sync_gets_not_coordinator_when_leadership_is_lost(group: GroupDriver) -> None:
     joined = [answer_of(task) for task in await group.join_together(*[{"requires_member_id": False}] * 2)]
     follower = next(response for response in joined if not response.members)
     waiting = await group.start_sync(follower.member_id, 1)
@@ -135,7 +135,7 @@ async def test_a_waiting_sync_is_sent_elsewhere_when_leadership_goes(group: Grou
     assert isinstance(answer_of(waiting).error, NotCoordinator)
 
 
-async def test_leadership_can_go_while_the_log_is_read(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
+async def test_leadership_can_be_lost_while_the_log_is_read(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
     await group.commit(("orders", 0, 1))
     group.coordinator.runtime.resigned(0)
     log.hold()

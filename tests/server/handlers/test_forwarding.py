@@ -1,4 +1,4 @@
-"""Passing requests on: a controller that loses its office in the middle, and one that nobody finds."""
+"""Forwarding requests: a controller that is replaced in the middle, and one that cannot be found."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_who_turns_out_not_to_be_the_controller_any_more_looks_for_the_one
         assert active.is_local
         answer = await handlers(cluster, active).serve(REQUEST, CONTEXT)
         assert active.failures == ["Another broker has become the active controller."]
-        assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER  # nobody knows broker 9
+        assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER  # broker 9 is not registered
         assert "t" not in cluster.image.topics
 
 

@@ -222,8 +222,8 @@ class ClassicGroup:
         """Whether a member with these protocols can be in the group together with the others."""
         if self._state is GroupState.EMPTY or not self.members:
             return bool(protocol_type) and bool(protocols)
-        everyone = len(self.members)
-        return self.protocol_type == protocol_type and any(self._supporters[p.name] == everyone for p in protocols)
+        member_count = len(self.members)
+        return self.protocol_type == protocol_type and any(self._supporters[p.name] == member_count for p in protocols)
 
     def select_protocol(self) -> str | None:
         """Each member votes for the first of its protocols that all support; most votes win."""

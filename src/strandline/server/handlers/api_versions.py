@@ -1,9 +1,9 @@
 """ApiVersions, versions 0 to 4.
 
 Answers with the APIs the broker offers. A request newer than version 4 never gets here: the dispatcher answers it in
-version 0 with UNSUPPORTED_VERSION, so that the client tries again with less.
+version 0 with UNSUPPORTED_VERSION, so that the client tries again with an older version.
 
-Brokers of Strandline, who name themselves in the request, are also told of the APIs of the controller.
+Brokers of Strandline name themselves in the request, and are also told of the APIs of the controller.
 
 A client that names itself in a way Kafka refuses gets INVALID_REQUEST, as there. No feature is announced: Strandline
 implements none of those that clients act upon (transaction.version 2 is the only one).
@@ -25,7 +25,7 @@ _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?
 
 
 class ApiVersionsHandler:
-    """Tells clients what they may ask."""
+    """Lists the APIs and versions that a client may use."""
 
     def __init__(self) -> None:
         self._to_clients = _listed(API_VERSIONS)
@@ -35,7 +35,7 @@ class ApiVersionsHandler:
         return {ApiKey.API_VERSIONS: self.api_versions}
 
     async def api_versions(self, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
-        """The whole offer, whatever the client; brokers are offered more."""
+        """The same list for every client; brokers get more APIs."""
         if context.api_version >= _NAMES_SOFTWARE and not _is_legal(request):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         is_broker = request.client_software_name == BROKER_SOFTWARE

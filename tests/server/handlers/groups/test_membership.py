@@ -32,7 +32,7 @@ def versions(api_key: ApiKey) -> range:
 
 @pytest.fixture
 def group_id(client: Client, new_name: Callable[[], str]) -> str:
-    """A group nobody has used, whose coordinator is there."""
+    """A group that was never used, whose coordinator is available."""
     name = new_name()
     client.request(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=[name]))
     return name

@@ -47,7 +47,7 @@ _NO_OFFLINE_FILTER: Final = 1
 
 
 class MetadataHandler:
-    """Tells clients which brokers there are and who leads what."""
+    """Describes the brokers, and the leaders of partitions."""
 
     def __init__(self, images: Images, auto_creator: TopicAutoCreator, served: ServedTopics) -> None:
         self._images = images
