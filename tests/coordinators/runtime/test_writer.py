@@ -36,7 +36,7 @@ class Writes:
         self.results: list[tuple[str, WriteResult]] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.writer = CoordinatorPartitionWriter(
-            0, 1, log=self.log, clock=clock, spawn=lambda work: self.tasks.append(asyncio.create_task(work))
+            "test", 0, 1, log=self.log, clock=clock, spawn=lambda work: self.tasks.append(asyncio.create_task(work))
         )
 
     def write(self, name: str, *keys: str, size: int = 1) -> None:

@@ -71,9 +71,9 @@ class CoordinatorContext(Generic[S]):
 
     async def load(self, log: CoordinatorLog, clock: Clock) -> None:
         """Replay the whole partition, then become active; or fail, until the next election."""
-        partition, records = self._writer.partition, 0
+        records = 0
         try:
-            async for batch in log.read(partition, leader_epoch=self.leader_epoch):
+            async for batch in log.read(self._writer.partition, leader_epoch=self.leader_epoch):
                 self.shard.replay(batch)
                 records += len(batch.records)
                 if records % _RECORDS_PER_TURN < len(batch.records):
@@ -84,15 +84,15 @@ class CoordinatorContext(Generic[S]):
                 work(self.shard)
             self._deferred.clear()
         except StrandlineError as error:
-            logger.error("coordinator partition %d cannot be loaded: %s", partition, error)
+            logger.error("%s cannot be loaded: %s", self._writer, error)
             self._leave(CoordinatorState.FAILED, error)
             return
         except Exception as error:  # one unreadable partition must not stop the others
-            logger.exception("coordinator partition %d cannot be loaded", partition)
-            self._leave(CoordinatorState.FAILED, StrandlineError(f"Partition {partition} cannot be loaded: {error}"))
+            logger.exception("%s cannot be loaded", self._writer)
+            self._leave(CoordinatorState.FAILED, StrandlineError(f"The {self._writer} cannot be loaded: {error}"))
             return
         if records:
-            logger.info("loaded %s of partition %d from %d records", self.shard, partition, records)
+            logger.info("loaded %s of %s from %d records", self.shard, self._writer, records)
 
     def when_loaded(self, work: Callable[[S], None]) -> None:
         """Do something with the shard: now if it is active, after the load if it is loading."""

@@ -94,7 +94,7 @@ class CoordinatorRuntime(Generic[S]):
                 context.enter_epoch(leader_epoch)
                 return
         writer = CoordinatorPartitionWriter(
-            partition, leader_epoch, log=self._log, clock=self._clock, spawn=self._spawn
+            self._name, partition, leader_epoch, log=self._log, clock=self._clock, spawn=self._spawn
         )
         context = CoordinatorContext(self._make_shard(writer), writer)
         context.loading = self._spawn(context.load(self._log, self._clock))

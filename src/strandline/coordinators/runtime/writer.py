@@ -85,14 +85,25 @@ class CoordinatorPartitionWriter:
     """
 
     def __init__(
-        self, partition: int, leader_epoch: LeaderEpoch, *, log: CoordinatorLog, clock: Clock, spawn: Spawn
+        self,
+        coordinator: str,
+        partition: int,
+        leader_epoch: LeaderEpoch,
+        *,
+        log: CoordinatorLog,
+        clock: Clock,
+        spawn: Spawn,
     ) -> None:
         self.partition, self.leader_epoch = partition, leader_epoch
+        self._coordinator = coordinator
         self._log, self._clock, self._spawn = log, clock, spawn
         self._queue: deque[_Write] = deque()
         self._under_way: list[_Write] = []
         self._is_running = False
         self._closed: StrandlineError | None = None
+
+    def __str__(self) -> str:
+        return f"partition {self.partition} of the {self._coordinator} coordinator"
 
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
         if self._closed is not None:
@@ -160,10 +171,10 @@ class CoordinatorPartitionWriter:
         try:
             offset = await self._log.append(self.partition, records, leader_epoch=self.leader_epoch)
         except StrandlineError as error:
-            logger.warning("coordinator log %d did not take %d records: %s", self.partition, len(records), error)
+            logger.warning("%s did not take %d records: %s", self, len(records), error)
             return WriteResult(error)
         except Exception as error:  # the requests that wait for the append must be answered
-            logger.exception("coordinator log %d failed", self.partition)
+            logger.exception("%s did not take %d records", self, len(records))
             return WriteResult(StrandlineError(f"The coordinator's log failed: {error}"))
         return WriteResult(None, offset)
 
