@@ -1,1 +1,1 @@
-"""One module per family of APIs. A handler asks only for the ports it uses."""
+"""One module per family of APIs; groups, settings and topics have rooms. A handler asks only for the ports it uses."""
