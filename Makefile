@@ -50,7 +50,7 @@ interop: setup ## run the client test suites of other projects against a broker
 
 docs: setup ## write the pages that are generated from the code
 	$(BIN)/python -m strandline.config.reference docs/configuration.md
-	$(BIN)/python -m strandline.admin.metrics_reference docs/metrics.md
+	$(BIN)/python -m strandline.admin.http.metrics.reference docs/metrics.md
 
 clean: ## remove the virtual environment and caches; data directories stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -26,7 +26,7 @@ from rich.panel import Panel
 from rich.text import Text
 from rich.tree import Tree
 
-from strandline.admin.log_files import read_batches
+from strandline.admin.commands.dump.log_files import read_batches
 from strandline.admin.text import preview, size, timestamp
 
 TOPIC, GROUP, PARTITIONS = "tide-levels", "harbour-office", 3

@@ -23,7 +23,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from strandline.admin import commands
+from strandline.admin.commands import main as commands
 
 PROGRAM = Path(sys.executable).with_name("strandline")
 

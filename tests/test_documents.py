@@ -11,8 +11,8 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from strandline.admin.commands import app
-from strandline.admin.start import start_broker
+from strandline.admin.commands.main import app
+from strandline.admin.commands.start import start_broker
 
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")

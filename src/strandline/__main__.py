@@ -16,10 +16,10 @@ def main() -> None:
     need (typer, rich) would only delay its start.
     """
     if sys.argv[1:2] == ["broker"]:
-        from strandline.admin.start import start_broker
+        from strandline.admin.commands.start import start_broker
 
         sys.exit(start_broker(sys.argv[2:], _run))
-    from strandline.admin.commands import run
+    from strandline.admin.commands.main import run
 
     sys.exit(run())
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from strandline.admin.reporting import describe_broker
+from strandline.admin.reporting import describe_broker, describe_partitions
 from strandline.admin.status import BrokerStatus
-from strandline.admin.tiered_reporting import describe_partitions
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
@@ -304,7 +303,7 @@ class Broker:
         if address is None:
             return
         # Loaded now, and in a thread: clients wait neither for a web framework nor while it loads.
-        http = await asyncio.to_thread(importlib.import_module, "strandline.admin.http")
+        http = await asyncio.to_thread(importlib.import_module, "strandline.admin.http.server")
         bound = await self._stack.enter_async_context(http.open_http(self, http.CollectorRegistry(), address))
         logger.info("HTTP on http://%s:%d (/healthz, /readyz, /metrics)", *bound)
 

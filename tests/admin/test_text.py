@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.admin.assignment import assigned_partitions
+from strandline.admin.commands.groups import assigned_partitions
 from strandline.admin.text import duration, preview, size, timestamp
 
 

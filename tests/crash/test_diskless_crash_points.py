@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.admin.commands import run
+from strandline.admin.commands.main import run
 from strandline.crash import ENVIRONMENT_VARIABLE
 from tests.broker import running_broker
 from tests.crash.writers import Writer, judge, read_all, wait_for_more

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from strandline.admin.commands import run
+from strandline.admin.commands.main import run
 from strandline.clock import SystemChance, SystemClock
 from strandline.records import Record, build_batch
 from strandline.wire.api import ApiKey

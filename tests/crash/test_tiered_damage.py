@@ -16,7 +16,7 @@ from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from tests.admin.conftest import Command, command
+from tests.admin.commands.conftest import Command, command
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import (
     QUICK,

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.admin.conftest import Command, command
+from tests.admin.commands.conftest import Command, command
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import (
     QUICK,

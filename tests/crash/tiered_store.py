@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from strandline.admin.remote_records import rows_of_cluster
+from strandline.admin.commands.dump.remote_records import rows_of_cluster
 from tests.broker import BrokerProcess
 from tests.s3 import S3
 from tests.waiting import wait_until

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from strandline.admin.commands import run
+from strandline.admin.commands.main import run
 from strandline.crash import ENVIRONMENT_VARIABLE
 from tests.broker import BrokerProcess, running_broker
 from tests.waiting import wait_until

@@ -1,26 +1,38 @@
-"""Gathers what a broker tells about itself from its components."""
+"""Gathers what a broker tells about itself from the status values of its components."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.metadata import version
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from strandline.admin.diskless_reporting import describe_diskless
-from strandline.admin.status import BrokerRow, BrokerStatus, LogDirRow, TopicRow
-from strandline.admin.tiered_reporting import describe_tiered
+from strandline.admin.status import (
+    BrokerRow,
+    BrokerStatus,
+    DisklessStatus,
+    DisklessTierStatus,
+    LogDirRow,
+    TieredStatus,
+    TopicRow,
+    read,
+)
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
-from strandline.model import BrokerId
+from strandline.model import BrokerId, TopicIdPartition
 from strandline.replication import ReplicaManager
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
 from strandline.wire.api import SERVED_APIS, ApiKey
+
+if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
+    from strandline.hybrid.diskless.tier import DisklessTier
+    from strandline.hybrid.tiered.tier import RemoteTier
+    from strandline.remote.manager import PartitionTierStatus
 
 
 class BrokerParts(Protocol):
@@ -43,7 +55,7 @@ class BrokerParts(Protocol):
 
 def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) -> BrokerStatus:
     """The broker now. Looks at memory only."""
-    image, cleaner, network = broker.loader.image, broker.cleaner.status(), broker.network
+    image, network = broker.loader.image, broker.network
     led = [partition for partition in broker.replicas.partitions() if partition.is_leader]
     return BrokerStatus(
         version=version("strandline"),
@@ -72,12 +84,53 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         fetch_sessions=len(broker.sessions),
         fetch_session_partitions=broker.sessions.partitions,
         requests={ApiKey(key).name: n for key, n in broker.dispatcher.requests.items() if key in SERVED_APIS},
-        uncleanable_partitions=len(cleaner.uncleanable),
-        max_dirty_percent=100 * cleaner.max_dirty_ratio,
+        cleaner=broker.cleaner.status(),
         log_dirs=tuple(_log_dir_rows(broker.logs)),
-        diskless=describe_diskless(broker.diskless),
-        tiered=describe_tiered(broker.tiered),
+        diskless=_diskless(broker.diskless),
+        tiered=read(broker.tiered.tier, _tiered, None),
         topic_rows=tuple(_topic_rows(broker.replicas)),
+    )
+
+
+def describe_partitions(
+    tiered: TieredTopics, replicas: ReplicaManager, topic: str
+) -> tuple[PartitionTierStatus, ...] | None:
+    """The tiered partitions of a topic that are led here, in order; None without tiered storage."""
+
+    def led(tier: RemoteTier) -> tuple[PartitionTierStatus, ...] | None:
+        partitions = (p for p in replicas.partitions() if p.topic_partition.topic == topic and p.is_leader)
+        found = (tier.manager.partition_status(TopicIdPartition(p.topic_id, p.topic_partition)) for p in partitions)
+        return tuple(sorted(filter(None, found), key=lambda row: row.partition.partition))
+
+    return read(tiered.tier, led, None)
+
+
+def _diskless(topics: DisklessTopics) -> DisklessStatus:
+    return DisklessStatus(
+        topics=len({partition.id.topic_id for partition in topics.by_key.values()}),
+        partitions=len(topics.by_key),
+        unserved_partitions=topics.unserved,
+        tier=read(topics.tier, _diskless_tier, None),
+    )
+
+
+def _diskless_tier(tier: DisklessTier) -> DisklessTierStatus | None:
+    return DisklessTierStatus(
+        objects=tier.objects.status(),
+        writer=tier.writer.status(),
+        reader=tier.reader.status(),
+        retention=tier.retention.status(),
+        cleaner=tier.cleaner.status(),
+        orphans=tier.orphans.status(),
+    )
+
+
+def _tiered(tier: RemoteTier) -> TieredStatus | None:
+    return TieredStatus(
+        manager=tier.manager.status(),
+        reader=tier.reader.status(),
+        storage=tier.storage.status(),
+        indexes=tier.indexes.status(),
     )
 
 

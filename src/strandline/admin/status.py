@@ -1,19 +1,35 @@
-"""What a broker tells about itself: the value behind `/readyz`, `/metrics` and the status page.
+"""What a broker tells about itself: the value behind `/readyz`, `/metrics`, `/status` and the status page.
 
-Imports nothing heavy, so that the broker can build the value without loading the HTTP side.
+Numbers of a component stay in the status value that the component makes; only sums over several of them are made here.
+Imports nothing heavy, so that a broker can build the value without loading the HTTP side or tiers that it does not use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from strandline.admin.diskless_status import DisklessStatus
-from strandline.admin.tiered_status import TieredStatus
+if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
+    from strandline.diskless.cleaner import CleanerStatus as FileCleanerStatus
+    from strandline.diskless.orphans import OrphanStatus
+    from strandline.diskless.reader import ReaderStatus as DisklessReaderStatus
+    from strandline.diskless.retention import RetentionStatus
+    from strandline.diskless.writer_status import WriterStatus
+    from strandline.log.cleaning import CleanerStatus
+    from strandline.objects import ObjectStoreStatus
+    from strandline.remote.deadline_storage import RemoteStorageStatus
+    from strandline.remote.index_cache import IndexCacheStatus
+    from strandline.remote.manager import ManagerStatus, PartitionTierStatus
+    from strandline.remote.reader.status import ReaderStatus as RemoteReaderStatus
 
-if TYPE_CHECKING:  # a broker without tiered storage does not load it
-    from strandline.remote.manager import PartitionTierStatus
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def read(status: S | None, value: Callable[[S], T], otherwise: T) -> T:
+    """A value of something that may be off, or unknown here. The only place of this package that asks."""
+    return otherwise if status is None else value(status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +54,7 @@ class LogDirRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRow:
-    """What this broker holds of one topic."""
+    """The local replicas of one topic on this broker."""
 
     name: str
     partitions: int = 0
@@ -48,8 +64,53 @@ class TopicRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DisklessTierStatus:
+    """The components of the open diskless tier."""
+
+    objects: ObjectStoreStatus
+    writer: WriterStatus
+    reader: DisklessReaderStatus
+    retention: RetentionStatus
+    cleaner: FileCleanerStatus
+    orphans: OrphanStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisklessStatus:
+    """Diskless topics at one instant."""
+
+    topics: int = 0
+    partitions: int = 0
+    """Partitions of the cluster that this broker serves: all of them."""
+    unserved_partitions: int = 0
+    """Partitions whose log in the control plane is not made yet."""
+    tier: DisklessTierStatus | None = None
+    """None until the tier is open, which is when there is a diskless topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TieredStatus:
+    """The components of tiered storage at one instant."""
+
+    manager: ManagerStatus
+    reader: RemoteReaderStatus
+    storage: RemoteStorageStatus
+    indexes: IndexCacheStatus
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """The topics that were copied, deleted or read since the start, or are led here."""
+        return sorted(self.manager.topics.keys() | self.reader.topics.keys())
+
+    @property
+    def manager_idle_percent(self) -> float:
+        """The part of the copier and expiration pools that has nothing to do."""
+        return (self.manager.copier_idle_percent + self.manager.expiration_idle_percent) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStatus:
-    """One broker at one instant. Numbers that a broker cannot tell yet are 0."""
+    """One broker at one instant."""
 
     version: str
     node_id: int
@@ -79,11 +140,11 @@ class BrokerStatus:
     fetch_session_partitions: int = 0
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests since the start, by the name of the API."""
-    uncleanable_partitions: int = 0
-    max_dirty_percent: float = 0.0
+    cleaner: CleanerStatus
     log_dirs: tuple[LogDirRow, ...] = ()
     diskless: DisklessStatus = field(default_factory=DisklessStatus)
-    tiered: TieredStatus = field(default_factory=TieredStatus)
+    tiered: TieredStatus | None = None
+    """None on a broker without tiered storage."""
     topic_rows: tuple[TopicRow, ...] = ()
 
     @property
@@ -98,7 +159,7 @@ class BrokerStatus:
 
 
 class StatusSource(Protocol):
-    """Who tells how the broker is."""
+    """Tells how the broker is."""
 
     def status(self) -> BrokerStatus:
         """The broker now. Called on the event loop, for each request: cheap, never blocks, never raises."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from strandline.admin.remote_sources import LogDirectories
+from strandline.admin.commands.fsck.remote_sources import LogDirectories
 from strandline.model import TopicIdPartition, TopicPartition, uuid_from_text
 from strandline.objects import ObjectStore, open_objects
 from strandline.objects.comparing import Finding, ignore_progress

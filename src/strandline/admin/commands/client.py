@@ -1,0 +1,170 @@
+"""How commands talk to a cluster: Kafka's protocol over one connection per broker, and errors as sentences."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from strandline.config.listeners import join_address, parse_address
+from strandline.errors import StrandlineError
+from strandline.wire.api import ApiKey
+from strandline.wire.client import Client
+from strandline.wire.errors import KAFKA_CODES, ErrorCode
+from strandline.wire.messages.find_coordinator import FindCoordinatorRequest
+from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from strandline.wire.primitives import MalformedRequest
+
+Json: TypeAlias = dict[str, Any]
+
+# Timestamps with a meaning of their own, for `list_offsets`.
+EARLIEST: Final = -2
+LATEST: Final = -1
+EARLIEST_LOCAL: Final = -4
+_CONSUMER: Final = -1
+
+_MEANINGS = {code: (cls.__doc__ or "").strip().rstrip(".") for cls, code in KAFKA_CODES.items()}
+
+
+class CommandFailed(Exception):
+    """A command cannot do what it was asked to. Its text is a sentence for the person at the terminal."""
+
+
+class Cluster:
+    """Connections to the brokers of a cluster, opened when needed and closed at the end of the block."""
+
+    def __init__(self, bootstrap: str, *, timeout_s: float = 30.0) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._clients: dict[tuple[str, int], Client] = {}
+        self._addresses: dict[int, tuple[str, int]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def any(self) -> Client:
+        """A connection to the broker named on the command line. Raises CommandFailed."""
+        first = self._bootstrap.split(",")[0]
+        return self._connect(parse_address(first, name="--bootstrap"))
+
+    def broker(self, node_id: int) -> Client:
+        """A connection to one broker, by id. Raises CommandFailed."""
+        if node_id not in self._addresses:
+            self.metadata(())
+        if node_id not in self._addresses:
+            raise CommandFailed(f"the cluster at {self._bootstrap} has no broker {node_id} at the moment.")
+        return self._connect(self._addresses[node_id])
+
+    def host_of(self, node_id: int) -> str:
+        """Where a broker runs, as far as clients are told. Raises CommandFailed."""
+        self.broker(node_id)
+        return self._addresses[node_id][0]
+
+    def brokers(self) -> list[int]:
+        """The ids of all brokers alive."""
+        return sorted(broker.node_id for broker in self.metadata(()).brokers)
+
+    def controller(self) -> Client:
+        """A connection to the broker that takes administrative changes."""
+        return self.broker(self.metadata(()).controller_id)
+
+    def coordinator(self, group: str) -> Client:
+        """A connection to the broker that coordinates a group. Raises CommandFailed."""
+        client = self.any()
+        version = min(3, client.version_of(ApiKey.FIND_COORDINATOR))
+        answer = client.request(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=group, key_type=0), version=version)
+        check(answer.error_code, answer.error_message, f"the coordinator of group {group} cannot be found")
+        return self._connect((answer.host, answer.port))
+
+    def metadata(self, topics: Collection[str] | None) -> MetadataResponse:
+        """Brokers and topics: none for an empty collection, all for None. Never creates a topic."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = self.any().request(ApiKey.METADATA, request)
+        if not isinstance(answer, MetadataResponse):
+            raise CommandFailed(f"{self._bootstrap} did not answer as a Kafka broker does.")
+        self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        return answer
+
+    def _connect(self, address: tuple[str, int]) -> Client:
+        host, port = address[0] or "127.0.0.1", address[1]
+        client = self._clients.get((host, port))
+        if client is None:
+            try:
+                client = Client.connect(host, port, timeout_s=self._timeout_s)
+            except (OSError, MalformedRequest) as error:
+                raise CommandFailed(
+                    f"no Kafka broker answers at {join_address(host, port)}: {error}. Is it running? "
+                    f"--bootstrap names another one."
+                ) from error
+            self._clients[host, port] = client
+        return client
+
+
+def list_offsets(
+    cluster: Cluster, leaders: Mapping[tuple[str, int], int], timestamp: int
+) -> dict[tuple[str, int], int]:
+    """The offset of each partition at a (special) timestamp; a partition that cannot tell is left out.
+
+    `leaders` has the leader of each (topic, partition).
+    """
+    by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = defaultdict(lambda: defaultdict(list))
+    for (topic, partition), leader in leaders.items():
+        by_leader[leader][topic].append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
+    found: dict[tuple[str, int], int] = {}
+    for leader, topics in by_leader.items():
+        wanted = [ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+        request = ListOffsetsRequest(replica_id=_CONSUMER, topics=wanted, timeout_ms=30_000)
+        answer = cluster.broker(leader).request(ApiKey.LIST_OFFSETS, request)
+        for row in answer.topics:
+            for partition in row.partitions:
+                if partition.error_code == ErrorCode.NONE:
+                    found[row.name, partition.partition_index] = partition.offset
+    return found
+
+
+def check(error_code: int, message: str | None, what: str) -> None:
+    """Raise CommandFailed, beginning with `what`, if a broker answered with an error."""
+    if error_code != ErrorCode.NONE:
+        raise CommandFailed(f"{what}: {explain(error_code, message)}")
+
+
+def explain(error_code: int, message: str | None) -> str:
+    """An error of a broker as a sentence: its own words, or the meaning of the code."""
+    try:
+        code = ErrorCode(error_code)
+    except ValueError:
+        return message or f"error {error_code}."
+    text = (message or _MEANINGS.get(code) or code.name).rstrip(".")
+    return f"{text} ({code.name})."
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Turn what can go wrong while a command talks to a broker into CommandFailed."""
+    try:
+        yield
+    except StrandlineError as error:
+        raise CommandFailed(str(error)) from error
+    except (OSError, MalformedRequest) as error:
+        raise CommandFailed(f"the broker did not answer: {error}.") from error
+
+
+def parse_assignments(entries: Collection[str], *, option: str) -> dict[str, str]:
+    """name=value options as a mapping. Raises CommandFailed."""
+    pairs: dict[str, str] = {}
+    for entry in entries:
+        name, equals, value = entry.partition("=")
+        if not equals or not name:
+            raise CommandFailed(f"{option} needs name=value, but was given {entry!r}.")
+        pairs[name] = value
+    return pairs

@@ -1,0 +1,74 @@
+"""For commands that work on a broker's data itself: the broker's settings, and the object store they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strandline.admin.commands.client import CommandFailed
+from strandline.admin.commands.start import common_properties
+from strandline.config import Settings
+from strandline.diskless.storage import object_options
+from strandline.errors import InvalidConfig
+from strandline.objects import ObjectStore, open_objects
+
+DataDir = Annotated[
+    str | None, typer.Option("--data-dir", metavar="DIR", help="The data directory of the broker.", show_default=False)
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="The .properties file of the broker.", show_default=False),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated.", show_default=False),
+]
+
+
+def settings_of(config: Path | None, assignments: Sequence[str] | None, data_dir: str | None) -> Settings:
+    """The settings a broker would have that was started with the same options. Raises CommandFailed."""
+    try:
+        return Settings.from_properties(common_properties(config, assignments or (), data_dir))
+    except InvalidConfig as error:
+        raise CommandFailed(str(error)) from error
+
+
+def check_objects(settings: Settings) -> None:
+    """Raise CommandFailed if there is no store to look into; opening it would make an empty one."""
+    url = settings.diskless.objects_address
+    if url.startswith("memory://"):
+        raise CommandFailed("memory:// is a store inside the broker's process: nobody else can look into it.")
+    if url.startswith("file://") and not os.path.isdir(url.removeprefix("file://")):
+        raise CommandFailed(
+            f"there is no directory {url.removeprefix('file://')}: name the data directory or the settings of the "
+            "broker with --data-dir, --config or --set strandline.objects.url=…"
+        )
+
+
+def has_objects(settings: Settings) -> bool:
+    """Whether these settings name a store for diskless topics that somebody has made."""
+    url = settings.diskless.objects_address
+    return not url.startswith("file://") or os.path.isdir(url.removeprefix("file://"))
+
+
+def is_embedded(settings: Settings) -> bool:
+    """Whether the database is a file that belongs to one broker."""
+    return settings.cluster.strandline_metadata_url.startswith("sqlite:")
+
+
+def check_database(settings: Settings) -> None:
+    """Raise CommandFailed if the database is a file that is not there; opening it would make an empty one."""
+    url = settings.cluster.strandline_metadata_url
+    path = url.removeprefix("sqlite:///")
+    if url.startswith("sqlite:///") and not os.path.isfile(path):
+        raise CommandFailed(f"there is no database at {path}: name the broker's settings with --data-dir or --config.")
+
+
+def open_bucket(settings: Settings) -> AbstractAsyncContextManager[ObjectStore]:
+    """The object store of these settings."""
+    return open_objects(settings.diskless.objects_address, object_options(settings.diskless))

@@ -1,0 +1,85 @@
+"""`strandline metadata`: the metadata log of a cluster, read from its database."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from strandline.admin.commands.client import CommandFailed, Json
+from strandline.admin.commands.output import AsJson, print_json_line, print_line
+from strandline.metadata.store import MetadataStore
+from strandline.model import uuid_to_text
+from strandline.sql import SqlError, StoreInUse, open_store
+
+metadata_app = typer.Typer(help="Look at the metadata log.", no_args_is_help=True)
+
+
+@metadata_app.callback()
+def _metadata() -> None:
+    """Look at the metadata log."""
+
+
+@metadata_app.command("dump")
+def dump_metadata(
+    data_dir: Annotated[
+        str, typer.Option("--data-dir", metavar="DIR", help="The data directory of a stopped broker.")
+    ] = ("strandline-data"),
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="The metadata database, instead of --data-dir.")
+    ] = None,
+    after: Annotated[int, typer.Option("--after", metavar="OFFSET", help="Only records after this offset.")] = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Print the metadata records, oldest first.
+
+    Records before the newest snapshot may have been trimmed. An embedded database (SQLite) belongs to its
+    broker while that runs: stop it first. Example: strandline metadata dump --data-dir ./strandline-data
+    """
+    if url is None:
+        path = Path(data_dir) / "metadata.db"
+        if not path.is_file():
+            raise CommandFailed(f"there is no metadata database at {path}.")
+        url = f"sqlite:///{path}"
+    try:
+        records = asyncio.run(_read(url, after))
+    except StoreInUse as error:
+        raise CommandFailed(f"{error} Stop the broker to read its metadata.") from error
+    except SqlError as error:
+        raise CommandFailed(str(error)) from error
+    for row in records:
+        if as_json:
+            print_json_line(row)
+        else:
+            fields = ", ".join(f"{name}={row[name]}" for name in list(row)[2:])
+            print_line(f"{row['offset']:>8}  {row['record']:<24} {fields}")
+
+
+async def _read(url: str, after: int) -> list[Json]:
+    rows: list[Json] = []
+    async with open_store(url) as sql:
+        store = MetadataStore(sql)
+        while page := await store.read(after):
+            for offset, record in page:
+                rows.append({"offset": offset, "record": type(record).__name__, **_plain(asdict(record))})
+            after = page[-1][0]
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(name): _plain(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case uuid.UUID():
+            return uuid_to_text(value)
+        case Enum():
+            return value.name
+        case _:
+            return value

@@ -1,0 +1,311 @@
+"""`strandline fsck`: the object store compared with the control plane, remote storage with its description."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from strandline.admin.commands.client import CommandFailed, Json
+from strandline.admin.commands.data import (
+    Config,
+    DataDir,
+    Set,
+    check_database,
+    check_objects,
+    has_objects,
+    is_embedded,
+    open_bucket,
+    settings_of,
+)
+from strandline.admin.commands.fsck.remote import (
+    PluginsInUse,
+    check_remote,
+    compare_cluster,
+    compare_files,
+    print_remote,
+    remote_as_json,
+    remote_options,
+)
+from strandline.admin.commands.fsck.remote_sources import LogsOutOfReach
+from strandline.admin.commands.output import AsJson, print_json, print_line, print_table
+from strandline.admin.text import duration, size
+from strandline.clock import SystemClock
+from strandline.config import Settings
+from strandline.controlplane import SqlControlPlane
+from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport, Kind
+from strandline.diskless.storage import orphan_grace_ms
+from strandline.metadata import MetadataImage, MetadataLoader, MetadataStore
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
+from strandline.objects import MARKER_KEY, ObjectStore, ObjectStoreError, prefix_owner
+from strandline.objects.comparing import Progress
+from strandline.remote.fsck import RemoteFsckReport
+from strandline.sql import SqlError, SqlStore, StoreInUse, open_store
+
+EXIT_FINDINGS: Final = 1
+EXIT_NOT_RUN: Final = 2
+
+# A file cleaner that is at work comes by this often before a file counts as left behind.
+_ROUNDS_MISSED: Final = 10
+
+
+class Tier(enum.StrEnum):
+    """What can be compared."""
+
+    DISKLESS = "diskless"
+    REMOTE = "remote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What was asked for."""
+
+    tier: Tier | None
+    """None: what there is."""
+    bootstrap: str | None
+    deep: bool
+    repair: bool
+    grace: float | None
+
+
+@dataclass(slots=True)
+class _Compared:
+    """What came of it."""
+
+    diskless: FsckReport | None = None
+    remote: RemoteFsckReport | None = None
+    left_out: dict[Tier, str] = field(default_factory=dict)
+    """What was not compared although it may be there, and why."""
+
+    @property
+    def is_clean(self) -> bool:
+        return all(report is None or report.is_clean for report in (self.diskless, self.remote))
+
+
+def fsck(
+    deep: Annotated[bool, typer.Option("--deep", help="Read every byte and check every checksum.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Delete orphans. Nothing else is ever changed.")] = False,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            "--grace",
+            metavar="SECONDS",
+            min=0,
+            help="Younger objects are no orphans, younger copies and deletions not stuck; 0 is safe only while all "
+            "brokers are stopped. By default one interval of the broker's own search for orphans; for remote storage "
+            "an hour, and six of them for what is stuck.",
+            show_default=False,
+        ),
+    ] = None,
+    tier: Annotated[
+        Tier | None,
+        typer.Option("--tier", help="Compare only this. By default both, if both are there.", show_default=False),
+    ] = None,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap",
+            "-b",
+            metavar="HOST:PORT",
+            help="A running broker, which tells about remote storage what the log directories of a stopped one tell.",
+            show_default=False,
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+    config: Config = None,
+    assignments: Set = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the objects of diskless and of tiered topics with what is known of them: missing, damaged, orphaned.
+
+    Takes the settings of a broker. With PostgreSQL brokers may run; an embedded database (SQLite) belongs to its
+    broker: stop it first. Remote storage of tiered topics is compared beside running brokers with --bootstrap, else
+    with the log directories of a stopped one. Exit status 0 if all is well, 1 if something was found, 2 if it could
+    not run. Example: strandline fsck --config server.properties --deep
+    """
+    request = _Request(tier=tier, bootstrap=bootstrap, deep=deep, repair=repair, grace=grace)
+    try:
+        compared = asyncio.run(_run(settings_of(config, assignments, data_dir), request))
+    except (CommandFailed, ObjectStoreError, SqlError) as error:
+        beside = " Remote storage can be compared beside it with --bootstrap HOST:PORT."
+        print(f"strandline: {error}{beside if isinstance(error, StoreInUse) else ''}", file=sys.stderr)
+        raise typer.Exit(EXIT_NOT_RUN) from error
+    for left_out, reason in compared.left_out.items():
+        print(f"strandline: {left_out} was not compared: {reason}", file=sys.stderr)
+    if as_json:
+        print_json(_as_json(compared))
+    else:
+        _print(compared)
+    if not compared.is_clean:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _options(settings: Settings, *, deep: bool, repair: bool, grace: float | None) -> FsckOptions:
+    diskless = settings.diskless
+    cleaner_ms = diskless.inkless_file_cleaner_interval_ms
+    return FsckOptions(
+        grace_ms=orphan_grace_ms(diskless) if grace is None else round(grace * 1000),
+        overdue_ms=diskless.inkless_file_cleaner_retention_period_ms + _ROUNDS_MISSED * cleaner_ms,
+        deep=deep,
+        repair=repair,
+        broker_id=settings.cluster.node_id,
+    )
+
+
+async def _run(settings: Settings, request: _Request) -> _Compared:
+    if request.bootstrap is not None and (request.tier is not None or is_embedded(settings)):
+        return await _run_without_database(settings, request, request.bootstrap)
+    compared = _Compared()
+    check_database(settings)
+    async with open_store(settings.cluster.strandline_metadata_url) as sql:
+        image = await MetadataLoader(MetadataStore(sql), SystemClock()).load()
+        remote = _wants_remote(settings, request, image, compared)
+        is_tiered = remote or Tier.REMOTE in compared.left_out
+        if request.tier is Tier.DISKLESS or (
+            request.tier is None and await _has_diskless(settings, sql, is_tiered=is_tiered)
+        ):
+            compared.diskless = await _run_diskless(settings, request, sql, image)
+        if remote:
+            await _run_remote(settings, request, image, compared)
+    if compared.diskless is None and compared.remote is None:
+        raise CommandFailed(compared.left_out[Tier.REMOTE])
+    return compared
+
+
+async def _run_without_database(settings: Settings, request: _Request, bootstrap: str) -> _Compared:
+    if request.tier is Tier.DISKLESS:
+        raise CommandFailed("--bootstrap is for remote storage: diskless topics are compared with the database itself.")
+    compared = _Compared()
+    if request.tier is None and has_objects(settings):
+        compared.left_out[Tier.DISKLESS] = (
+            "an embedded database belongs to its broker while that runs. Stop it, and leave --bootstrap out."
+        )
+    options = remote_options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
+    with _progress() as show:
+        compared.remote = await compare_cluster(settings, bootstrap, options, show)
+    return compared
+
+
+def _wants_remote(settings: Settings, request: _Request, image: MetadataImage, compared: _Compared) -> bool:
+    if request.tier is not None:
+        return request.tier is Tier.REMOTE
+    if not settings.tiers.remote_log_storage_system_enable and REMOTE_LOG_METADATA_TOPIC not in image.topics:
+        return False
+    try:
+        check_remote(settings)
+    except PluginsInUse as error:
+        compared.left_out[Tier.REMOTE] = str(error)
+        return False
+    return True
+
+
+async def _has_diskless(settings: Settings, sql: SqlStore, *, is_tiered: bool) -> bool:
+    """Whether to compare it. Always, unless there is remote storage instead and not a trace of diskless topics."""
+    return not is_tiered or has_objects(settings) or bool(await SqlControlPlane(sql).files_after(-1, 1))
+
+
+async def _run_diskless(settings: Settings, request: _Request, sql: SqlStore, image: MetadataImage) -> FsckReport:
+    check_objects(settings)
+    options = _options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
+    async with open_bucket(settings) as store:
+        await _check_owner(image.cluster_id, store, is_repaired=options.repair)
+        with _progress() as show:
+            return await Fsck(SqlControlPlane(sql), store, SystemClock(), options, show).run()
+
+
+async def _run_remote(settings: Settings, request: _Request, image: MetadataImage, compared: _Compared) -> None:
+    options = remote_options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
+    with _progress() as show:
+        if request.bootstrap is not None:
+            compared.remote = await compare_cluster(settings, request.bootstrap, options, show)
+            return
+        try:
+            compared.remote = await compare_files(settings, image, options, show)
+        except LogsOutOfReach as error:
+            # Diskless topics need no log directories: whoever wants to know about them gets an answer.
+            if compared.diskless is None:
+                raise
+            compared.left_out[Tier.REMOTE] = str(error)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    with Console(stderr=True).status("Comparing…") as status:
+        yield lambda what, done: status.update(f"{done} {what}")
+
+
+async def _check_owner(cluster_id: str, store: ObjectStore, *, is_repaired: bool) -> None:
+    """The objects of another cluster would all look like orphans."""
+    owner = await prefix_owner(store)
+    if owner is None and is_repaired:
+        raise CommandFailed(
+            f"{store.url} has no object {MARKER_KEY} that says which cluster it belongs to: nothing is deleted there. "
+            "A broker that starts writes it."
+        )
+    if owner not in (None, cluster_id):
+        raise CommandFailed(
+            f"{store.url} belongs to the cluster {owner}, and the database is that of the cluster {cluster_id}."
+        )
+
+
+def _print(compared: _Compared) -> None:
+    is_both = compared.diskless is not None and compared.remote is not None
+    if compared.diskless is not None:
+        if is_both:
+            print_line("Diskless topics")
+        _print_diskless(compared.diskless)
+    if compared.remote is not None:
+        if is_both:
+            print_line("\nTiered topics")
+        print_remote(compared.remote)
+
+
+def _as_json(compared: _Compared) -> Json:
+    diskless = {} if compared.diskless is None else _diskless_as_json(compared.diskless)
+    remote = {} if compared.remote is None else {"remote": remote_as_json(compared.remote)}
+    return {**diskless, "clean": compared.is_clean, **remote, "left_out": compared.left_out}
+
+
+def _print_diskless(report: FsckReport) -> None:
+    counts = Counter(finding.kind for finding in report.findings if not finding.is_repaired)
+    repaired = sum(finding.is_repaired for finding in report.findings)
+    print_table(
+        ["found", "object", "size", "age", "what"],
+        [
+            (finding.kind, finding.key, size(finding.size), duration(finding.age_ms / 1000), finding.detail)
+            for finding in report.findings
+        ],
+        empty="Nothing is wrong.",
+    )
+    print_line(
+        f"{report.objects} objects ({size(report.object_bytes)}), {report.files} files in the control plane: "
+        + ", ".join(f"{counts[kind]} {kind}" for kind in Kind)
+        + (f"; {repaired} orphans deleted" if repaired else "")
+        + f". {report.young_objects} objects are too young to judge, {report.marked_files} files wait for the cleaner"
+        + (f", {report.foreign_objects} objects are none of ours." if report.foreign_objects else ".")
+    )
+    if counts[Kind.ORPHAN]:
+        print_line(
+            "Orphans hold nothing that anybody can read. The broker deletes them by itself; --repair does it now."
+        )
+
+
+def _diskless_as_json(report: FsckReport) -> Json:
+    return {
+        "clean": report.is_clean,
+        "objects": report.objects,
+        "object_bytes": report.object_bytes,
+        "files": report.files,
+        "young_objects": report.young_objects,
+        "marked_files": report.marked_files,
+        "foreign_objects": report.foreign_objects,
+        "findings": [finding._asdict() for finding in report.findings],
+    }

@@ -1,0 +1,157 @@
+"""The part of `strandline fsck` for tiered topics: remote storage compared with what is described."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from strandline.admin.commands.client import Cluster, CommandFailed, Json
+from strandline.admin.commands.fsck.remote_sources import LogDirectories, RunningCluster, locked
+from strandline.admin.commands.output import print_line, print_table
+from strandline.admin.text import duration, size
+from strandline.clock import SystemClock
+from strandline.config import Settings
+from strandline.config.tiers import BUILT_IN_STORAGE
+from strandline.errors import InvalidConfig
+from strandline.metadata.image import MetadataImage
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
+from strandline.objects import open_objects
+from strandline.objects.comparing import Finding, Progress
+from strandline.remote.fsck import FsckSource, Kind, RemoteFsck, RemoteFsckOptions, RemoteFsckReport
+from strandline.remote.manager.limits import ManagerLimits
+from strandline.remote.object_settings import ObjectSettings, parse_object_settings
+
+# No copy takes so long. Objects are described before they are written, so that this is only for caution.
+_GRACE_MS: Final = 3_600_000
+# What takes up broken copies and deletions comes by this often before they count as stuck.
+_ROUNDS_MISSED: Final = 10
+
+_WHAT_TO_DO: Final = {
+    Kind.MISSING: "Missing objects: restore them under the same name from a copy, and readers go on at once. If they "
+    "are lost, DeleteRecords leads past them, and past everything before them.",
+    Kind.DAMAGED: "Damaged objects: restore them as missing ones. Damaged records of the description: strandline "
+    "remote dump shows them; brokers pass over them.",
+    Kind.HOLE: "Holes: consumers cannot read these offsets. Look for their segments among the orphans, the unknown "
+    "objects and the copies you have; if they are lost, DeleteRecords leads past them.",
+    Kind.STUCK: "Stuck: a running broker takes this up by itself (remote.log.storage.system.enable=true). If it does "
+    "not, its log says why.",
+    Kind.ORPHAN: "Orphans hold nothing that anybody can read, and no broker deletes them; --repair does, where it is "
+    "certain that no log needs them.",
+    Kind.UNKNOWN: "Unknown objects are those of another cluster, or their description was lost. They are never deleted "
+    "here: make sure whose they are, and delete them by hand.",
+}
+
+
+class PluginsInUse(CommandFailed):
+    """Segments or their description are kept by a class that nobody here knows."""
+
+
+def remote_options(settings: Settings, *, deep: bool, repair: bool, grace: float | None) -> RemoteFsckOptions:
+    """How far to look. `grace` in seconds holds for everything, if it is given."""
+    missed_ms = _ROUNDS_MISSED * settings.tiers.remote_log_manager_task_interval_ms
+    grace_ms = None if grace is None else round(grace * 1000)
+    return RemoteFsckOptions(
+        grace_ms=_GRACE_MS if grace_ms is None else grace_ms,
+        stuck_ms=ManagerLimits().abandoned_copy_ms + missed_ms if grace_ms is None else grace_ms,
+        deep=deep,
+        repair=repair,
+    )
+
+
+def check_remote(settings: Settings) -> ObjectSettings:
+    """Where remote storage is. Raises CommandFailed if there is none that this command can look into."""
+    tiers = settings.tiers
+    if tiers.remote_log_storage_manager_class_name != BUILT_IN_STORAGE or not tiers.has_built_in_metadata:
+        raise PluginsInUse(
+            "remote.log.storage.manager.class.name or remote.log.metadata.manager.class.name names a plugin: only the "
+            "built-in storage and description can be compared. --tier diskless leaves remote storage out."
+        )
+    try:
+        found = parse_object_settings(settings.rsm_config, Path(settings.cluster.strandline_data_dir))
+    except InvalidConfig as error:
+        raise CommandFailed(str(error)) from error
+    if found.url.startswith("memory://"):
+        raise CommandFailed("memory:// is a storage inside the broker's process: nobody else can look into it.")
+    directory = found.url.removeprefix("file://")
+    if found.url.startswith("file://") and not os.path.isdir(directory):
+        raise CommandFailed(
+            f"there is no directory {directory} for remote segments: name the settings of the broker with --data-dir, "
+            "--config or --set rsm.config.url=…; --tier diskless leaves remote storage out."
+        )
+    return found
+
+
+async def compare_files(
+    settings: Settings, image: MetadataImage, options: RemoteFsckOptions, show: Progress
+) -> RemoteFsckReport:
+    """With the log directories of a stopped broker. Raises LogsOutOfReach, CommandFailed."""
+    storage = check_remote(settings)
+    topics = {topic_id: len(topic.partitions) for topic_id, topic in image.topics_by_id.items()}
+    metadata = image.topics.get(REMOTE_LOG_METADATA_TOPIC)
+    count = 0 if metadata is None else len(metadata.partitions)
+    with locked(settings.log.log_dirs):
+        source = LogDirectories(settings.log.log_dirs, topics, metadata_partitions=count)
+        return await _compare(storage, source, options, show)
+
+
+async def compare_cluster(
+    settings: Settings, bootstrap: str, options: RemoteFsckOptions, show: Progress
+) -> RemoteFsckReport:
+    """With what running brokers say. Raises CommandFailed."""
+    storage = check_remote(settings)
+    with Cluster(bootstrap) as cluster:
+        return await _compare(storage, RunningCluster(cluster), options, show)
+
+
+async def _compare(
+    storage: ObjectSettings, source: FsckSource, options: RemoteFsckOptions, show: Progress
+) -> RemoteFsckReport:
+    async with open_objects(storage.url, storage.options) as store:
+        return await RemoteFsck(source, store, storage.prefix, SystemClock(), options, show).run()
+
+
+def print_remote(report: RemoteFsckReport) -> None:
+    """What was found, and what to do about it."""
+    counts = Counter(finding.kind for finding in report.findings if not finding.is_repaired)
+    repaired = sum(finding.is_repaired for finding in report.findings)
+    print_table(
+        ["found", "what", "size", "age", "why"],
+        [_row(finding) for finding in report.findings],
+        empty="Nothing is wrong.",
+    )
+    print_line(
+        f"{report.objects} objects ({size(report.object_bytes)}), {report.segments} segments described: "
+        + ", ".join(f"{counts[kind]} {kind}" for kind in Kind)
+        + (f"; {repaired} orphans deleted" if repaired else "")
+        + f". {report.young_objects} objects are too young to judge"
+        + (f", {report.foreign_objects} objects are none of ours" if report.foreign_objects else "")
+        + (
+            f", {report.unbounded_partitions} logs could not be asked for holes."
+            if report.unbounded_partitions
+            else "."
+        )
+    )
+    for kind, advice in _WHAT_TO_DO.items():
+        if counts[kind]:
+            print_line(advice)
+
+
+def _row(finding: Finding) -> tuple[str, str, str, str, str]:
+    age = duration(finding.age_ms / 1000) if finding.age_ms else "-"
+    return (finding.kind, finding.key, size(finding.size), age, finding.detail)
+
+
+def remote_as_json(report: RemoteFsckReport) -> Json:
+    """The same for programs."""
+    return {
+        "clean": report.is_clean,
+        "objects": report.objects,
+        "object_bytes": report.object_bytes,
+        "segments": report.segments,
+        "young_objects": report.young_objects,
+        "foreign_objects": report.foreign_objects,
+        "unbounded_partitions": report.unbounded_partitions,
+        "findings": [finding._asdict() for finding in report.findings],
+    }

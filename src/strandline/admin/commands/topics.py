@@ -1,0 +1,166 @@
+"""`strandline topics`: list, create, describe and delete; `topic_tiers` shows where the records are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from strandline.admin.commands.client import (
+    EARLIEST,
+    LATEST,
+    Cluster,
+    CommandFailed,
+    Json,
+    check,
+    list_offsets,
+    parse_assignments,
+    sentences,
+)
+from strandline.admin.commands.configs import topic_overrides
+from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.admin.commands.topic_tiers import topic_tiers
+from strandline.model import uuid_to_text
+from strandline.wire.api import ApiKey
+from strandline.wire.errors import ErrorCode
+from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from strandline.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from strandline.wire.messages.metadata import MetadataResponseTopic
+
+topics_app = typer.Typer(help="List, create, describe and delete topics.", no_args_is_help=True)
+topics_app.command("tiers")(topic_tiers)
+_TIMEOUT_MS = 30_000
+TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The name of the topic.")]
+
+
+@topics_app.command("list")
+def list_topics(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    internal: Annotated[bool, typer.Option("--internal", help="Include Kafka's own topics.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the topics.
+
+    Example: strandline topics list --internal
+    """
+    with sentences(), Cluster(bootstrap) as cluster:
+        topics = [topic for topic in cluster.metadata(None).topics if internal or not topic.is_internal]
+    topics.sort(key=lambda topic: topic.name or "")
+    if as_json:
+        print_json([_brief(topic) for topic in topics])
+        return
+    rows = [(topic.name, len(topic.partitions), _replicas(topic), uuid_to_text(topic.topic_id)) for topic in topics]
+    print_table(("topic", "partitions", "replicas", "id"), rows, empty="There are no topics.")
+
+
+@topics_app.command("create")
+def create_topic(
+    topic: TopicName,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; -1: num.partitions.")] = -1,
+    replication_factor: Annotated[
+        int, typer.Option("--replication-factor", "-r", help="How many replicas; -1: default.replication.factor.")
+    ] = -1,
+    config: Annotated[list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A topic setting.")] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing topic is no error.")] = False,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only say whether it would work.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create a topic.
+
+    Example: strandline topics create orders -p 6 --config retention.ms=86400000
+    """
+    settings = parse_assignments(config or (), option="--config")
+    wanted = CreatableTopic(
+        name=topic,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
+    )
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS, validate_only=validate_only)
+    with sentences(), Cluster(bootstrap) as cluster:
+        result = cluster.controller().request(ApiKey.CREATE_TOPICS, request).topics[0]
+    existed = result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    if not (existed and if_not_exists):
+        check(result.error_code, result.error_message, f"topic {topic} was not created")
+    if as_json:
+        print_json({"topic": topic, "created": not existed and not validate_only, "id": uuid_to_text(result.topic_id)})
+    elif existed:
+        print_line(f"Topic {topic} exists.")
+    else:
+        done = "could be created" if validate_only else "was created"
+        print_line(f"Topic {topic} {done}: {result.num_partitions} partitions, {result.replication_factor} replicas.")
+
+
+@topics_app.command("describe")
+def describe_topic(topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Show a topic: settings, leaders, replicas, and the offsets it holds.
+
+    Example: strandline topics describe orders
+    """
+    with sentences(), Cluster(bootstrap) as cluster:
+        found = cluster.metadata([topic]).topics[0]
+        check(found.error_code, None, f"topic {topic} cannot be described")
+        overrides = topic_overrides(cluster, topic)
+        leaders = {(topic, row.partition_index): row.leader_id for row in found.partitions if row.leader_id >= 0}
+        starts, ends = list_offsets(cluster, leaders, EARLIEST), list_offsets(cluster, leaders, LATEST)
+    rows = [
+        {
+            "partition": row.partition_index,
+            "leader": row.leader_id,
+            "leader_epoch": row.leader_epoch,
+            "replicas": row.replica_nodes,
+            "isr": row.isr_nodes,
+            "start_offset": starts.get((topic, row.partition_index)),
+            "end_offset": ends.get((topic, row.partition_index)),
+        }
+        for row in sorted(found.partitions, key=lambda row: row.partition_index)
+    ]
+    if as_json:
+        print_json({**_brief(found), "configs": overrides, "partitions": rows})
+        return
+    print_line(f"{topic}  id {uuid_to_text(found.topic_id)}" + ("  internal" if found.is_internal else ""))
+    print_line("settings: " + (", ".join(f"{name}={value}" for name, value in overrides.items()) or "all by default"))
+    columns = ("partition", "leader", "epoch", "replicas", "in sync", "from offset", "to offset")
+    print_table(columns, [tuple(row.values()) for row in rows], empty="The topic has no partitions.")
+
+
+@topics_app.command("delete")
+def delete_topics(
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The topics to delete.")],
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete topics with all their records. There is no way back, so it asks first.
+
+    Example: strandline topics delete orders --yes
+    """
+    if not yes and not typer.confirm(f"Delete {', '.join(topics)} with all records?", default=False):
+        raise CommandFailed("nothing was deleted.")
+    with sentences(), Cluster(bootstrap) as cluster:
+        controller = cluster.controller()
+        request = DeleteTopicsRequest(
+            topic_names=topics, topics=[DeleteTopicState(name=name) for name in topics], timeout_ms=_TIMEOUT_MS
+        )
+        results = controller.request(ApiKey.DELETE_TOPICS, request).responses
+    if as_json:
+        print_json([{"topic": row.name, "error": ErrorCode(row.error_code).name} for row in results])
+    for row in results:
+        check(row.error_code, row.error_message, f"topic {row.name} was not deleted")
+        if not as_json:
+            print_line(f"Topic {row.name} was deleted.")
+
+
+def _brief(topic: MetadataResponseTopic) -> Json:
+    return {
+        "topic": topic.name,
+        "id": uuid_to_text(topic.topic_id),
+        "internal": topic.is_internal,
+        "partition_count": len(topic.partitions),
+        "replication_factor": _replicas(topic),
+    }
+
+
+def _replicas(topic: MetadataResponseTopic) -> int:
+    return max((len(row.replica_nodes) for row in topic.partitions), default=0)

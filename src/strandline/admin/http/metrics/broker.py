@@ -1,0 +1,130 @@
+"""Metrics of a broker, under Kafka's metric names in the form Prometheus allows.
+
+Kafka's `kafka.server:type=ReplicaManager,name=PartitionCount` becomes `kafka_server_replicamanager_partitioncount`,
+the form that dashboards made for Kafka's JMX exporter look for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strandline.admin.http.metrics.families import Family, counter, counters, gauge, gauges, info
+from strandline.admin.status import BrokerStatus
+
+# Kafka's BrokerState: 1 starting, 3 running. A broker that answers HTTP but is not ready is starting or leaving.
+_STARTING, _RUNNING = 1, 3
+
+
+def _fenced(status: BrokerStatus) -> int:
+    return sum(broker.is_fenced for broker in status.brokers)
+
+
+BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
+    gauge(
+        "kafka_server_kafkaserver_brokerstate",
+        "3 when serving, 1 before.",
+        lambda s: _RUNNING if s.is_ready else _STARTING,
+    ),
+    gauge(
+        "kafka_server_replicamanager_partitioncount", "Partitions with a replica here.", lambda s: s.local_partitions
+    ),
+    gauge("kafka_server_replicamanager_leadercount", "Partitions led here.", lambda s: s.led_partitions),
+    gauge(
+        "kafka_server_replicamanager_underreplicatedpartitions",
+        "Partitions led here with replicas out of sync.",
+        lambda s: s.under_replicated_partitions,
+    ),
+    gauge(
+        "kafka_server_replicamanager_underminisrpartitioncount",
+        "Partitions led here with fewer replicas in sync than min.insync.replicas.",
+        lambda s: s.under_min_isr_partitions,
+    ),
+    gauge(
+        "kafka_controller_kafkacontroller_activecontrollercount",
+        "1 on the active controller.",
+        lambda s: int(s.is_controller),
+    ),
+    gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics of the cluster.", lambda s: s.topics),
+    gauge(
+        "kafka_controller_kafkacontroller_globalpartitioncount", "Partitions of the cluster.", lambda s: s.partitions
+    ),
+    gauge(
+        "kafka_controller_kafkacontroller_offlinepartitionscount",
+        "Partitions of the cluster without a leader.",
+        lambda s: s.offline_partitions,
+    ),
+    gauge(
+        "kafka_controller_kafkacontroller_activebrokercount",
+        "Brokers alive.",
+        lambda s: len(s.brokers) - _fenced(s),
+    ),
+    gauge("kafka_controller_kafkacontroller_fencedbrokercount", "Brokers fenced.", _fenced),
+    gauge(
+        "kafka_log_logmanager_offlinelogdirectorycount",
+        "Log directories that failed.",
+        lambda s: sum(not row.is_online for row in s.log_dirs),
+    ),
+    gauge(
+        "kafka_log_logcleanermanager_uncleanable_partitions_count",
+        "Partitions that compaction cannot read.",
+        lambda s: len(s.cleaner.uncleanable),
+    ),
+    gauge(
+        "kafka_log_logcleanermanager_max_dirty_percent",
+        "The largest part of a compacted partition that is not compacted yet.",
+        lambda s: 100 * s.cleaner.max_dirty_ratio,
+    ),
+    gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups coordinated here.", lambda s: s.groups),
+    gauge("kafka_server_socket_server_metrics_connection_count", "Open client connections.", lambda s: s.connections),
+    gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", lambda s: s.fetch_sessions),
+    gauge(
+        "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+        "Partitions in fetch sessions.",
+        lambda s: s.fetch_session_partitions,
+    ),
+    gauge("strandline_metadata_offset", "The last metadata record applied.", lambda s: s.metadata_offset),
+    gauge("strandline_uptime_seconds", "Time since the start.", lambda s: s.uptime_s),
+    info(
+        "strandline_build",
+        "The version that runs.",
+        ("version", "cluster_id"),
+        lambda s: {"version": s.version, "cluster_id": s.cluster_id},
+    ),
+    gauges(
+        "strandline_log_dir_bytes",
+        "Bytes of segments in a log directory.",
+        "dir",
+        lambda s: {row.path: row.bytes for row in s.log_dirs},
+    ),
+    counters(
+        "kafka_network_requestmetrics_requests",
+        "Requests since the start.",
+        "request",
+        lambda s: dict(sorted(s.requests.items())),
+    ),
+    # Per topic, not per partition: thousands of partitions would make a scrape slow and large.
+    gauges(
+        "kafka_log_log_size",
+        "Bytes of segments of a topic here.",
+        "topic",
+        lambda s: {row.name: row.bytes for row in s.topic_rows},
+    ),
+    counters(
+        "kafka_server_brokertopicmetrics_messagesin",
+        "Records taken in by partitions led here, since their creation.",
+        "topic",
+        lambda s: {row.name: row.end_offsets for row in s.topic_rows},
+    ),
+    counter("kafka_server_socket_server_metrics_incoming_byte", "Bytes received.", lambda s: s.network_bytes_in),
+    counter("kafka_server_socket_server_metrics_outgoing_byte", "Bytes sent.", lambda s: s.network_bytes_out),
+    counter(
+        "kafka_server_socket_server_metrics_connection_creation",
+        "Connections accepted.",
+        lambda s: s.connections_accepted,
+    ),
+    counter(
+        "strandline_cold_reads",
+        "Ranges of segments that were not in memory when a consumer asked.",
+        lambda s: s.cold_reads,
+    ),
+)

@@ -1,0 +1,127 @@
+"""The HTTP application and its listener, on the event loop of the broker.
+
+Import it after the Kafka listener is up: starlette and uvicorn take longer to load than the rest of the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from strandline.admin.http.metrics.collector import StatusCollector
+from strandline.admin.http.page import render_page
+from strandline.admin.http.status_json import broker_status, partition_tiers
+from strandline.admin.status import BrokerSource
+from strandline.config.listeners import join_address
+
+_GRACE_S: Final = 1
+
+
+def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
+    """The HTTP application over a broker's status and its metrics."""
+
+    async def healthz(_: Request) -> Response:
+        """Alive: the event loop answers. Says nothing about being able to serve clients."""
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_: Request) -> Response:
+        """200 once the broker is registered and unfenced, 503 with the reasons before and after."""
+        status = source.status()
+        if status.is_ready:
+            return PlainTextResponse("ready\n")
+        return PlainTextResponse("".join(f"{reason}\n" for reason in status.not_ready_because), status_code=503)
+
+    async def metrics(_: Request) -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    async def status_json(_: Request) -> Response:
+        return JSONResponse(broker_status(source.status()))
+
+    async def tiers(request: Request) -> Response:
+        """Which segments of a topic are where, in the partitions that this broker leads."""
+        found = source.tiers(request.path_params["topic"])
+        if found is None:
+            return JSONResponse({"error": "remote.log.storage.system.enable is false on this broker"}, status_code=404)
+        return JSONResponse({"partitions": [partition_tiers(status) for status in found]})
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(render_page(source.status()))
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/metrics", metrics),
+            Route("/status", status_json),
+            Route("/topics/{topic}/tiers", tiers),
+        ]
+    )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn on a loop that is not its own: the broker handles signals."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+@asynccontextmanager
+async def open_http(
+    source: BrokerSource, registry: CollectorRegistry, address: tuple[str, int]
+) -> AsyncIterator[tuple[str, int]]:
+    """Serve HTTP on the running event loop while the block lasts; gives the address that was bound.
+
+    Raises OSError, before anything runs, if the address cannot be had. Leaving the block ends open requests
+    after a second.
+    """
+    listener = _bind(*address)
+    collectors = (StatusCollector(source), ProcessCollector(registry=None))
+    for collector in collectors:
+        registry.register(collector)
+    config = uvicorn.Config(
+        build_app(source, registry),
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
+    try:
+        yield listener.getsockname()[:2]
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()
+        for collector in collectors:
+            registry.unregister(collector)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        if not host:
+            return socket.create_server(("", port))
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise OSError(
+            error.errno, f"strandline.http.listen={join_address(host, port)} cannot be used: {reason}"
+        ) from error

@@ -1,0 +1,1 @@
+"""Tests of what a broker answers over HTTP."""

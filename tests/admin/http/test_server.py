@@ -1,0 +1,240 @@
+"""HTTP: health, readiness, metrics, the status page, and a life inside somebody else's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+import pytest_asyncio
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from strandline.admin.http.server import build_app, open_http
+from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, LogDirRow, TopicRow
+from strandline.diskless.writer_status import WriterTotals
+from strandline.model import ZERO_UUID, TopicIdPartition, TopicPartition
+from strandline.objects import OperationStatus
+from strandline.remote.deadline_storage import StorageOperationStatus
+from strandline.remote.manager import PartitionTierStatus, SegmentRow, SegmentTier, TopicTierStatus
+from strandline.remote.reader.status import TopicReads
+from tests.admin.http.statuses import CLEANER, diskless_tier, tiered
+
+READY = BrokerStatus(
+    version="1.2.3",
+    node_id=4,
+    cluster_id="a<b",
+    uptime_s=125,
+    listeners=("PLAINTEXT://127.0.0.1:9092",),
+    controller_id=4,
+    controller_epoch=2,
+    metadata_offset=17,
+    brokers=(BrokerRow(node_id=4, address="h:9092", rack="r"), BrokerRow(node_id=5, address="i:9092", is_fenced=True)),
+    topics=3,
+    partitions=12,
+    local_partitions=10,
+    led_partitions=9,
+    offline_partitions=1,
+    groups=2,
+    connections=6,
+    requests={"PRODUCE": 8, "FETCH": 9},
+    cleaner=CLEANER,
+    topic_rows=(TopicRow(name="tides", partitions=2, bytes=700, end_offsets=42),),
+    log_dirs=(LogDirRow(path="/d/<one>", partitions=10, bytes=1234), LogDirRow(path="/d/two", is_online=False)),
+)
+
+
+class Source:
+    """A broker that says what the test wants."""
+
+    def __init__(self) -> None:
+        self.now = READY
+        self.tiered: dict[str, tuple[PartitionTierStatus, ...]] = {}
+
+    def status(self) -> BrokerStatus:
+        return self.now
+
+    def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
+        return None if self.now.tiered is None else self.tiered.get(topic, ())
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+@pytest_asyncio.fixture
+async def client(source: Source) -> AsyncIterator[httpx.AsyncClient]:
+    registry = CollectorRegistry()
+    async with (
+        open_http(source, registry, ("127.0.0.1", 0)) as (host, port),
+        httpx.AsyncClient(base_url=f"http://{host}:{port}") as http,
+    ):
+        yield http
+
+
+async def test_healthz_answers_while_the_loop_runs(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/healthz")
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+
+
+async def test_readyz_follows_the_broker_and_gives_the_reasons(client: httpx.AsyncClient, source: Source) -> None:
+    source.now = replace(READY, not_ready_because=("fenced by the controller", "loading logs"))
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.text) == (503, "fenced by the controller\nloading logs\n")
+    source.now = READY
+    assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    values = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+    assert values["kafka_server_replicamanager_leadercount",] == 9
+    assert values["kafka_server_kafkaserver_brokerstate",] == 3
+    assert values["kafka_controller_kafkacontroller_activecontrollercount",] == 1
+    assert values["kafka_controller_kafkacontroller_activebrokercount",] == 1
+    assert values["kafka_controller_kafkacontroller_fencedbrokercount",] == 1
+    assert values["kafka_log_logmanager_offlinelogdirectorycount",] == 1
+    assert values["strandline_log_dir_bytes", "/d/<one>"] == 1234
+    assert values["kafka_network_requestmetrics_requests_total", "PRODUCE"] == 8
+    assert values["kafka_server_brokertopicmetrics_messagesin_total", "tides"] == 42
+    assert values["kafka_log_log_size", "tides"] == 700
+    assert values["process_resident_memory_bytes",] > 0
+
+
+async def test_the_status_page_escapes_what_it_shows(client: httpx.AsyncClient, source: Source) -> None:
+    page = (await client.get("/")).text
+    assert "Ready</span> for 2 min 5 s" in page
+    assert "a&lt;b" in page
+    assert "/d/&lt;one&gt;" in page
+    assert "<td>tides</td><td>2</td><td>700 B</td>" in page
+    source.now = replace(READY, not_ready_because=("<script>",))
+    assert "<li>&lt;script&gt;</li>" in (await client.get("/")).text
+
+
+async def test_diskless_topics_show_once_there_are_some(client: httpx.AsyncClient, source: Source) -> None:
+    assert "Diskless topics" not in (await client.get("/")).text
+    tier = diskless_tier(
+        url="s3://b/<p>",
+        totals=WriterTotals(files=5, bytes=2048, batches=7, batches_refused=1),
+        hot_bytes=1024,
+        operations={"put": OperationStatus(6, 1, 0, 0, 0, 0)},
+    )
+    source.now = replace(READY, diskless=DisklessStatus(topics=2, partitions=9, tier=tier))
+    page = (await client.get("/")).text
+    assert "<td>s3://b/&lt;p&gt;</td><td>2</td><td>9</td><td>5 (2.0 KB)</td><td>1.0 KB</td>" in page
+    metrics = (await client.get("/metrics")).text
+    assert "strandline_diskless_partitions 9.0" in metrics
+    assert 'strandline_diskless_batches_total{outcome="refused"} 1.0' in metrics
+    assert 'strandline_diskless_object_requests_total{operation="put"} 6.0' in metrics
+    assert (await client.get("/status")).json()["diskless"]["object_calls"]["put"]["errors"] == 1
+
+
+async def test_tiered_storage_shows_where_there_is_some(client: httpx.AsyncClient, source: Source) -> None:
+    assert "Tiered topics" not in (await client.get("/")).text
+    source.now = replace(
+        READY,
+        tiered=tiered(
+            url="s3://b/<p>",
+            stored={"t<": TopicTierStatus(metadata_count=3, remote_bytes=4096, copy_lag_segments=1, copy_bytes=8)},
+            reads={"t<": TopicReads(bytes=7), "led elsewhere now": TopicReads(requests=1)},
+            reads_waiting=2,
+            operations={"copy": StorageOperationStatus(6, 0, 0, 0, 0, 1, 1.5, None)},
+        ),
+    )
+    page = (await client.get("/")).text
+    assert "s3://b/&lt;p&gt;" in page
+    assert "<td>t&lt;</td><td>3</td><td>4.1 KB</td><td>1 (0 B)</td><td>0 (0 B)</td>" in page
+    assert "<td>led elsewhere now</td><td>0</td><td>0 B</td><td>0 (0 B)</td><td>0 (0 B)</td>" in page
+    metrics = (await client.get("/metrics")).text
+    for name, value in (("remotebytesin", 7), ("remotefetchbytes", 7), ("remotebytesout", 8), ("remotecopybytes", 8)):
+        assert f'kafka_server_brokertopicmetrics_{name}_total{{topic="t<"}} {value}.0' in metrics
+    assert "kafka_log_remote_remotestoragethreadpool_remotelogreadertaskqueuesize 2.0" in metrics
+    assert 'kafka_server_brokertopicmetrics_remotecopybytes_total{topic="led elsewhere now"} 0.0' in metrics
+    assert 'strandline_remote_storage_oldest_pending_seconds{operation="copy"} 1.5' in metrics
+
+
+async def test_where_the_segments_of_a_topic_are(client: httpx.AsyncClient, source: Source) -> None:
+    answer = await client.get("/topics/a/tiers")
+    assert (answer.status_code, answer.json()) == (
+        404,
+        {"error": "remote.log.storage.system.enable is false on this broker"},
+    )
+    source.now = replace(READY, tiered=tiered(url="s3://b"))
+    assert (await client.get("/topics/a/tiers")).json() == {"partitions": []}
+    source.tiered["a"] = (
+        PartitionTierStatus(
+            partition=TopicIdPartition(ZERO_UUID, TopicPartition("a", 0)),
+            log_start_offset=0,
+            local_log_start_offset=10,
+            highest_offset_in_remote_storage=9,
+            log_end_offset=12,
+            segments=(SegmentRow(0, 9, 100, "COPY_SEGMENT_FINISHED", SegmentTier.REMOTE),),
+            segments_by_state={"COPY_SEGMENT_FINISHED": 1},
+            local_bytes=20,
+            remote_bytes=100,
+            pending_segments=0,
+            pending_bytes=0,
+            deleting_segments=0,
+            local_because="it is the active segment",
+            local_from=10,
+            copying_seconds=None,
+            failures_in_a_row=0,
+            last_error=None,
+        ),
+    )
+    (found,) = (await client.get("/topics/a/tiers")).json()["partitions"]
+    assert found["segments"] == [
+        {"start_offset": 0, "end_offset": 9, "bytes": 100, "state": "COPY_SEGMENT_FINISHED", "tier": "remote"}
+    ]
+    assert (found["local_from"], found["local_because"]) == (10, "it is the active segment")
+    assert (found["partition"], found["highest_remote_offset"], found["remote_segments"]) == (0, 9, 1)
+
+
+async def test_the_status_as_json(client: httpx.AsyncClient) -> None:
+    status = (await client.get("/status")).json()
+    assert status["is_ready"] is True
+    assert status["brokers"][1] == {"node_id": 5, "address": "i:9092", "rack": None, "is_fenced": True}
+
+
+async def test_other_paths_and_methods_are_refused(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/nowhere")).status_code == 404
+    assert (await client.post("/healthz")).status_code == 405
+
+
+async def test_an_address_in_use_is_named(source: Source) -> None:
+    async with open_http(source, CollectorRegistry(), ("127.0.0.1", 0)) as (host, port):
+        with pytest.raises(OSError, match=f"strandline.http.listen={host}:{port} cannot be used"):
+            async with open_http(source, CollectorRegistry(), (host, port)):
+                pytest.fail("two servers on one port")
+
+
+async def test_leaving_the_block_ends_open_connections_and_leaves_signals_alone(source: Source) -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    registry = CollectorRegistry()
+    async with open_http(source, registry, ("127.0.0.1", 0)) as (host, port):
+        assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    assert (await reader.read()).endswith(b"ok\n")
+    writer.close()
+    await writer.wait_closed()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, port)
+    assert list(registry.collect()) == []
+
+
+async def test_the_application_works_without_a_socket(source: Source) -> None:
+    transport = httpx.ASGITransport(app=build_app(source, CollectorRegistry()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://broker") as http:
+        assert json.loads((await http.get("/status")).text)["topics"] == 3
