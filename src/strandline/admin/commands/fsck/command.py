@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import enum
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,17 +30,15 @@ from strandline.admin.commands.fsck.remote import (
     check_remote,
     compare_cluster,
     compare_files,
-    print_remote,
-    remote_as_json,
     remote_options,
 )
 from strandline.admin.commands.fsck.remote_sources import LogsOutOfReach
-from strandline.admin.commands.output import AsJson, print_json, print_line, print_table
-from strandline.admin.text import duration, size
+from strandline.admin.commands.fsck.report import diskless_as_json, print_diskless, print_remote, remote_as_json
+from strandline.admin.commands.output import AsJson, print_json, print_line
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.controlplane import SqlControlPlane
-from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport, Kind
+from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport
 from strandline.diskless.storage import orphan_grace_ms
 from strandline.metadata import MetadataImage, MetadataLoader, MetadataStore
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
@@ -261,7 +258,7 @@ def _print(compared: _Compared) -> None:
     if compared.diskless is not None:
         if is_both:
             print_line("Diskless topics")
-        _print_diskless(compared.diskless)
+        print_diskless(compared.diskless)
     if compared.remote is not None:
         if is_both:
             print_line("\nTiered topics")
@@ -269,43 +266,6 @@ def _print(compared: _Compared) -> None:
 
 
 def _as_json(compared: _Compared) -> Json:
-    diskless = {} if compared.diskless is None else _diskless_as_json(compared.diskless)
+    diskless = {} if compared.diskless is None else diskless_as_json(compared.diskless)
     remote = {} if compared.remote is None else {"remote": remote_as_json(compared.remote)}
     return {**diskless, "clean": compared.is_clean, **remote, "left_out": compared.left_out}
-
-
-def _print_diskless(report: FsckReport) -> None:
-    counts = Counter(finding.kind for finding in report.findings if not finding.is_repaired)
-    repaired = sum(finding.is_repaired for finding in report.findings)
-    print_table(
-        ["found", "object", "size", "age", "what"],
-        [
-            (finding.kind, finding.key, size(finding.size), duration(finding.age_ms / 1000), finding.detail)
-            for finding in report.findings
-        ],
-        empty="Nothing is wrong.",
-    )
-    print_line(
-        f"{report.objects} objects ({size(report.object_bytes)}), {report.files} files in the control plane: "
-        + ", ".join(f"{counts[kind]} {kind}" for kind in Kind)
-        + (f"; {repaired} orphans deleted" if repaired else "")
-        + f". {report.young_objects} objects are too young to judge, {report.marked_files} files wait for the cleaner"
-        + (f", {report.foreign_objects} objects are none of ours." if report.foreign_objects else ".")
-    )
-    if counts[Kind.ORPHAN]:
-        print_line(
-            "Orphans hold nothing that anybody can read. The broker deletes them by itself; --repair does it now."
-        )
-
-
-def _diskless_as_json(report: FsckReport) -> Json:
-    return {
-        "clean": report.is_clean,
-        "objects": report.objects,
-        "object_bytes": report.object_bytes,
-        "files": report.files,
-        "young_objects": report.young_objects,
-        "marked_files": report.marked_files,
-        "foreign_objects": report.foreign_objects,
-        "findings": [finding._asdict() for finding in report.findings],
-    }

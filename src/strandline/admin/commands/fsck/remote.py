@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from strandline.admin.commands.client import Cluster, CommandFailed, Json
+from strandline.admin.commands.client import Cluster, CommandFailed
 from strandline.admin.commands.fsck.remote_sources import LogDirectories, RunningCluster, locked
-from strandline.admin.commands.output import print_line, print_table
-from strandline.admin.text import duration, size
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.config.tiers import BUILT_IN_STORAGE
@@ -18,8 +15,8 @@ from strandline.errors import InvalidConfig
 from strandline.metadata.image import MetadataImage
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.objects import open_objects
-from strandline.objects.comparing import Finding, Progress
-from strandline.remote.fsck import FsckSource, Kind, RemoteFsck, RemoteFsckOptions, RemoteFsckReport
+from strandline.objects.comparing import Progress
+from strandline.remote.fsck import FsckSource, RemoteFsck, RemoteFsckOptions, RemoteFsckReport
 from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.object_settings import ObjectSettings, parse_object_settings
 
@@ -27,21 +24,6 @@ from strandline.remote.object_settings import ObjectSettings, parse_object_setti
 _GRACE_MS: Final = 3_600_000
 # What takes up broken copies and deletions comes by this often before they count as stuck.
 _ROUNDS_MISSED: Final = 10
-
-_WHAT_TO_DO: Final = {
-    Kind.MISSING: "Missing objects: restore them under the same name from a copy, and readers go on at once. If they "
-    "are lost, DeleteRecords leads past them, and past everything before them.",
-    Kind.DAMAGED: "Damaged objects: restore them as missing ones. Damaged records of the description: strandline "
-    "remote dump shows them; brokers pass over them.",
-    Kind.HOLE: "Holes: consumers cannot read these offsets. Look for their segments among the orphans, the unknown "
-    "objects and the copies you have; if they are lost, DeleteRecords leads past them.",
-    Kind.STUCK: "Stuck: a running broker takes this up by itself (remote.log.storage.system.enable=true). If it does "
-    "not, its log says why.",
-    Kind.ORPHAN: "Orphans hold nothing that anybody can read, and no broker deletes them; --repair does, where it is "
-    "certain that no log needs them.",
-    Kind.UNKNOWN: "Unknown objects are those of another cluster, or their description was lost. They are never deleted "
-    "here: make sure whose they are, and delete them by hand.",
-}
 
 
 class PluginsInUse(CommandFailed):
@@ -110,48 +92,3 @@ async def _compare(
 ) -> RemoteFsckReport:
     async with open_objects(storage.url, storage.options) as store:
         return await RemoteFsck(source, store, storage.prefix, SystemClock(), options, show).run()
-
-
-def print_remote(report: RemoteFsckReport) -> None:
-    """What was found, and what to do about it."""
-    counts = Counter(finding.kind for finding in report.findings if not finding.is_repaired)
-    repaired = sum(finding.is_repaired for finding in report.findings)
-    print_table(
-        ["found", "what", "size", "age", "why"],
-        [_row(finding) for finding in report.findings],
-        empty="Nothing is wrong.",
-    )
-    print_line(
-        f"{report.objects} objects ({size(report.object_bytes)}), {report.segments} segments described: "
-        + ", ".join(f"{counts[kind]} {kind}" for kind in Kind)
-        + (f"; {repaired} orphans deleted" if repaired else "")
-        + f". {report.young_objects} objects are too young to judge"
-        + (f", {report.foreign_objects} objects are none of ours" if report.foreign_objects else "")
-        + (
-            f", {report.unbounded_partitions} logs could not be asked for holes."
-            if report.unbounded_partitions
-            else "."
-        )
-    )
-    for kind, advice in _WHAT_TO_DO.items():
-        if counts[kind]:
-            print_line(advice)
-
-
-def _row(finding: Finding) -> tuple[str, str, str, str, str]:
-    age = duration(finding.age_ms / 1000) if finding.age_ms else "-"
-    return (finding.kind, finding.key, size(finding.size), age, finding.detail)
-
-
-def remote_as_json(report: RemoteFsckReport) -> Json:
-    """The same for programs."""
-    return {
-        "clean": report.is_clean,
-        "objects": report.objects,
-        "object_bytes": report.object_bytes,
-        "segments": report.segments,
-        "young_objects": report.young_objects,
-        "foreign_objects": report.foreign_objects,
-        "unbounded_partitions": report.unbounded_partitions,
-        "findings": [finding._asdict() for finding in report.findings],
-    }
