@@ -80,7 +80,7 @@ def test_creating_a_topic_twice_is_an_error_unless_told_otherwise(ask: Command) 
     assert ask("topics", "create", "twice").status == 0
     again = ask("topics", "create", "twice")
     assert again.status == 1
-    assert again.err.startswith("strandline: topic twice was not created:")
+    assert again.err.startswith("strandline: Topic twice was not created:")
     assert "TOPIC_ALREADY_EXISTS" in again.err
     assert ask("topics", "create", "twice", "--if-not-exists").out == "Topic twice exists.\n"
 
@@ -105,7 +105,7 @@ def test_deleting_asks_first(ask: Command, monkeypatch: pytest.MonkeyPatch) -> N
     assert ask("topics", "create", "kept").status == 0
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
     refused = ask("topics", "delete", "kept")
-    assert (refused.status, refused.err) == (1, "strandline: nothing was deleted.\n")
+    assert (refused.status, refused.err) == (1, "strandline: Nothing was deleted.\n")
     assert "kept" in ask("topics", "list").out
 
 
@@ -143,7 +143,7 @@ def test_a_refused_change_changes_nothing_and_says_why(ask: Command) -> None:
     where = ("--topic", "steady")
     refused = ask("configs", "alter", *where, "--set", "retention.ms=5", "--set", "segment.ms=0")
     assert refused.status == 1
-    assert refused.err.startswith("strandline: nothing was changed: segment.ms must be a whole number from 1 to")
+    assert refused.err.startswith("strandline: Nothing was changed: segment.ms must be a whole number from 1 to")
     assert ask("configs", "alter", *where, "--set", "retention.ms=5", "--validate-only").out == (
         "1 change would be accepted.\n"
     )
@@ -168,11 +168,11 @@ def test_broker_settings_and_those_of_all_brokers(ask: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("configs", "describe"), "give either --topic or --broker."),
-        (("configs", "describe", "--topic", "a", "--broker", "1"), "give either --topic or --broker."),
+        (("configs", "describe"), "Give either --topic or --broker."),
+        (("configs", "describe", "--topic", "a", "--broker", "1"), "Give either --topic or --broker."),
         (("configs", "describe", "--broker", "one"), "--broker must be the id of a broker or 'all', but is 'one'."),
         (("configs", "describe", "--broker", "99"), "has no broker 99 at the moment."),
-        (("configs", "alter", "--topic", "a"), "there is nothing to change"),
+        (("configs", "alter", "--topic", "a"), "There is nothing to change"),
         (("groups", "describe", "nobody"), "nobody"),
     ],
 )
@@ -210,7 +210,7 @@ def test_no_broker_is_explained(command: Command) -> None:
     address = f"127.0.0.1:{free_port()}"
     outcome = command("topics", "list", "--bootstrap", address)
     assert outcome.status == 1
-    assert outcome.err.startswith(f"strandline: no Kafka broker answers at {address}: ")
+    assert outcome.err.startswith(f"strandline: No Kafka broker answers at {address}: ")
     assert command("topics", "list", "--bootstrap", "nonsense").err == (
         "strandline: --bootstrap must be host:port with a port from 0 to 65535, but is 'nonsense'.\n"
     )

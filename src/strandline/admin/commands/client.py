@@ -61,11 +61,11 @@ class Cluster:
         if node_id not in self._addresses:
             self.metadata(())
         if node_id not in self._addresses:
-            raise CommandFailed(f"the cluster at {self._bootstrap} has no broker {node_id} at the moment.")
+            raise CommandFailed(f"The cluster at {self._bootstrap} has no broker {node_id} at the moment.")
         return self._connect(self._addresses[node_id])
 
     def host_of(self, node_id: int) -> str:
-        """Where a broker runs, as far as clients are told. Raises CommandFailed."""
+        """The host that a broker advertises to clients. Raises CommandFailed."""
         self.broker(node_id)
         return self._addresses[node_id][0]
 
@@ -82,7 +82,7 @@ class Cluster:
         client = self.any()
         version = min(3, client.version_of(ApiKey.FIND_COORDINATOR))
         answer = client.request(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=group, key_type=0), version=version)
-        check(answer.error_code, answer.error_message, f"the coordinator of group {group} cannot be found")
+        check(answer.error_code, answer.error_message, f"The coordinator of group {group} cannot be found")
         return self._connect((answer.host, answer.port))
 
     def metadata(self, topics: Collection[str] | None) -> MetadataResponse:
@@ -103,8 +103,8 @@ class Cluster:
                 client = Client.connect(host, port, timeout_s=self._timeout_s)
             except (OSError, MalformedRequest) as error:
                 raise CommandFailed(
-                    f"no Kafka broker answers at {join_address(host, port)}: {error}. Is it running? "
-                    f"--bootstrap names another one."
+                    f"No Kafka broker answers at {join_address(host, port)}: {error}. Start it, or name another "
+                    "one with --bootstrap."
                 ) from error
             self._clients[host, port] = client
         return client
@@ -113,7 +113,7 @@ class Cluster:
 def list_offsets(
     cluster: Cluster, leaders: Mapping[tuple[str, int], int], timestamp: int
 ) -> dict[tuple[str, int], int]:
-    """The offset of each partition at a (special) timestamp; a partition that cannot tell is left out.
+    """The offset of each partition at a (special) timestamp; partitions that answer with an error are left out.
 
     `leaders` has the leader of each (topic, partition).
     """
@@ -139,24 +139,24 @@ def check(error_code: int, message: str | None, what: str) -> None:
 
 
 def explain(error_code: int, message: str | None) -> str:
-    """An error of a broker as a sentence: its own words, or the meaning of the code."""
+    """An error of a broker as a sentence: its own message, or else the meaning of the code."""
     try:
         code = ErrorCode(error_code)
     except ValueError:
-        return message or f"error {error_code}."
+        return message or f"Error {error_code}."
     text = (message or _MEANINGS.get(code) or code.name).rstrip(".")
     return f"{text} ({code.name})."
 
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """Turn what can go wrong while a command talks to a broker into CommandFailed."""
+    """Turn errors of talking to a broker into CommandFailed."""
     try:
         yield
     except StrandlineError as error:
         raise CommandFailed(str(error)) from error
     except (OSError, MalformedRequest) as error:
-        raise CommandFailed(f"the broker did not answer: {error}.") from error
+        raise CommandFailed(f"The broker did not answer: {error}.") from error
 
 
 def parse_assignments(entries: Collection[str], *, option: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""`strandline cluster`: several brokers on this machine, as processes of their own, on one PostgreSQL.
+"""`strandline cluster`: several broker processes on this machine that share one PostgreSQL database.
 
-For trying things out: each broker gets a file with its settings below the data directory, so that one of them can be
-killed and started again by hand. Brokers on several machines are started one by one with `strandline broker`.
+For trying things out: each broker has a file with its settings in the data directory, so that it can be killed and
+started again by hand. Brokers on several machines are started one by one with `strandline broker`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cluster(
     """
     if not metadata_url.startswith(("postgresql://", "postgres://")):
         raise CommandFailed(
-            "several brokers need one PostgreSQL database: name it with --metadata-url postgresql://user@host/database."
+            "Several brokers need one PostgreSQL database: name it with --metadata-url postgresql://user@host/database."
         )
     common = _common_settings(data_dir, metadata_url, assignments or [])
     files = [
@@ -92,7 +92,7 @@ def _write_settings(data_dir: Path, number: int, settings: Mapping[str, str]) ->
 
 
 def _run(files: Sequence[Path]) -> int:
-    """Run a broker per file until all have ended; the worst of their exit statuses."""
+    """Run a broker per file until all have ended; the highest of their exit statuses."""
     running: list[subprocess.Popen[bytes]] = []
     is_stopping = False
 
@@ -100,14 +100,14 @@ def _run(files: Sequence[Path]) -> int:
         nonlocal is_stopping
         is_stopping = True
         for process in running:
-            process.terminate()  # does nothing to one that has ended
+            process.terminate()  # has no effect on a process that has ended
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     for file in files:
         if is_stopping:
             break
-        # In a session of their own: Ctrl-C reaches them through us, once.
+        # In a session of its own: Ctrl-C reaches a broker only through `stop`, once.
         command = [sys.executable, "-m", "strandline", "broker", "--config", str(file)]
         running.append(subprocess.Popen(command, start_new_session=True))
         print_line(f"broker of {file} runs with process id {running[-1].pid}")

@@ -1,4 +1,4 @@
-"""`strandline configs`: what settings are in force and where they come from, and changing them."""
+"""`strandline configs`: shows which settings are in force and where they come from, and changes them."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def alter_configs(
     ]
     changes += [AlterableConfig(name=key, config_operation=_DELETE, value=None) for key in delete or ()]
     if not changes:
-        raise CommandFailed("there is nothing to change; give --set, --delete, --append or --subtract.")
+        raise CommandFailed("There is nothing to change: give --set, --delete, --append or --subtract.")
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     with sentences(), Cluster(bootstrap) as cluster:
         client = cluster.controller() if kind == _TOPIC or not name else cluster.broker(int(name))
         result = client.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses[0]
-    check(result.error_code, result.error_message, "nothing was changed")
+    check(result.error_code, result.error_message, "Nothing was changed")
     done = "would be accepted" if validate_only else "made"
     if as_json:
         print_json({"changes": len(changes), "validate_only": validate_only})
@@ -99,21 +99,21 @@ def alter_configs(
 
 
 def topic_overrides(cluster: Cluster, topic: str) -> dict[str, str]:
-    """The settings that a topic has of its own."""
+    """The settings that are set on the topic itself."""
     rows = _describe(cluster.any(), _TOPIC, topic)
     own = [row for row in rows if row.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG]
     return {row.name: row.value or "" for row in sorted(own, key=lambda row: str(row.name))}
 
 
 def broker_setting(cluster: Cluster, node_id: int, name: str) -> str | None:
-    """What a broker says that it uses; None if it does not know the setting."""
+    """The value that a broker uses; None if it does not know the setting."""
     rows = _describe(cluster.broker(node_id), _BROKER, str(node_id))
     return next((row.value for row in rows if row.name == name), None)
 
 
 def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:
     if (topic is None) == (broker is None):
-        raise CommandFailed("give either --topic or --broker.")
+        raise CommandFailed("Give either --topic or --broker.")
     if topic is not None:
         return _TOPIC, topic
     if broker != "all" and not str(broker).isdigit():
@@ -122,7 +122,7 @@ def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:
 
 
 def _asked(cluster: Cluster, kind: int, name: str) -> Client:
-    # Only a broker itself knows what it was started with.
+    # Only the broker itself knows the settings it was started with.
     return cluster.broker(int(name)) if kind == _BROKER and name else cluster.any()
 
 
@@ -130,7 +130,7 @@ def _describe(client: Client, kind: int, name: str) -> list[Any]:
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
     request = DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=False)
     result = client.request(ApiKey.DESCRIBE_CONFIGS, request).results[0]
-    check(result.error_code, result.error_message, "the settings cannot be described")
+    check(result.error_code, result.error_message, "The settings cannot be described")
     return list(result.configs)
 
 

@@ -1,4 +1,4 @@
-"""For commands that work on a broker's data itself: the broker's settings, and the object store they name."""
+"""For commands that read a broker's data themselves: options that give its settings, and the stores these name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Set = Annotated[
 
 
 def settings_of(config: Path | None, assignments: Sequence[str] | None, data_dir: str | None) -> Settings:
-    """The settings a broker would have that was started with the same options. Raises CommandFailed."""
+    """The settings of a broker that is started with the same options. Raises CommandFailed."""
     try:
         return Settings.from_properties(common_properties(config, assignments or (), data_dir))
     except InvalidConfig as error:
@@ -39,19 +39,21 @@ def settings_of(config: Path | None, assignments: Sequence[str] | None, data_dir
 
 
 def check_objects(settings: Settings) -> None:
-    """Raise CommandFailed if there is no store to look into; opening it would make an empty one."""
+    """Raise CommandFailed if there is no object store: opening it would create an empty one."""
     url = settings.diskless.objects_address
     if url.startswith("memory://"):
-        raise CommandFailed("memory:// is a store inside the broker's process: nobody else can look into it.")
+        raise CommandFailed(
+            "strandline.objects.url=memory:// is a store inside the broker's process, which no other process can read."
+        )
     if url.startswith("file://") and not os.path.isdir(url.removeprefix("file://")):
         raise CommandFailed(
-            f"there is no directory {url.removeprefix('file://')}: name the data directory or the settings of the "
-            "broker with --data-dir, --config or --set strandline.objects.url=…"
+            f"There is no directory {url.removeprefix('file://')}: name the data directory or the settings of the "
+            "broker with --data-dir, --config or --set strandline.objects.url=URL."
         )
 
 
 def has_objects(settings: Settings) -> bool:
-    """Whether these settings name a store for diskless topics that somebody has made."""
+    """Whether the store for diskless topics that these settings name exists."""
     url = settings.diskless.objects_address
     return not url.startswith("file://") or os.path.isdir(url.removeprefix("file://"))
 
@@ -62,11 +64,11 @@ def is_embedded(settings: Settings) -> bool:
 
 
 def check_database(settings: Settings) -> None:
-    """Raise CommandFailed if the database is a file that is not there; opening it would make an empty one."""
+    """Raise CommandFailed if the database is a file that is not there; opening it would create an empty one."""
     url = settings.cluster.strandline_metadata_url
     path = url.removeprefix("sqlite:///")
     if url.startswith("sqlite:///") and not os.path.isfile(path):
-        raise CommandFailed(f"there is no database at {path}: name the broker's settings with --data-dir or --config.")
+        raise CommandFailed(f"There is no database at {path}: name the broker's settings with --data-dir or --config.")
 
 
 def open_bucket(settings: Settings) -> AbstractAsyncContextManager[ObjectStore]:

@@ -1,4 +1,4 @@
-"""`strandline groups`: which consumer groups there are, who is in them, and how far they have come."""
+"""`strandline groups`: the consumer groups, their members, committed offsets and lag."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LAST_WITH_TOPIC_NAMES = 9
 _FIRST_WITH_GROUPS = 8
 
 _CONSUMER_PROTOCOL: Final = "consumer"
-# The bytes begin with a version. Its newest form begins like every other one, and only that beginning is needed.
+# An assignment begins with its version. Later versions only append fields, so the oldest one reads all of them.
 _OLDEST_VERSION: Final = 0
 _VERSION_BYTES: Final = 2
 
@@ -38,7 +38,7 @@ def list_groups(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fals
     with sentences(), Cluster(bootstrap) as cluster:
         for node_id in cluster.brokers():
             answer = cluster.broker(node_id).request(ApiKey.LIST_GROUPS, ListGroupsRequest())
-            check(answer.error_code, None, f"broker {node_id} cannot list its groups")
+            check(answer.error_code, None, f"Broker {node_id} cannot list its groups")
             found += answer.groups
     found.sort(key=lambda group: str(group.group_id))
     rows = [
@@ -65,11 +65,11 @@ def describe_group(
     with sentences(), Cluster(bootstrap) as cluster:
         coordinator = cluster.coordinator(group)
         described = coordinator.request(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group])).groups[0]
-        check(described.error_code, described.error_message, f"group {group} cannot be described")
+        check(described.error_code, described.error_message, f"Group {group} cannot be described")
         committed = _committed(coordinator, group)
         ends = _end_offsets(cluster, {topic for topic, _ in committed})
     if described.group_state == "Dead" and not committed:
-        raise CommandFailed(f"there is no group {group}.")
+        raise CommandFailed(f"There is no group {group}.")
     owners = {pair: member["member"] for member in _members(described) for pair in member["assignment"]}
     offsets = [_progress(pair, offset, ends.get(pair), owners.get(pair)) for pair, offset in sorted(committed.items())]
     if as_json:
@@ -138,7 +138,7 @@ def _committed(coordinator: Client, group: str) -> dict[tuple[str, int], int]:
     request = OffsetFetchRequest(group_id=group, topics=None, groups=[wanted])
     answer = coordinator.request(ApiKey.OFFSET_FETCH, request, version=version)
     holder = answer.groups[0] if version >= _FIRST_WITH_GROUPS else answer
-    check(holder.error_code, None, f"the offsets of group {group} cannot be read")
+    check(holder.error_code, None, f"The offsets of group {group} cannot be read")
     return {
         (topic.name, row.partition_index): row.committed_offset
         for topic in holder.topics

@@ -47,7 +47,7 @@ app.command()(fsck)
 def broker(context: typer.Context) -> None:
     """Run a broker in the foreground. See: strandline broker --help."""
     # The entry point takes `broker` before this module is loaded; here it is only listed.
-    raise CommandFailed("broker has to be the first word after strandline.")
+    raise CommandFailed("The word broker must come first after strandline: strandline broker [OPTIONS].")
 
 
 @app.command()
@@ -74,7 +74,7 @@ def run(arguments: list[str] | None = None) -> int:
         print(f"strandline: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader of a pipe (head, less) has seen enough.
+        # The program that reads the pipe (head, less) has closed it.
         sys.stderr.close()
         return 0
     except SystemExit as leaving:

@@ -34,7 +34,7 @@ def print_json_line(value: Any) -> None:
 
 
 def print_line(text: str) -> None:
-    """One line for people; nothing in it is taken for markup."""
+    """One line for people, printed as it is: not read as markup."""
     console().print(Text(text), soft_wrap=True)
 
 

@@ -1,6 +1,6 @@
 """`strandline broker`: options to settings, and then the broker.
 
-Parsed by argparse from the standard library, and free of other imports, because clients wait while this runs.
+Parsed by argparse from the standard library, and without other imports, because clients wait while a broker starts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from strandline.config import Settings, load_properties
 from strandline.config.listeners import join_address, parse_address
 from strandline.errors import InvalidConfig, StrandlineError
 from strandline.sql import SqlError
+
+logger = logging.getLogger(__name__)
 
 EXIT_FAILED: Final = 1
 EXIT_MISUSED: Final = 2
@@ -46,14 +48,14 @@ def start_broker(arguments: Sequence[str], run: Callable[[Settings], None]) -> i
     except InvalidConfig as error:
         return _complain(str(error), EXIT_MISUSED)
     for name, reason in settings.ignored.items():
-        logging.getLogger("strandline.config").warning("%s has no effect: %s.", name, reason)
+        logger.warning("%s has no effect: %s", name, reason)
     try:
         run(settings)
     except (StrandlineError, SqlError) as error:
         return _complain(str(error), EXIT_FAILED)
     except OSError as error:
         what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror or str(error)
-        return _complain(f"the broker cannot run: {what}.", EXIT_FAILED)
+        return _complain(f"The broker cannot run: {what}.", EXIT_FAILED)
     except KeyboardInterrupt:
         return 130
     return 0
@@ -72,7 +74,7 @@ def properties_of(options: argparse.Namespace) -> dict[str, str]:
 
 
 def common_properties(config: Path | None, assignments: Sequence[str], data_dir: str | None) -> dict[str, str]:
-    """What every command that works on a broker's data takes: the file, --set, --data-dir. Raises InvalidConfig."""
+    """The options of every command that reads a broker's data: the file, --set, --data-dir. Raises InvalidConfig."""
     properties = load_properties(config) if config is not None else {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")

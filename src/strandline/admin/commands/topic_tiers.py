@@ -1,6 +1,6 @@
 """`strandline topics tiers`: which offsets and bytes of a topic are in which tier, what is pending, and why.
 
-Kafka's protocol has no request for that. Every leader tells it over HTTP, at the address that its settings name.
+Kafka's protocol has no request for that. Every leader answers it over HTTP, at its `strandline.http.listen`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def topic_tiers(
     """
     with sentences(), Cluster(bootstrap) as cluster:
         found = cluster.metadata([topic]).topics[0]
-        check(found.error_code, None, f"topic {topic} cannot be described")
+        check(found.error_code, None, f"Topic {topic} cannot be described")
         is_tiered = topic_overrides(cluster, topic).get("remote.storage.enable") == "true"
         leaders = sorted({row.leader_id for row in found.partitions if row.leader_id >= 0})
         rows = [row for leader in leaders for row in _ask_leader(cluster, leader, topic)]
@@ -46,7 +46,11 @@ def topic_tiers(
         print_json({"topic": topic, "tiered": is_tiered, "partitions": rows})
         return
     if not rows:
-        what = "no partition of it has a leader that tells" if is_tiered else "remote.storage.enable is false"
+        what = (
+            "none of its partitions has a leader that serves it as tiered"
+            if is_tiered
+            else "remote.storage.enable is false"
+        )
         print_line(f"{topic} is not in tiers: {what}.")
         return
     _print(topic, rows)
@@ -98,7 +102,7 @@ def _print_segments(rows: Iterable[Json]) -> None:
 def _ask_leader(cluster: Cluster, leader: int, topic: str) -> list[Json]:
     listen = broker_setting(cluster, leader, "strandline.http.listen")
     if not listen:
-        raise CommandFailed(f"broker {leader} tells about tiers over HTTP, but its strandline.http.listen is empty.")
+        raise CommandFailed(f"Broker {leader} cannot describe tiers, because its strandline.http.listen is empty.")
     host, port = parse_address(listen, name="strandline.http.listen")
     address = join_address(cluster.host_of(leader) if host in _EVERYWHERE else host, port)
     url = f"http://{address}/topics/{quote(topic, safe='')}/tiers"
@@ -106,11 +110,11 @@ def _ask_leader(cluster: Cluster, leader: int, topic: str) -> list[Json]:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
             found = json.load(answer)
     except urllib.error.HTTPError as error:
-        raise CommandFailed(f"broker {leader} has no tiers to tell about: {_reason(error)}.") from error
+        raise CommandFailed(f"Broker {leader} cannot describe tiers: {_reason(error).rstrip('.')}.") from error
     except (OSError, ValueError) as error:
         raise CommandFailed(
-            f"broker {leader} tells about tiers over HTTP, but does not answer at {url}: {error}. This command has to "
-            "run where it can reach strandline.http.listen of the leaders."
+            f"Broker {leader} describes tiers over HTTP, but does not answer at {url}: {error}. Run this command where "
+            "it can reach strandline.http.listen of the leaders."
         ) from error
     return [_partition(leader, row) for row in found["partitions"]]
 

@@ -82,7 +82,7 @@ def create_topic(
         result = cluster.controller().request(ApiKey.CREATE_TOPICS, request).topics[0]
     existed = result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     if not (existed and if_not_exists):
-        check(result.error_code, result.error_message, f"topic {topic} was not created")
+        check(result.error_code, result.error_message, f"Topic {topic} was not created")
     if as_json:
         print_json({"topic": topic, "created": not existed and not validate_only, "id": uuid_to_text(result.topic_id)})
     elif existed:
@@ -100,7 +100,7 @@ def describe_topic(topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, a
     """
     with sentences(), Cluster(bootstrap) as cluster:
         found = cluster.metadata([topic]).topics[0]
-        check(found.error_code, None, f"topic {topic} cannot be described")
+        check(found.error_code, None, f"Topic {topic} cannot be described")
         overrides = topic_overrides(cluster, topic)
         leaders = {(topic, row.partition_index): row.leader_id for row in found.partitions if row.leader_id >= 0}
         starts, ends = list_offsets(cluster, leaders, EARLIEST), list_offsets(cluster, leaders, LATEST)
@@ -137,7 +137,7 @@ def delete_topics(
     Example: strandline topics delete orders --yes
     """
     if not yes and not typer.confirm(f"Delete {', '.join(topics)} with all records?", default=False):
-        raise CommandFailed("nothing was deleted.")
+        raise CommandFailed("Nothing was deleted.")
     with sentences(), Cluster(bootstrap) as cluster:
         controller = cluster.controller()
         request = DeleteTopicsRequest(
@@ -147,7 +147,7 @@ def delete_topics(
     if as_json:
         print_json([{"topic": row.name, "error": ErrorCode(row.error_code).name} for row in results])
     for row in results:
-        check(row.error_code, row.error_message, f"topic {row.name} was not deleted")
+        check(row.error_code, row.error_message, f"Topic {row.name} was not deleted")
         if not as_json:
             print_line(f"Topic {row.name} was deleted.")
 

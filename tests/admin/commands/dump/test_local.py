@@ -74,7 +74,7 @@ def test_a_damaged_batch_fails_the_command_after_everything_was_shown(command: C
     outcome = command("log", "dump", str(segment), "--json")
     assert outcome.status == 1
     assert [row["crc_ok"] for row in _rows(outcome.out)] == [False, True]
-    assert f"the batch at position 0 of {segment} does not fit its checksum" in outcome.err
+    assert f"The batch at position 0 of {segment} does not match its checksum" in outcome.err
 
 
 def test_garbage_is_told(command: Command, segment: Path) -> None:
@@ -118,5 +118,5 @@ def test_a_whole_data_directory_of_a_broker_and_its_metadata(command: Command, t
 
 def test_metadata_that_is_not_there_is_not_made(command: Command, tmp_path: Path) -> None:
     outcome = command("metadata", "dump", "--data-dir", str(tmp_path))
-    assert outcome.err == f"strandline: there is no metadata database at {tmp_path}/metadata.db.\n"
+    assert outcome.err == f"strandline: There is no metadata database at {tmp_path}/metadata.db.\n"
     assert list(tmp_path.iterdir()) == []

@@ -74,22 +74,22 @@ def test_a_damaged_record_is_told_and_the_others_are_printed(
     outcome = command("remote", "dump", str(directory), "--json")
     rows = _rows(outcome.out)
     assert outcome.status == 1
-    assert outcome.err == "strandline: 1 of the records cannot be read; brokers pass over them.\n"
-    assert rows[0] == {"metadata_partition": 0, "offset": 0, "problem": "the batch does not fit its checksum"}
+    assert outcome.err == "strandline: 1 of the records cannot be read; brokers skip them.\n"
+    assert rows[0] == {"metadata_partition": 0, "offset": 0, "problem": "the batch does not match its checksum"}
     assert len(rows) == len(_decoded(kafka_tiered, 0))
-    assert "0/0  ! the batch does not fit its checksum" in command("remote", "dump", str(segment)).out
+    assert "0/0  ! the batch does not match its checksum" in command("remote", "dump", str(segment)).out
 
 
 @pytest.mark.parametrize("arguments", [(), ("somewhere", "--bootstrap-server", "127.0.0.1:1")])
 def test_either_files_or_a_broker_have_to_be_named(command: Command, arguments: tuple[str, ...]) -> None:
     outcome = command("remote", "dump", *arguments)
     assert (outcome.status, outcome.out) == (1, "")
-    assert "name either a log directory or a broker" in outcome.err
+    assert "Name either a log directory, or a broker" in outcome.err
 
 
 def test_a_directory_without_the_topic_is_refused(command: Command, tmp_path: Path) -> None:
     assert "has no segments of __remote_log_metadata in it" in command("remote", "dump", str(tmp_path)).err
-    assert "there is no file or directory" in command("remote", "dump", str(tmp_path / "missing")).err
+    assert "There is no file or directory" in command("remote", "dump", str(tmp_path / "missing")).err
 
 
 def test_a_running_broker_tells_the_same_as_its_files(command: Command, kafka_tiered: Path, tmp_path: Path) -> None:
@@ -112,4 +112,4 @@ def test_a_cluster_without_tiered_storage_has_nothing_to_tell(command: Command, 
     with running_broker(tmp_path / "data") as broker:
         outcome = command("remote", "dump", "-b", broker.bootstrap)
         assert outcome.status == 1
-        assert f"the cluster at {broker.bootstrap} has no __remote_log_metadata" in outcome.err
+        assert f"The cluster at {broker.bootstrap} has no __remote_log_metadata" in outcome.err

@@ -141,7 +141,7 @@ def test_without_a_marker_everything_is_compared_and_nothing_is_deleted(command:
 def test_what_cannot_be_compared_ends_with_status_2_and_makes_nothing(command: Command, tmp_path: Path) -> None:
     outcome = command("fsck", "--data-dir", str(tmp_path / "nowhere"))
     assert outcome.status == 2
-    assert "there is no database at" in outcome.err
+    assert "There is no database at" in outcome.err
     assert not (tmp_path / "nowhere").exists()
     outcome = command("fsck", "--set", "strandline.objects.url=ftp://x")
     assert outcome.status == 2

@@ -118,7 +118,7 @@ def test_missing_damaged_and_orphaned_objects_are_findings_with_advice(command: 
     assert outcome.status == 1
     assert "1 missing, 1 damaged, 0 hole, 0 stuck, 0 orphan, 0 unknown" in outcome.out
     assert missing.stem in outcome.out
-    assert "DeleteRecords leads past them" in outcome.out
+    assert "DeleteRecords moves the log start past them" in outcome.out
 
 
 def test_a_log_start_that_was_lost_is_no_hole_but_a_lost_description_is(command: Command, data: Path) -> None:
@@ -144,7 +144,7 @@ def test_what_cannot_be_compared_ends_with_status_2_and_says_what_to_do(command:
     shutil.rmtree(data / "logs" / "__remote_log_metadata-1")
     outcome = command("fsck", "--data-dir", str(data))
     assert outcome.status == 2
-    assert "partitions 1 of __remote_log_metadata are not in" in outcome.err
+    assert "Partitions 1 of __remote_log_metadata are not in" in outcome.err
     assert "--bootstrap" in outcome.err
     outcome = command("fsck", "--data-dir", str(data), "--set", "remote.log.storage.manager.class.name=some.Plugin")
     assert outcome.status == 2
@@ -171,7 +171,7 @@ def test_log_directories_in_use_leave_remote_storage_out_and_diskless_topics_not
     try:
         outcome = command("fsck", "--data-dir", str(data), "--json")
         assert outcome.status == 0
-        assert "strandline: remote was not compared: a broker uses the log directory" in outcome.err
+        assert "strandline: remote was not compared: A broker uses the log directory" in outcome.err
         assert list(outcome.json["left_out"]) == ["remote"]
         assert command("fsck", "--data-dir", str(data), "--tier", "remote").status == 2
     finally:

@@ -33,14 +33,14 @@ def dump_log(
     Exit status 1 if a batch is damaged. Example: strandline log dump strandline-data/logs/orders-0 --records
     """
     if not path.exists():
-        raise CommandFailed(f"there is no file or directory {path}.")
+        raise CommandFailed(f"There is no file or directory {path}.")
     damaged: list[str] = []
     for file, rows in groupby(_rows(path, with_records=records), key=lambda pair: pair[0]):
         if not as_json:
             print_line(f"{file}  ({size(file.stat().st_size)})")
         for _, row in rows:
             if row.get("crc_ok") is False:
-                damaged.append(f"the batch at position {row['position']} of {file} does not fit its checksum")
+                damaged.append(f"The batch at position {row['position']} of {file} does not match its checksum")
             if as_json:
                 print_json_line({"file": str(file), **row})
             else:

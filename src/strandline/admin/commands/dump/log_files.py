@@ -56,7 +56,7 @@ def read_file(path: Path, *, with_records: bool) -> Iterator[Json]:
     try:
         yield from _read(path, with_records=with_records)
     except FileNotFoundError as error:
-        raise CommandFailed(f"there is no file {path}.") from error
+        raise CommandFailed(f"There is no file {path}.") from error
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}.") from error
     except StrandlineError as error:

@@ -44,7 +44,7 @@ def dump_metadata(
     if url is None:
         path = Path(data_dir) / "metadata.db"
         if not path.is_file():
-            raise CommandFailed(f"there is no metadata database at {path}.")
+            raise CommandFailed(f"There is no metadata database at {path}.")
         url = f"sqlite:///{path}"
     try:
         records = asyncio.run(_read(url, after))

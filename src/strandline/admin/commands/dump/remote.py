@@ -1,4 +1,4 @@
-"""`strandline remote dump`: what the metadata topic says about segments in remote storage."""
+"""`strandline remote dump`: the remote log metadata, record by record."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def dump_remote(
     status 1 if a record cannot be read. Example: strandline remote dump strandline-data/logs --topic orders
     """
     if (path is None) == (bootstrap is None):
-        raise CommandFailed("name either a log directory or a broker with --bootstrap-server.")
+        raise CommandFailed("Name either a log directory, or a broker with --bootstrap-server.")
     damaged = 0
     for row in _rows(path, bootstrap):
         damaged += "problem" in row
         if topic is None or "problem" in row or row["topic"] == topic:
             print_json_line(row) if as_json else _print_row(row)
     if damaged:
-        raise CommandFailed(f"{damaged} of the records cannot be read; brokers pass over them.")
+        raise CommandFailed(f"{damaged} of the records cannot be read; brokers skip them.")
 
 
 def _rows(path: Path | None, bootstrap: str | None) -> Iterator[Json]:

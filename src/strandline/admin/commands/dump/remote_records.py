@@ -34,7 +34,7 @@ def find_segments(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise CommandFailed(f"there is no file or directory {path}.")
+        raise CommandFailed(f"There is no file or directory {path}.")
     found = sorted(file for file in path.rglob(f"*{LOG}") if partition_of_file(file) is not None)
     if not found:
         raise CommandFailed(f"{path} has no segments of {REMOTE_LOG_METADATA_TOPIC} in it.")
@@ -65,7 +65,7 @@ def rows_of_cluster(bootstrap: str) -> Iterator[Json]:
     """A row for each record that consumers may read now, partition by partition. Raises CommandFailed."""
     with Cluster(bootstrap) as cluster, sentences():
         (topic,) = cluster.metadata([REMOTE_LOG_METADATA_TOPIC]).topics
-        check(topic.error_code, None, f"the cluster at {bootstrap} has no {REMOTE_LOG_METADATA_TOPIC}")
+        check(topic.error_code, None, f"The cluster at {bootstrap} has no {REMOTE_LOG_METADATA_TOPIC}")
         for partition in sorted(topic.partitions, key=lambda each: int(each.partition_index)):
             leader = cluster.broker(partition.leader_id)
             yield from _fetched(leader, topic.topic_id, partition.partition_index)
@@ -81,7 +81,7 @@ def _fetched(leader: Client, topic_id: Any, partition: int) -> Iterator[Json]:
 def fetch_records(
     leader: Client, topic_id: Any, partition: int, from_offset: Offset = 0
 ) -> Iterator[tuple[Offset, Buffer]]:
-    """What consumers may read now of a metadata partition: batches, and from which offset on they were asked for.
+    """What consumers may read now of a metadata partition: batches, each with the offset of its request.
 
     Raises CommandFailed.
     """
@@ -129,7 +129,7 @@ def _batch(data: Buffer, position: int, header: BatchHeader) -> Iterator[Json]:
         return
     try:
         if not crc_matches(data, position, header):
-            yield {"offset": header.base_offset, "problem": "the batch does not fit its checksum"}
+            yield {"offset": header.base_offset, "problem": "the batch does not match its checksum"}
             return
         records = read_records(bytes(memoryview(data)[position : position + header.size]))
     except StrandlineError as error:
@@ -145,7 +145,7 @@ def _record(record: Record) -> Json:
     try:
         return {**row, **_message(deserialize(record.value))}
     except StrandlineError as error:
-        return {**row, "problem": f"the record is none of this topic: {error}"}
+        return {**row, "problem": f"the record does not belong in this topic: {error}"}
 
 
 def _message(message: RemoteLogMetadata) -> Json:

@@ -62,7 +62,7 @@ def dump_object(
         _print_object(row)
     problems = [extent["problem"] for extent in row["extents"] if extent.get("problem")]
     if problems:
-        raise CommandFailed(f"{name} is damaged: {'; '.join(problems)}.")
+        raise CommandFailed(f"{name} is damaged: {'; '.join(problem.rstrip('.') for problem in problems)}.")
 
 
 @wal_app.command("list")
@@ -146,7 +146,7 @@ def _sentences(name: str) -> Iterator[None]:
     try:
         yield
     except DamagedObject as error:
-        raise CommandFailed(f"{name} is damaged: {error}.") from error
+        raise CommandFailed(f"{name} is damaged: {str(error).rstrip('.')}.") from error
     except ObjectStoreError as error:
         raise CommandFailed(str(error)) from error
 

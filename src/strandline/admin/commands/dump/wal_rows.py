@@ -42,7 +42,7 @@ async def describe_bytes(name: str, data: bytes, *, with_batches: bool) -> Json:
     """An object whose bytes are at hand. Raises DamagedObject."""
     footer = parse_footer(data)
     if footer.data_size + footer.size != len(data):
-        raise DamagedObject(f"it has {len(data)} bytes, its footer speaks of {footer.data_size + footer.size}")
+        raise DamagedObject(f"It has {len(data)} bytes, but its footer describes {footer.data_size + footer.size}.")
 
     async def read(extent: Extent) -> Buffer:
         return memoryview(data)[extent.byte_offset : extent.byte_end]

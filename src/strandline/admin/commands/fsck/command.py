@@ -1,4 +1,4 @@
-"""`strandline fsck`: the object store compared with the control plane, remote storage with its description."""
+"""`strandline fsck`: WAL objects compared with the control plane, remote storage with remote log metadata."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from strandline.sql import SqlError, SqlStore, StoreInUse, open_store
 EXIT_FINDINGS: Final = 1
 EXIT_NOT_RUN: Final = 2
 
-# A file cleaner that is at work comes by this often before a file counts as left behind.
+# A marked file is overdue after this many rounds of the file cleaner.
 _ROUNDS_MISSED: Final = 10
 
 
@@ -63,10 +63,10 @@ class Tier(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """What was asked for."""
+    """The options."""
 
     tier: Tier | None
-    """None: what there is."""
+    """None: every tier that exists."""
     bootstrap: str | None
     deep: bool
     repair: bool
@@ -75,7 +75,7 @@ class _Request:
 
 @dataclass(slots=True)
 class _Compared:
-    """What came of it."""
+    """The reports."""
 
     diskless: FsckReport | None = None
     remote: RemoteFsckReport | None = None
@@ -112,7 +112,7 @@ def fsck(
             "--bootstrap",
             "-b",
             metavar="HOST:PORT",
-            help="A running broker, which tells about remote storage what the log directories of a stopped one tell.",
+            help="A running broker to read remote log metadata from, instead of the log directories of a stopped one.",
             show_default=False,
         ),
     ] = None,
@@ -183,7 +183,7 @@ async def _run_without_database(settings: Settings, request: _Request, bootstrap
     compared = _Compared()
     if request.tier is None and has_objects(settings):
         compared.left_out[Tier.DISKLESS] = (
-            "an embedded database belongs to its broker while that runs. Stop it, and leave --bootstrap out."
+            "An embedded database belongs to its broker while the broker runs. Stop it, and leave --bootstrap out."
         )
     options = remote_options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
     with _progress() as show:
@@ -205,7 +205,7 @@ def _wants_remote(settings: Settings, request: _Request, image: MetadataImage, c
 
 
 async def _has_diskless(settings: Settings, sql: SqlStore, *, is_tiered: bool) -> bool:
-    """Whether to compare it. Always, unless there is remote storage instead and not a trace of diskless topics."""
+    """Whether to compare diskless topics: always, unless there is remote storage and no trace of diskless topics."""
     return not is_tiered or has_objects(settings) or bool(await SqlControlPlane(sql).files_after(-1, 1))
 
 
@@ -227,7 +227,7 @@ async def _run_remote(settings: Settings, request: _Request, image: MetadataImag
         try:
             compared.remote = await compare_files(settings, image, options, show)
         except LogsOutOfReach as error:
-            # Diskless topics need no log directories: whoever wants to know about them gets an answer.
+            # Diskless topics need no log directories: their report is shown all the same.
             if compared.diskless is None:
                 raise
             compared.left_out[Tier.REMOTE] = str(error)

@@ -1,4 +1,4 @@
-"""The part of `strandline fsck` for tiered topics: remote storage compared with what is described."""
+"""The part of `strandline fsck` for tiered topics: remote storage compared with remote log metadata."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from strandline.remote.fsck import FsckSource, RemoteFsck, RemoteFsckOptions, Re
 from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.object_settings import ObjectSettings, parse_object_settings
 
-# No copy takes so long. Objects are described before they are written, so that this is only for caution.
+# No copy takes this long. Only for caution: remote log metadata is written before the objects are.
 _GRACE_MS: Final = 3_600_000
-# What takes up broken copies and deletions comes by this often before they count as stuck.
+# Copies and deletions that failed count as stuck after this many rounds of the RemoteLogManager.
 _ROUNDS_MISSED: Final = 10
 
 
 class PluginsInUse(CommandFailed):
-    """Segments or their description are kept by a class that nobody here knows."""
+    """Segments or remote log metadata are kept by a plugin, which this command cannot read."""
 
 
 def remote_options(settings: Settings, *, deep: bool, repair: bool, grace: float | None) -> RemoteFsckOptions:
@@ -43,24 +43,26 @@ def remote_options(settings: Settings, *, deep: bool, repair: bool, grace: float
 
 
 def check_remote(settings: Settings) -> ObjectSettings:
-    """Where remote storage is. Raises CommandFailed if there is none that this command can look into."""
+    """Where remote storage is. Raises CommandFailed if there is none that this command can read."""
     tiers = settings.tiers
     if tiers.remote_log_storage_manager_class_name != BUILT_IN_STORAGE or not tiers.has_built_in_metadata:
         raise PluginsInUse(
             "remote.log.storage.manager.class.name or remote.log.metadata.manager.class.name names a plugin: only the "
-            "built-in storage and description can be compared. --tier diskless leaves remote storage out."
+            "built-in storage and remote log metadata can be compared. --tier diskless leaves remote storage out."
         )
     try:
         found = parse_object_settings(settings.rsm_config, Path(settings.cluster.strandline_data_dir))
     except InvalidConfig as error:
         raise CommandFailed(str(error)) from error
     if found.url.startswith("memory://"):
-        raise CommandFailed("memory:// is a storage inside the broker's process: nobody else can look into it.")
+        raise CommandFailed(
+            "rsm.config.url=memory:// is a storage inside the broker's process, which no other process can read."
+        )
     directory = found.url.removeprefix("file://")
     if found.url.startswith("file://") and not os.path.isdir(directory):
         raise CommandFailed(
-            f"there is no directory {directory} for remote segments: name the settings of the broker with --data-dir, "
-            "--config or --set rsm.config.url=…; --tier diskless leaves remote storage out."
+            f"There is no directory {directory} for remote segments: name the settings of the broker with --data-dir, "
+            "--config or --set rsm.config.url=URL. --tier diskless leaves remote storage out."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Where `strandline fsck` reads the description of remote storage, topics and logs: log directories, or a cluster."""
+"""Where `strandline fsck` reads remote log metadata, topics and log bounds: log directories, or a running cluster."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from strandline.wire.errors import ErrorCode
 
 
 class LogsOutOfReach(CommandFailed):
-    """The log directories are not here, not all of them, or belong to a broker that is at work."""
+    """The log directories are not here, not all of them, or belong to a running broker."""
 
 
 @contextmanager
 def locked(log_dirs: Sequence[str]) -> Iterator[None]:
-    """Keep brokers out while the files are read. Raises LogsOutOfReach."""
+    """Hold the locks of the log directories, so that no broker starts on them. Raises LogsOutOfReach."""
     with ExitStack() as stack:
         for directory in log_dirs:
             if not os.path.isdir(directory):
                 raise LogsOutOfReach(
-                    f"there is no log directory {directory}: name the settings of the broker with --data-dir or "
+                    f"There is no log directory {directory}: name the settings of the broker with --data-dir or "
                     "--config, or a running one with --bootstrap HOST:PORT."
                 )
             try:
                 stack.callback(DirectoryLock(directory).release)
             except KafkaStorageError as error:
                 raise LogsOutOfReach(
-                    f"a broker uses the log directory {directory}: stop it, or name it with --bootstrap HOST:PORT."
+                    f"A broker uses the log directory {directory}: stop it, or name it with --bootstrap HOST:PORT."
                 ) from error
         yield
 
@@ -63,7 +63,7 @@ class LogDirectories:
         if missing:
             names = ", ".join(map(str, missing))
             raise LogsOutOfReach(
-                f"partitions {names} of {REMOTE_LOG_METADATA_TOPIC} are not in {', '.join(log_dirs)}: other brokers "
+                f"Partitions {names} of {REMOTE_LOG_METADATA_TOPIC} are not in {', '.join(log_dirs)}: other brokers "
                 "have them. Start all of them, and name one with --bootstrap."
             )
 
@@ -150,7 +150,7 @@ class RunningCluster:
         away = sorted(partition for partition, leader in self._leaders.items() if leader == NO_LEADER)
         if away:
             raise CommandFailed(
-                f"partitions {', '.join(map(str, away))} of {REMOTE_LOG_METADATA_TOPIC} have no leader: start the "
+                f"Partitions {', '.join(map(str, away))} of {REMOTE_LOG_METADATA_TOPIC} have no leader: start the "
                 "brokers that have them."
             )
 
