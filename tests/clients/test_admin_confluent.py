@@ -185,7 +185,7 @@ def test_topic_configs_change_one_by_one(admin: AdminClient, new_topic: TopicMak
 def test_a_refused_config_changes_nothing(
     admin: AdminClient, new_topic: TopicMaker, change: tuple[str, str, str]
 ) -> None:
-    """Lesson 27: one bad config request poisoned a lock until restart."""
+    """In another system one bad config request kept a lock until the restart."""
     name = new_topic(configs={"retention.ms": "123456"})
     with pytest.raises(KafkaException) as failure:
         alter(admin, "topic", name, ("retention.bytes", "77", "SET"), change)

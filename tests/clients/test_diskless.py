@@ -158,7 +158,7 @@ def test_the_times_of_log_append_time_are_those_of_the_commit(
 
 
 def test_a_deleted_topic_leaves_nothing_behind(tmp_path: Path, unique_name: Callable[[], str]) -> None:
-    """Lesson 15: the objects of the last topic go with it."""
+    """The objects of the last diskless topic are deleted with it."""
     with running_broker(tmp_path / "data", QUICK_CLEANING) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         topic = create(admin, unique_name(), diskless_enable="true")
@@ -174,7 +174,7 @@ def test_a_deleted_topic_leaves_nothing_behind(tmp_path: Path, unique_name: Call
 def test_a_deletion_that_a_crash_cut_short_is_finished_after_the_restart(
     tmp_path: Path, unique_name: Callable[[], str]
 ) -> None:
-    """No diskless topic is left, and still somebody has to clean up (lesson 15)."""
+    """The broker cleans up although no diskless topic is left."""
     with running_broker(tmp_path / "data", {"inkless.file.cleaner.interval.ms": "600000"}) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         topic = create(admin, unique_name(), diskless_enable="true")

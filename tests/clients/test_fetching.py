@@ -147,7 +147,7 @@ def test_a_fetch_waits_for_min_bytes(broker: Broker, new_topic: TopicMaker) -> N
 
 
 def test_partitions_share_a_response_fairly(broker: Broker, new_topic: TopicMaker) -> None:
-    """Lesson 16: the first partitions of a request ate the whole response."""
+    """In another system the first partitions of a request took the whole response."""
     topic = new_topic(partitions=4)
     with closing(kafka.KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=5)) as producer:
         sent = [producer.send(topic, b"x" * 1000, partition=partition) for partition in range(4) for _ in range(400)]

@@ -93,7 +93,7 @@ def test_the_topic_decides_the_codec(broker: Broker, new_topic: TopicMaker, code
 
 @each_driver
 def test_a_fetch_may_start_inside_a_batch(broker: Broker, new_topic: TopicMaker, driver: Driver) -> None:
-    """Lesson 25: a fetch that starts inside the last batch returned nothing for ever."""
+    """In another system a fetch that starts inside the last batch returned nothing for ever."""
     topic = new_topic()
     records = [Sent(b"%d" % number, timestamp=T0) for number in range(10)]
     driver.produce(broker.bootstrap, topic, records)

@@ -380,7 +380,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path, way: str) -> None:
                 broker.kill()
                 broker.start()
             admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-            assert earliest(admin, topic) == 0, "lesson 21: the log still begins with what is remote"
+            assert earliest(admin, topic) == 0, "the log still begins with its remote segments"
             assert values(read(broker, topic, 100 * round_)) == list(range(100 * round_))
             produce(broker, topic, numbered(100 * round_, 100))
             wait_for(partial(_has_copied, broker, topic, 100 * round_), "copies after the restart")

@@ -139,7 +139,7 @@ async def test_many_partitions_in_one_file(plane: SqlControlPlane, count: int) -
 # One row for batches that lie side by side
 
 
-async def test_lesson_13_batches_side_by_side_in_one_file_are_one_row(plane: SqlControlPlane) -> None:
+async def test_batches_side_by_side_in_one_file_are_one_row(plane: SqlControlPlane) -> None:
     batches = [batch(A, n + 1, size=10 + n, timestamp=1_000 - n, producer=(n, 0, 0)) for n in range(20)]
     answers = await commit(plane, "one", *batches, batch(B))
     assert bases(answers)[:4] == [0, 1, 3, 6]

@@ -30,7 +30,7 @@ async def test_the_rows_of_a_file(plane: SqlControlPlane) -> None:
     assert await plane.rows_of_file(12_345) == []
 
 
-async def test_lesson_15_the_longest_marked_come_first_a_page_at_a_time(plane: SqlControlPlane) -> None:
+async def test_the_longest_marked_come_first_a_page_at_a_time(plane: SqlControlPlane) -> None:
     for number, now in enumerate([30, 10, 20, 10]):
         await plane.commit_files([wal(f"f{number}", batch(MISSING))], now_ms=now)
     first = await plane.files_to_delete(marked_before_ms=EVER, limit=3)
@@ -85,7 +85,7 @@ async def test_an_object_that_appears_again_after_its_deletion_is_taken_again(pl
     assert again.marked_for_deletion_at_ms == NOW + 5
 
 
-async def test_lesson_15_rows_of_deleted_files_do_not_pile_up(plane: SqlControlPlane) -> None:
+async def test_rows_of_deleted_files_do_not_pile_up(plane: SqlControlPlane) -> None:
     clock = VirtualClock()
     control = SqlControlPlane(plane.store, clock=clock)
     for number in range(5):

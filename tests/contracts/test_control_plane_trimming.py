@@ -194,7 +194,7 @@ async def test_a_deleted_topic_leaves_nothing_but_files_to_delete(plane: SqlCont
         assert await tx.fetch("SELECT count(*) FROM inkless_producer_state") == [(0,)]
 
 
-async def test_lesson_15_objects_are_not_orphaned_when_the_last_topic_goes(plane: SqlControlPlane) -> None:
+async def test_objects_are_not_orphaned_when_the_last_topic_goes(plane: SqlControlPlane) -> None:
     await commit(plane, "shared", batch(A), batch(C))
     await plane.delete_topics([TOPIC, OTHER_TOPIC])
     assert await plane.topic_ids() == frozenset()

@@ -99,7 +99,7 @@ async def test_a_bad_statement_is_an_error_that_retrying_does_not_cure(sql: SqlS
         async with sql.transaction() as tx:
             await tx.execute("SELECT FROM WHERE nonsense")
     assert not caught.value.retriable
-    assert await things(sql) == []  # the store is as usable as before (lesson 27)
+    assert await things(sql) == []  # the store is as usable as before
 
 
 async def test_a_transaction_that_takes_too_long_is_given_up(sql: SqlStore) -> None:

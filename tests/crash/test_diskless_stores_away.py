@@ -96,7 +96,7 @@ def assert_all_there(writers: list[Writer], found: dict[Place, str], partitions:
 
 
 @pytest.mark.timeout(240)
-def test_lesson_32_commits_whose_answers_are_lost_happen_once_whichever_broker_is_asked_again(
+def test_commits_whose_answers_are_lost_happen_once_whichever_broker_is_asked_again(
     tmp_path: Path, postgres_url: str, start_writers: Callable[..., list[Writer]]
 ) -> None:
     database = urlsplit(postgres_url)

@@ -40,7 +40,7 @@ def test_the_block_used_longest_ago_goes_first() -> None:
     assert cache.status().hot_evicted == 1
 
 
-def test_lesson_18_lagging_readers_cannot_evict_the_tail() -> None:
+def test_lagging_readers_cannot_evict_the_tail() -> None:
     cache, partition = BlockCache(16 * COST), PartitionBlocks()
     for offset in range(5000, 5012):
         cache.add(partition, block(offset), cache.hot)

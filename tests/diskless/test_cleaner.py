@@ -52,7 +52,7 @@ async def test_an_object_goes_after_its_last_row_and_its_grace(world: World) -> 
     assert cleaning.status().files_deleted == 1
 
 
-async def test_lesson_15_the_last_topic_goes_and_leaves_no_object_behind(world: World) -> None:
+async def test_the_last_topic_goes_and_leaves_no_object_behind(world: World) -> None:
     await world.create_logs(A0, A1)
     for _ in range(5):
         await world.write(A0, A1)
@@ -72,7 +72,7 @@ async def test_an_object_of_which_nothing_was_accepted_goes(world: World) -> Non
     assert await world.keys() == set()
 
 
-async def test_lesson_15_a_throttled_round_keeps_what_it_has_done(world: World) -> None:
+async def test_a_throttled_round_keeps_what_it_has_done(world: World) -> None:
     await world.create_logs(A0)
     for _ in range(40):
         await world.write(A0)

@@ -65,7 +65,7 @@ def fsck(data: Path, settings: Mapping[str, str], capsys: pytest.CaptureFixture[
     return report
 
 
-def test_lesson_15_no_object_outlives_the_last_topic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_object_outlives_the_last_topic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     with running_broker(data, {**DISKLESS, **AT_ONCE}) as broker:
         produce(broker, *"abc")
@@ -78,7 +78,7 @@ def test_lesson_15_no_object_outlives_the_last_topic(tmp_path: Path, capsys: pyt
     assert fsck(data, DISKLESS, capsys)["files"] == 0
 
 
-def test_lesson_15_objects_of_the_last_topic_go_even_if_the_broker_stops_in_between(tmp_path: Path) -> None:
+def test_objects_of_the_last_topic_go_even_if_the_broker_stops_in_between(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running_broker(data, {**DISKLESS, **NEVER}) as broker:
         produce(broker, *"abc")

@@ -55,7 +55,7 @@ def test_every_row_is_read_once_and_lies_in_its_range(
 
 
 @given(wanted=st.lists(st.integers(0, 1000)), budget=st.integers(-10, 5000))
-def test_lesson_16_nobody_gets_more_than_another_who_wanted_more(wanted: list[int], budget: int) -> None:
+def test_nobody_gets_more_than_another_who_wanted_more(wanted: list[int], budget: int) -> None:
     shares = fair_shares(wanted, budget)
     assert all(0 <= share <= want for share, want in zip(shares, wanted, strict=True))
     assert sum(shares) <= max(budget, 0)

@@ -132,7 +132,7 @@ async def test_at_the_high_watermark_a_read_finds_nothing_and_no_error(lake: Lak
     assert (found(result).high_watermark, found(result).log_start_offset) == (2, 0)
 
 
-async def test_lesson_12_the_cost_of_a_read_does_not_grow_with_depth(lake: Lake) -> None:
+async def test_the_cost_of_a_read_does_not_grow_with_depth(lake: Lake) -> None:
     for _ in range(300):
         await lake.write(Write(P0), Write(P1))
     for offset in (0, 150, 290):
@@ -169,7 +169,7 @@ async def test_one_flight_for_each_row_however_many_want_it(lake: Lake) -> None:
     assert lake.gets == 1
 
 
-async def test_lesson_23_a_download_whose_reader_gave_up_goes_on_into_the_cache(lake: Lake) -> None:
+async def test_a_download_whose_reader_gave_up_goes_on_into_the_cache(lake: Lake) -> None:
     await lake.write(Write(), Write())
     gate = lake.objects.block("get_range")
     reader = lake.reader()
@@ -277,7 +277,7 @@ async def test_without_the_database_memory_is_served_and_the_rest_is_an_error(la
 # Sharing
 
 
-async def test_lesson_16_no_partition_starves(lake: Lake) -> None:
+async def test_no_partition_starves(lake: Lake) -> None:
     for _ in range(20):
         await lake.write(*(Write(partition, size=1000) for partition in PARTITIONS))
     reader = lake.reader()
@@ -288,7 +288,7 @@ async def test_lesson_16_no_partition_starves(lake: Lake) -> None:
         assert data_of(result) == lake.expected(partition, 0, 5 * size)
 
 
-async def test_lesson_16_what_one_does_not_want_goes_to_the_others(lake: Lake) -> None:
+async def test_what_one_does_not_want_goes_to_the_others(lake: Lake) -> None:
     for _ in range(20):
         await lake.write(Write(P0, size=1000), Write(P1, size=1000))
     await lake.write(Write(P2, size=1000))
@@ -299,7 +299,7 @@ async def test_lesson_16_what_one_does_not_want_goes_to_the_others(lake: Lake) -
     assert [len(data_of(result)) // size for result in results] == [3, 8, 1]
 
 
-async def test_lesson_16_shares_smaller_than_a_batch_still_fill_the_answer(lake: Lake) -> None:
+async def test_shares_smaller_than_a_batch_still_fill_the_answer(lake: Lake) -> None:
     await lake.write(*(Write(partition, size=1000) for partition in PARTITIONS))
     reader = lake.reader()
     size = len(lake.model[P0][0].data)
@@ -307,7 +307,7 @@ async def test_lesson_16_shares_smaller_than_a_batch_still_fill_the_answer(lake:
     assert sum(len(data_of(result)) for result in results) == 4 * size
 
 
-async def test_lesson_22_only_the_first_batch_may_exceed_the_limits(lake: Lake) -> None:
+async def test_only_the_first_batch_may_exceed_the_limits(lake: Lake) -> None:
     await lake.write(Write(P1, size=5000), Write(P2, size=5000))
     reader = lake.reader()
     requests = [DisklessRead(P0, 0, MIB), DisklessRead(P1, 0, 100), DisklessRead(P2, 0, 100)]
@@ -326,7 +326,7 @@ async def test_a_read_loads_not_much_more_than_it_can_give(lake: Lake) -> None:
 # Hot and cold
 
 
-async def test_lesson_18_lagging_readers_do_not_evict_the_tail(lake: Lake) -> None:
+async def test_lagging_readers_do_not_evict_the_tail(lake: Lake) -> None:
     reader = lake.reader(ReaderLimits(cache_max_bytes=400_000))
     for _ in range(40):
         await lake.write(Write(P1, size=20_000, timestamp=LONG_AGO))
@@ -342,7 +342,7 @@ async def test_lesson_18_lagging_readers_do_not_evict_the_tail(lake: Lake) -> No
     assert status.cold_evicted > 0
 
 
-async def test_lesson_18_lagging_readers_do_not_take_the_turns_of_others(lake: Lake) -> None:
+async def test_lagging_readers_do_not_take_the_turns_of_others(lake: Lake) -> None:
     reader = lake.reader(ReaderLimits(parallel_reads=4, parallel_lagging_reads=2))
     for partition in PARTITIONS[1:8]:
         await lake.write(Write(partition, timestamp=LONG_AGO))

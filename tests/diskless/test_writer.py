@@ -140,7 +140,7 @@ async def test_after_the_commit_interval_batches_wait_no_longer_for_the_object_b
 # Order
 
 
-async def test_lesson_17_five_requests_of_one_idempotent_producer_are_on_their_way_together(world: World) -> None:
+async def test_five_requests_of_one_idempotent_producer_are_on_their_way_together(world: World) -> None:
     world.store.is_held = True
     sent = [batch(P0, records=10, producer=4, sequence=10 * i, value=b"x" * 250) for i in range(4)]
     numbers = []

@@ -92,7 +92,7 @@ def test_local_records_are_read_and_remote_ones_are_elsewhere(
 
 
 @pytest.mark.parametrize("is_checkpoint_lost", [False, True])
-def test_lesson_21_a_restart_keeps_the_log_start(
+def test_a_restart_keeps_the_log_start(
     kafka_tiered: Path, tmp_path: Path, list_offsets: dict[str, Any], is_checkpoint_lost: bool
 ) -> None:
     """Also if only the leader epochs remember it."""

@@ -276,7 +276,7 @@ class TestHousekeeping:
         assert max(before - after for before, after in itertools.pairwise(left)) <= 20
         manager.shutdown()
 
-    async def test_lesson_21_the_start_of_a_tiered_log_is_always_checkpointed(self, tmp_path: Path) -> None:
+    async def test_the_start_of_a_tiered_log_is_always_checkpointed(self, tmp_path: Path) -> None:
         """Also where it is the first local offset: tomorrow it may not be."""
         settings = LogSettings(log_dirs=(str(tmp_path),))
         tiered = TopicConfig(remote_storage_enable=True, internal_segment_bytes=SIZE, local_retention_bytes=0)

@@ -108,7 +108,7 @@ class TestSizes:
         assert rolled.log.read(4, 0, min_one_message=False).records is None
 
     def test_an_offset_inside_a_batch_gives_the_whole_batch(self, harness: LogHarness) -> None:
-        """Lesson 25: a fetch that starts inside the last batch returned nothing for ever."""
+        """In another system a fetch that starts inside the last batch returned nothing for ever."""
         harness.append(batch(5))
         harness.append(batch(5))
         for offset in range(10):

@@ -311,11 +311,11 @@ class TestLogStart:
 
 
 class TestRestart:
-    """Lesson 21: the log start is not that of the local log because a broker has started again."""
+    """In another system a restart moved the log start to the local log start."""
 
     @pytest.mark.parametrize("is_clean", [True, False])
     @pytest.mark.parametrize("is_checkpointed", [True, False])
-    def test_lesson_21_the_log_start_stays(self, tmp_path: Path, is_clean: bool, is_checkpointed: bool) -> None:
+    def test_the_log_start_stays(self, tmp_path: Path, is_clean: bool, is_checkpointed: bool) -> None:
         harness = tiered(tmp_path, up_to=8)
         harness.log.delete_records(2)
         harness.append(batch(timestamp=NOW), epoch=11)  # the epochs are written with it

@@ -41,7 +41,7 @@ def died_while(directory: Path, action: str, place: str) -> UnifiedLog:
         ("log.roll.done:4", 0),
     ],
 )
-def test_lesson_21_death_while_copied_segments_are_deleted(tmp_path: Path, place: str, local_start: int) -> None:
+def test_death_while_copied_segments_are_deleted(tmp_path: Path, place: str, local_start: int) -> None:
     log = died_while(tmp_path, "delete", place)
     assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (0, local_start, RECORDS)
     assert log.epochs.entries == tuple((step, step) for step in range(RECORDS))

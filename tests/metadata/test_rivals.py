@@ -280,7 +280,7 @@ async def test_a_write_whose_answer_was_lost_is_found_again(postgres_url: str) -
 
 
 async def test_snapshots_do_not_wait_for_writers(postgres_url: str) -> None:
-    """Lesson 11: clean-up under the lock that commits need becomes everybody's latency."""
+    """Clean-up under the lock that commits need would add to the latency of every request."""
     async with rival(postgres_url, 1) as one:
         assert await one.controller.activate()
         async with one.sql.transaction() as tx:

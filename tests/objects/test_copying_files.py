@@ -122,7 +122,7 @@ async def test_a_copy_that_fails_leaves_nothing_behind(
     assert bytes(await directory.get("key")) == content(path)
 
 
-async def test_lesson_19_a_copy_that_nobody_waits_for_any_more_ends_at_its_next_piece(
+async def test_a_copy_that_nobody_waits_for_any_more_ends_at_its_next_piece(
     directory: DirectoryStore, root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached, go_on, pieces = threading.Event(), threading.Event(), 0
@@ -258,7 +258,7 @@ async def test_the_deadline_of_a_copy_grows_with_the_file(path: Path) -> None:
     assert (status.calls, status.errors, status.bytes) == (1, 0, 11 * MIB + 5)
 
 
-async def test_lesson_19_a_copy_that_never_returns_is_given_up_and_shows(path: Path) -> None:
+async def test_a_copy_that_never_returns_is_given_up_and_shows(path: Path) -> None:
     clock = VirtualClock()
     faulty, store = hardened(clock)
     faulty.block("put_file")

@@ -107,7 +107,7 @@ async def test_what_cannot_succeed_is_tried_once(
     assert faulty.count() == 1
 
 
-async def test_lesson_19_an_attempt_that_never_returns_is_given_up_and_tried_again(
+async def test_an_attempt_that_never_returns_is_given_up_and_tried_again(
     store: RetryingStore, faulty: FaultyStore, clock: VirtualClock
 ) -> None:
     faulty.block("put", times=1)
@@ -236,7 +236,7 @@ async def test_a_read_inside_the_object_is_one_request(store: RetryingStore, fau
     assert faulty.count("get_range") == 3
 
 
-async def test_lesson_15_a_listing_goes_on_where_it_failed(
+async def test_a_listing_goes_on_where_it_failed(
     store: RetryingStore, faulty: FaultyStore, clock: VirtualClock
 ) -> None:
     keys = [f"{number:05}" for number in range(2500)]
@@ -262,7 +262,7 @@ async def _keys(infos: object) -> list[str]:
     return [info.key async for info in infos]  # type: ignore[attr-defined]
 
 
-async def test_lesson_15_deleting_never_starts_again_from_the_beginning(
+async def test_deleting_never_starts_again_from_the_beginning(
     store: RetryingStore, faulty: FaultyStore, clock: VirtualClock
 ) -> None:
     keys = [f"{number:05}" for number in range(2500)]

@@ -90,7 +90,7 @@ def made(tmp_path: Path) -> Made:
     return make_segment(tmp_path / "logs")
 
 
-async def test_lesson_19_a_copy_that_never_returns_ends_at_its_deadline_and_goes_on_to_show(
+async def test_a_copy_that_never_returns_ends_at_its_deadline_and_goes_on_to_show(
     storage: DeadlineStorage, plugin: Stubborn, clock: VirtualClock, made: Made
 ) -> None:
     copying = asyncio.create_task(storage.copy_log_segment_data(made.metadata, made.data))

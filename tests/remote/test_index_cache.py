@@ -220,7 +220,7 @@ async def test_many_who_ask_at_once_share_one_fetch(harness: Harness) -> None:
         assert harness.store.count("get") == 2
 
 
-async def test_lesson_23_a_fetch_goes_on_when_those_who_asked_have_gone(harness: Harness) -> None:
+async def test_a_fetch_goes_on_when_those_who_asked_have_gone(harness: Harness) -> None:
     made = await harness.made()
     gate = harness.store.block("get")
     async with harness.cache() as cache:

@@ -66,7 +66,7 @@ class NetworkSettings:
         "PLAINTEXT",
         "The security protocol between brokers, where inter.broker.listener.name is not set.",
         allowed=("PLAINTEXT",),
-        no_effect="brokers do not talk to each other yet",
+        no_effect="PLAINTEXT is the only protocol yet",
     )
     socket_send_buffer_bytes: int = setting(
         "socket.send.buffer.bytes",
@@ -156,7 +156,7 @@ class NetworkSettings:
         30_000,
         "How long a broker waits for the answer of another one.",
         least=1,
-        no_effect="brokers do not talk to each other yet",
+        no_effect="brokers wait for each other for fixed times",
     )
     fetch_max_bytes: int = setting(
         "fetch.max.bytes",

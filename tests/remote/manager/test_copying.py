@@ -288,7 +288,7 @@ async def test_custom_metadata_that_is_too_large_stops_copying_with_a_reason(wor
         assert world.manager.status().topics["orders"].copy_requests == 1
 
 
-async def test_lesson_19_an_upload_that_never_returns_ends_and_is_tried_again(world: World) -> None:
+async def test_an_upload_that_never_returns_ends_and_is_tried_again(world: World) -> None:
     world.append(3)
     world.store.block("put_file", times=1)
     async with world.running():

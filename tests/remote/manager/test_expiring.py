@@ -79,7 +79,7 @@ async def test_size_is_that_of_both_tiers(world: World) -> None:
         await world.check_nothing_leaked()
 
 
-async def test_lesson_20_failed_copies_never_let_good_data_go(world: World) -> None:
+async def test_failed_copies_never_let_good_data_go(world: World) -> None:
     world.append(5)
     async with world.running():
         await world.until_copied()

@@ -134,27 +134,27 @@ def test_what_went_by_time_counts_against_the_size() -> None:
     assert gone(plan_expiry(ask(aged, retention_ms=600, retention_bytes=200))) == [(1, DeletionReason.TIME)]
 
 
-def test_lesson_20_failed_and_unfinished_copies_do_not_count_in_size_based_retention() -> None:
+def test_failed_and_unfinished_copies_do_not_count_in_size_based_retention() -> None:
     failed = [segment(10 + i, 20, 29, state=state, size=10_000) for i, state in enumerate((STARTED, DELETING))]
     plan = plan_expiry(ask([*THREE, *failed], retention_bytes=300))
     assert gone(plan) == [(11, DeletionReason.INTERRUPTED), (10, DeletionReason.ABANDONED)]
     assert plan.log_start == 0
 
 
-def test_lesson_20_a_copy_that_is_under_way_does_not_count_and_stays() -> None:
+def test_a_copy_that_is_under_way_does_not_count_and_stays() -> None:
     under_way = segment(10, 30, 39, state=STARTED, size=10_000)
     plan = plan_expiry(ask([*THREE, under_way], retention_bytes=300, being_copied=UUID(int=10)))
     assert gone(plan) == []
 
 
-def test_lesson_20_duplicates_count_once() -> None:
+def test_duplicates_count_once() -> None:
     twice = [*THREE, segment(10, 0, 9, size=100)]
     plan = plan_expiry(ask(twice, retention_bytes=300))
     assert gone(plan) == [(1, DeletionReason.REDUNDANT)]
     assert plan.log_start == 0
 
 
-def test_lesson_20_segments_of_another_history_do_not_count() -> None:
+def test_segments_of_another_history_do_not_count() -> None:
     other = segment(10, 10, 29, {5: 10}, size=10_000)
     assert gone(plan_expiry(ask([*THREE, other], retention_bytes=300))) == []
 

@@ -59,7 +59,7 @@ class Model:
     least_retention: int | None = None
 
     def check_log_start(self, log_start: int) -> None:
-        """Lesson 20: only as much goes as DeleteRecords and retention.bytes allow."""
+        """Only as much is deleted as DeleteRecords and retention.bytes allow."""
         if log_start <= self.deleted_up_to:
             return
         assert self.least_retention is not None, f"the log starts at {log_start}, and nobody wanted that"

@@ -77,7 +77,7 @@ async def test_answers_end_with_a_whole_batch(world: World, *, has_files: bool) 
 
 
 @pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])
-async def test_lesson_22_one_batch_of_a_request_may_be_larger_than_the_limits(world: World, *, has_files: bool) -> None:
+async def test_one_batch_of_a_request_may_be_larger_than_the_limits(world: World, *, has_files: bool) -> None:
     logs = [await world.add_log(value_bytes=5000) for _ in range(3)]
     reader = await world.reader(has_files=has_files)
     requests = [request(log, 0, max_bytes=100) for log in logs]
@@ -105,7 +105,7 @@ async def test_what_comes_too_late_for_its_client_is_kept_and_counted_when_it_is
     assert (counted.requests, counted.bytes, counted.errors) == (1, len(bytes_of(again.records)), 0)
 
 
-async def test_lesson_22_the_right_to_a_large_batch_goes_to_the_first_that_has_one(world: World) -> None:
+async def test_the_right_to_a_large_batch_goes_to_the_first_that_has_one(world: World) -> None:
     broken, fine = [await world.add_log(value_bytes=5000) for _ in range(2)]
     for segment in world.segments(broken):
         world.object_of(segment).unlink()
@@ -122,7 +122,7 @@ async def test_partitions_share_the_limit_of_a_request(world: World) -> None:
     assert [offsets(bytes_of(found(result).records)) for result in results] == [[0, 1]] * 3
 
 
-async def test_lesson_24_all_partitions_of_a_request_are_read_at_the_same_time(world: World) -> None:
+async def test_all_partitions_of_a_request_are_read_at_the_same_time(world: World) -> None:
     logs = [await world.add_log() for _ in range(4)]
     reader = await world.reader()
     gate = world.store.block("get_range")
@@ -134,7 +134,7 @@ async def test_lesson_24_all_partitions_of_a_request_are_read_at_the_same_time(w
     assert all(found(result).records is not None for result in await reading)
 
 
-async def test_lesson_23_a_read_that_is_given_up_goes_on_into_the_cache(world: World) -> None:
+async def test_a_read_that_is_given_up_goes_on_into_the_cache(world: World) -> None:
     log = await world.add_log()
     reader = await world.reader()
     gate = world.store.block("get_range")

@@ -22,7 +22,7 @@ def _fenced(status: BrokerStatus) -> int:
 BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
     gauge(
         "kafka_server_kafkaserver_brokerstate",
-        "3 when serving, 1 before.",
+        "3 when serving clients, 1 before and while stopping.",
         lambda s: _RUNNING if s.is_ready else _STARTING,
     ),
     gauge(

@@ -167,7 +167,7 @@ TIERED: Final[tuple[Family[TieredStatus], ...]] = (
     gauge("strandline_remote_read_cache_limit_bytes", "Memory that they may use.", lambda s: s.reader.cache_limit),
     counter(
         "strandline_remote_reads_throttled",
-        "Reads that waited for the fetch quota.",
+        "Reads that returned no records because the fetch quota was used up.",
         lambda s: s.reader.throttled,
     ),
     counters(_STORAGE + "requests", "Calls to the remote storage.", "operation", _by_operation(lambda o: o.calls)),

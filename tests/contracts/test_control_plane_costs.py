@@ -1,4 +1,4 @@
-"""What similar systems got wrong in the field, for the control plane. Those that concern one port stand with it."""
+"""What reads, retention and a start cost, and what they wait for: mistakes that similar systems made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.controlplane.making import ALL_BYTES, NOW, A, B, batch, commit, find,
 LOCK_ALL = "UPDATE inkless_log SET byte_size = byte_size"
 
 
-async def test_lesson_11_retention_looks_without_the_lock_that_commits_need(plane: SqlControlPlane) -> None:
+async def test_retention_looks_without_the_lock_that_commits_need(plane: SqlControlPlane) -> None:
     await commit(plane, "one", batch(A, timestamp=NOW), batch(B, timestamp=NOW))
     rules = [RetentionRule(A, 1_000, 1_000), RetentionRule(B, 1_000, 1_000)]
     async with plane.store.transaction() as tx:
@@ -27,7 +27,7 @@ async def test_lesson_11_retention_looks_without_the_lock_that_commits_need(plan
     assert [answer.rows_deleted for answer in answers] == [0, 0]
 
 
-async def test_lesson_12_finding_costs_as_much_as_the_answer_at_any_depth(plane: SqlControlPlane) -> None:
+async def test_finding_costs_as_much_as_the_answer_at_any_depth(plane: SqlControlPlane) -> None:
     await plane.commit_files([wal(f"f{number}", batch(A), batch(B)) for number in range(3_000)], now_ms=NOW)
     store = plane.store
     statement = _Statements(store)
@@ -75,7 +75,7 @@ def _number(node: dict[str, object], name: str) -> float:
     return value
 
 
-async def test_lesson_14_a_broker_that_starts_waits_for_no_commit_and_none_for_it(
+async def test_a_broker_that_starts_waits_for_no_commit_and_none_for_it(
     sql: SqlStore, database_url: str
 ) -> None:
     plane = SqlControlPlane(sql)
