@@ -75,9 +75,7 @@ def _number(node: dict[str, object], name: str) -> float:
     return value
 
 
-async def test_a_broker_that_starts_waits_for_no_commit_and_none_for_it(
-    sql: SqlStore, database_url: str
-) -> None:
+async def test_a_broker_that_starts_waits_for_no_commit_and_none_for_it(sql: SqlStore, database_url: str) -> None:
     plane = SqlControlPlane(sql)
     if sql.is_exclusive:
         return  # one process: nobody commits while it migrates

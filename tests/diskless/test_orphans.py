@@ -133,9 +133,7 @@ async def test_one_round_each_day_lists_everything(world: World) -> None:
     assert await finding.run_once() == OrphanSummary(objects_listed=1, orphans_taken=1, is_full=True)
 
 
-async def test_an_interrupted_round_goes_on_where_it_stood(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_interrupted_round_goes_on_where_it_stood(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orphans, "_PAGE", 2)
     lost = sorted([(await world.upload([append(A0)])).object_key for _ in range(7)])
     world.clock.move(GRACE_S + 1)

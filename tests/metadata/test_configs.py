@@ -67,7 +67,7 @@ async def test_a_resource_is_changed_as_a_whole_or_not_at_all(
         before = cluster.image
         assert type(await alter(cluster, TOPIC, *changes)) is kind
         assert cluster.image is before
-        assert await alter(cluster, TOPIC, ConfigChange("retention.ms", SET, "8")) is None  # a refused change blocks no later one
+        assert await alter(cluster, TOPIC, ConfigChange("retention.ms", SET, "8")) is None
 
 
 async def test_each_resource_gets_its_own_answer() -> None:
