@@ -101,7 +101,7 @@ FIGURES = (
         r"(half a) second later at first",
         DEFAULTS.tiers.remote_log_manager_task_retry_backoff_ms / SECOND,
     ),
-    Figure("docs/tiered-storage.md", r"removed when it is (an) hour old", directory._LEFTOVER_AGE_MS / HOUR),
+    Figure("docs/tiered-storage.md", r"removed when they are (an) hour old", directory._LEFTOVER_AGE_MS / HOUR),
     Figure("docs/tiered-storage.md", r"files above (\d+) MiB go in parts", _PARTS_FROM),
     Figure("docs/tiered-storage.md", r"go in parts, at most (\w+) at a time", cloud._PARTS_AT_ONCE),
     Figure("docs/tiered-storage.md", r"longer than (\d+) characters", object_storage._LONGEST_DIRECTORY),
