@@ -22,7 +22,7 @@ class RemoteFiles:
     log_dir: Path
 
     def must_be_accepted(self, kinds: Sequence[str], *options: str) -> None:
-        """Kafka's dump tool accepts every remote file of these kinds. Every segment has them; but few have aborts."""
+        """Kafka's dump tool accepts every remote file of these kinds, and no segment lacks a file that it needs."""
         segments = remote_segments(self.remote)
         for segment in segments:
             missing = {"log", "index", "timeindex", "snapshot", "leader_epoch_checkpoint"} - segment.files.keys()

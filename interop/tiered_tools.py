@@ -104,7 +104,7 @@ def tool_offsets(tiers: Tiers) -> None:
 
 
 def tool_consumer(tiers: Tiers) -> None:
-    """From the beginning through both tiers, from the middle of the remote one, and as a group."""
+    """From the beginning through both tiers, from the middle of the remote tier, and as a group."""
     start = ("--topic", "measured", "--partition", "0", "--timeout-ms", "20000")
     said = tiers.tools.ask(CONSUMER, *start, "--offset", "0", "--max-messages", str(RECORDS))
     if re.findall(r"^value-(\d+) ", said, re.MULTILINE) != [str(number) for number in range(RECORDS)]:
@@ -138,7 +138,7 @@ def tool_metadata_formatter(tiers: Tiers) -> None:
 
 
 def tool_configs(tiers: Tiers) -> None:
-    """What a tiered topic is told with kafka-configs, and what it is not."""
+    """Which settings of a tiered topic kafka-configs may change, and which changes are refused."""
     described = (*_of("measured"), "--describe", "--all")
     said = tiers.tools.ask(CONFIG, *described, expect=r"remote\.storage\.enable=true ")
     for setting in ("remote.log.copy.disable=false", "remote.log.delete.on.disable=false", "local.retention.ms=-2"):
@@ -163,7 +163,7 @@ def tool_log_dirs(tiers: Tiers) -> None:
 
 
 def tool_delete_records(tiers: Tiers) -> None:
-    """Into the remote range: what lies wholly below is deleted there, and readers begin at the new start."""
+    """Into the remote range: segments entirely below the new log start are deleted, and consumers begin there."""
     request = CACHE / "delete-tiered-records.json"
     request.write_text('{"partitions": [{"topic": "shortened", "partition": 0, "offset": 500}], "version": 1}')
     tiers.tools.ask("DeleteRecordsCommand", "--offset-json-file", str(request), expect=r"low_watermark: 500")
@@ -176,7 +176,7 @@ def tool_delete_records(tiers: Tiers) -> None:
 
 
 def tool_switch_off(tiers: Tiers) -> None:
-    """remote.storage.enable=false with remote.log.delete.on.disable=true deletes what is remote."""
+    """remote.storage.enable=false with remote.log.delete.on.disable=true deletes the remote segments."""
     local_start = local_bases(tiers.broker.log_dir, "switched-off-0")[0]
     tiers.alter("switched-off", "remote.storage.enable=false", "remote.log.delete.on.disable=true")
     wait_until(lambda: not _remote_bases(tiers, "switched-off"), "deletion of all remote segments")

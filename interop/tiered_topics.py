@@ -29,7 +29,7 @@ ALL_TOPICS = {**TOPICS, TRANSACTIONS: TOPICS["tiered"]}
 
 
 def wait_until_copied(broker: Target, remote: Path, topics: Sequence[str]) -> None:
-    """Until every finished segment is remote and, where local retention says so, only there."""
+    """Until every closed segment is remote and, where local retention says so, only there."""
     for partition in (f"{topic}-{number}" for topic in topics for number in range(PARTITIONS)):
         goes = "local.retention.bytes" in ALL_TOPICS[partition.rpartition("-")[0]]
         copied = partial(is_copied, broker.log_dir, remote, partition, is_local_part_gone=goes)
@@ -39,14 +39,14 @@ def wait_until_copied(broker: Target, remote: Path, topics: Sequence[str]) -> No
 
 
 def wait_until_ready(broker: Target, topics: Sequence[str]) -> None:
-    """Kafka answers UNKNOWN_SERVER_ERROR to who reads before it knows its remote segments. We let them ask again."""
+    """Kafka answers UNKNOWN_SERVER_ERROR to consumers until it has read its remote log metadata. They retry here."""
     if broker.name == "kafka":
         for topic in topics:
             _wait_until_told(broker, topic)
 
 
 def _wait_until_told(broker: Target, topic: str) -> None:
-    """Until the broker says that the last record of its last finished segment is remote."""
+    """Until the broker says that the last record of its last closed segment is remote."""
     tools = Tools(kafka.install(), broker.bootstrap, LOG_FILE)
     ends = [local_bases(broker.log_dir, f"{topic}-{number}")[-1] - 1 for number in range(PARTITIONS)]
     expected = [f"{topic}:{number}:{offset}" for number, offset in enumerate(ends)]

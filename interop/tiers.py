@@ -105,7 +105,7 @@ def local_bases(log_dir: Path, partition: str) -> list[int]:
 
 
 def is_copied(log_dir: Path, remote: Path, partition: str, *, is_local_part_gone: bool) -> bool:
-    """Whether every finished segment of a partition is remote, and (if it should) the first local ones are gone."""
+    """Whether every closed segment of a partition is remote, and (if asked for) the first local ones are deleted."""
     local = local_bases(log_dir, partition)
     copied = {segment.base_offset for segment in remote_segments(remote) if segment.partition == partition}
     return bool(copied) and copied.issuperset(local[:-1]) and not (is_local_part_gone and local[0] == 0)

@@ -48,13 +48,13 @@ def show_diskless_topic(broker: Broker) -> None:
     title("Its WAL objects: shared by partitions, each with a footer that says what is in it")
     batches = _show_objects(broker)
 
-    title("What the database knows: offsets, and a row for batches that lie side by side")
+    title("In the database: offsets, and one row for batches that are side by side in an object")
     rows = _show_control_plane(broker.data)
     say(f"{batches} batches, {rows} rows")
 
     title("Delete it, and nothing is left")
     delete_topic(broker, TOPIC)
-    wait_for(lambda: _left(broker.data) == 0, "the cleaner to delete what nobody needs")
+    wait_for(lambda: _left(broker.data) == 0, "the file cleaner to delete objects that no row refers to")
     say("no log, row or file is left in the database (readers get no time to finish here; usually a minute)")
     show_command("wal", "list")
     if ask("wal", "list", "--data-dir", str(broker.data)):

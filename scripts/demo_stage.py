@@ -51,7 +51,7 @@ class Broker:
             str(PROGRAM), "broker", "--data-dir", str(self.data), "--listen", self.bootstrap,
             "--http", f"127.0.0.1:{self.http_port}", "--set", "offsets.topic.num.partitions=4",
             "--set", "group.initial.rebalance.delay.ms=0",
-            # Objects that nobody needs go at once, not after minutes.
+            # Objects that no row refers to are deleted at once, not after minutes.
             "--set", "inkless.file.cleaner.interval.ms=200", "--set", "inkless.file.cleaner.retention.period.ms=0",
             # Topics may be tiered; what there is to copy and to delete is looked for all the time.
             "--set", "remote.log.storage.system.enable=true", "--set", "remote.log.manager.task.interval.ms=200",

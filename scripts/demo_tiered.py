@@ -1,4 +1,4 @@
-"""The part of the demo with a tiered topic: finished segments in remote storage, the newest ones on disk."""
+"""The part of the demo with a tiered topic: closed segments in remote storage, the newest ones on disk."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _show_tiers(broker: Broker) -> tuple[int, int]:
 
 
 def _is_tiered(broker: Broker) -> bool:
-    """Whether every finished segment is copied, and those that may leave the disk have left."""
+    """Whether every closed segment is copied, and those beyond local retention are deleted from disk."""
     if _bytes(_local_logs(broker)) >= LOCAL_BYTES + SEGMENT_BYTES:
         return False
     (partition,) = ask("topics", "tiers", TOPIC, "--bootstrap", broker.bootstrap)["partitions"]

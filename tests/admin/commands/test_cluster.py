@@ -22,7 +22,7 @@ __all__ = ["postgres", "postgres_url"]
 
 
 def free_row(count: int) -> int:
-    """The first of so many ports side by side that nobody listens on."""
+    """The first of several consecutive ports that are free."""
     while True:
         ports = [free_port() for _ in range(count)]
         if ports == list(range(ports[0], ports[0] + count)):

@@ -1,4 +1,4 @@
-"""HTTP: health, readiness, metrics, the status page, and a life inside somebody else's event loop."""
+"""HTTP: health, readiness, metrics, the status page, and running inside the broker's event loop."""
 
 from __future__ import annotations
 

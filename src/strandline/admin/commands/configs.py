@@ -36,7 +36,7 @@ def describe_configs(
     topic: Topic = None,
     broker: Broker = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    everything: Annotated[bool, typer.Option("--all", help="Also settings that nobody has set.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also settings that have their default values.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show settings, the source of each, and what would hold without it.

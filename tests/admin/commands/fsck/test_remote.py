@@ -32,7 +32,7 @@ def outcome_of(*arguments: str) -> Outcome:
 
 
 def add_orphan(data: Path, *, age_s: float = 7200) -> list[Path]:
-    """Objects of the oldest segment once more, under an id that nobody described."""
+    """Objects of the oldest segment once more, under an id that has no metadata."""
     made = []
     for source in sorted((data / "remote").glob(f"{TOPIC}-0-*/{0:020d}-*")):
         path = source.with_name(f"{0:020d}-AAAAAAAAAAAAAAAAAAAAAA{source.suffix}")

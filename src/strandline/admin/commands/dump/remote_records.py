@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from strandline.admin.commands.client import Cluster, CommandFailed, Json, check, sentences
+from strandline.admin.commands.client import EARLIEST, Cluster, CommandFailed, Json, check, sentences
 from strandline.errors import StrandlineError
 from strandline.log.files import LOG, parse_numbered, parse_partition_directory
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset, uuid_to_text
@@ -22,7 +22,6 @@ from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTo
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 _FETCH_BYTES: Final = 1 << 20
-_EARLIEST: Final = -2
 _NO_REPLICA: Final = -1
 
 
@@ -103,7 +102,7 @@ def fetch_records(
 
 
 def _start_offset(leader: Client, partition: int) -> int:
-    wanted = ListOffsetsPartition(partition_index=partition, timestamp=_EARLIEST)
+    wanted = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
     topic = ListOffsetsTopic(name=REMOTE_LOG_METADATA_TOPIC, partitions=[wanted])
     answer = leader.request(ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=_NO_REPLICA, topics=[topic]))
     found = answer.topics[0].partitions[0]
