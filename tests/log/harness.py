@@ -120,12 +120,12 @@ class LogHarness:
         """What the checkpoints would say now."""
         log = self.log
         return LoadedOffsets(
-            recovery_point=log.recovery_point, log_start=log.log_start_offset, high_watermark=log.high_watermark
+            recovery_point=log.flusher.recovery_point, log_start=log.log_start_offset, high_watermark=log.high_watermark
         )
 
     def checkpoint(self) -> LoadedOffsets:
         """Let the checkpoints be written."""
-        self.log.checkpointed_log_start = self.log.log_start_offset
+        self.log.start.checkpointed = self.log.log_start_offset
         return self.offsets()
 
     def reopen(self) -> UnifiedLog:

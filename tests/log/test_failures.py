@@ -98,7 +98,7 @@ def test_a_failed_large_append(two: tuple[LogManager, list[Path]]) -> None:
     second = log.begin_append(batch(), leader_epoch=0)
     with pytest.raises(OSError, match="No space left") as caught:
         first.write()
-    assert isinstance(log.fail_append(first, caught.value), KafkaStorageError)
+    assert isinstance(log.fail_append(caught.value), KafkaStorageError)
     assert log.is_offline
     assert not log.has_pending_appends
     assert log.log_end_offset == 2
@@ -157,7 +157,7 @@ def test_a_failed_flush_takes_the_directory_offline(harness: LogHarness) -> None
     harness.append(batch())
     os.close(harness.log.segments.active.file.fileno())
     with pytest.raises(KafkaStorageError):
-        harness.log.flush()
+        harness.log.flusher.flush()
     assert harness.log.is_offline
     harness.log.segments.active.file._fd = -1
 

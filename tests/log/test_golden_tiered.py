@@ -114,7 +114,7 @@ def test_what_we_would_copy_is_what_kafka_copied(manager: LogManager, kafka_tier
     assert log.topic_id is not None
     name = f"{log.topic_partition}-{uuid_to_text(log.topic_id)}"
     remote = kafka_tiered / "tiered/remote/kafka-tiered-storage" / name
-    segments = log.segments_to_copy(0)
+    segments = log.remote.segments_to_copy(0)
     wanted = [
         segment
         for segment in read_json(kafka_tiered / "expected/tiered/remote_segments.json")
@@ -149,7 +149,7 @@ def test_retention_deletes_nothing_before_it_knows_what_was_copied(manager: LogM
     for log in manager.all_logs():
         if log.is_remote:
             before = log.log_start_offset, log.local_log_start_offset
-            assert log.delete_old_segments(RUN_TIME) == 0
-            log.update_highest_offset_in_remote_storage(highest[str(log.topic_partition)])
-            assert log.delete_old_segments(RUN_TIME) == 0  # Kafka has done that already
+            assert log.retention.delete_old_segments(RUN_TIME) == 0
+            log.remote.update_highest_offset(highest[str(log.topic_partition)])
+            assert log.retention.delete_old_segments(RUN_TIME) == 0  # Kafka has done that already
             assert (log.log_start_offset, log.local_log_start_offset) == before

@@ -31,46 +31,46 @@ class TestRetention:
     def test_by_time(self, tmp_path: Path) -> None:
         harness = made(tmp_path, retention_ms=10_000)
         log = harness.log
-        assert log.delete_old_segments(NOW + 12_000) == 0
-        assert log.delete_old_segments(NOW + 12_001) == 1
+        assert log.retention.delete_old_segments(NOW + 12_000) == 0
+        assert log.retention.delete_old_segments(NOW + 12_001) == 1
         assert (log.log_start_offset, log.segments.bases) == (3, [3, 6, 9])
         assert offsets_in(log) == list(range(3, 10))
 
     def test_an_old_active_segment_is_rolled_and_goes_too(self, tmp_path: Path) -> None:
         harness = made(tmp_path, retention_ms=10_000)
         log = harness.log
-        assert log.delete_old_segments(NOW + 100_000) == 4
+        assert log.retention.delete_old_segments(NOW + 100_000) == 4
         assert (log.log_start_offset, log.log_end_offset, log.segments.bases) == (10, 10, [10])
-        assert log.delete_old_segments(NOW + 200_000) == 0
+        assert log.retention.delete_old_segments(NOW + 200_000) == 0
         assert harness.append(batch()).first_offset == 10
 
     def test_by_size(self, tmp_path: Path) -> None:
         harness = made(tmp_path, retention_bytes=5 * SIZE, retention_ms=-1)
-        assert harness.log.delete_old_segments(NOW) == 1
+        assert harness.log.retention.delete_old_segments(NOW) == 1
         assert harness.log.segments.bases == [3, 6, 9]
         harness.log.update_config(TopicConfig(retention_bytes=0, retention_ms=-1, internal_segment_bytes=3 * SIZE))
-        assert harness.log.delete_old_segments(NOW) == 3
+        assert harness.log.retention.delete_old_segments(NOW) == 3
 
     def test_below_the_log_start(self, tmp_path: Path) -> None:
         harness = made(tmp_path, cleanup_policy=("compact",))
         log = harness.log
-        assert log.delete_old_segments(NOW + 10**12) == 0
+        assert log.retention.delete_old_segments(NOW + 10**12) == 0
         log.delete_records(5)
-        assert log.delete_old_segments(NOW) == 1
+        assert log.retention.delete_old_segments(NOW) == 1
         assert (log.log_start_offset, log.segments.bases) == (5, [3, 6, 9])
         log.delete_records(-1)
-        assert log.delete_old_segments(NOW) == 2
+        assert log.retention.delete_old_segments(NOW) == 2
         assert log.segments.bases == [9]
 
     def test_nothing_above_the_high_watermark_goes(self, tmp_path: Path) -> None:
         harness = made(tmp_path, retention_ms=0)
         harness.log.update_high_watermark(4)
-        assert harness.log.delete_old_segments(NOW + 10**6) == 1
+        assert harness.log.retention.delete_old_segments(NOW + 10**6) == 1
         assert harness.log.segments.bases == [3, 6, 9]
 
     def test_unlimited(self, tmp_path: Path) -> None:
         harness = made(tmp_path, retention_ms=-1)
-        assert harness.log.delete_old_segments(NOW + 10**12) == 0
+        assert harness.log.retention.delete_old_segments(NOW + 10**12) == 0
 
     def test_records_without_time_go_by_the_age_of_the_file(self, tmp_path: Path) -> None:
         harness = LogHarness(tmp_path, TopicConfig(retention_ms=10_000, internal_segment_bytes=3 * SIZE))
@@ -80,8 +80,8 @@ class TestRetention:
         path = log.segments.first.file.path
         os.utime(path, (NOW / 1000, NOW / 1000))
         os.utime(log.segments.active.file.path, (NOW / 1000 + 100, NOW / 1000 + 100))
-        assert log.delete_old_segments(NOW + 10_000) == 0
-        assert log.delete_old_segments(NOW + 10_001) == 1
+        assert log.retention.delete_old_segments(NOW + 10_000) == 0
+        assert log.retention.delete_old_segments(NOW + 10_001) == 1
 
     def test_epochs_and_snapshots_follow(self, tmp_path: Path) -> None:
         harness = LogHarness(tmp_path, TopicConfig(internal_segment_bytes=3 * SIZE))
@@ -89,7 +89,7 @@ class TestRetention:
         for step in range(9):
             harness.append(batch(producer_id=5, sequence=step), epoch=step)
         log.delete_records(7)
-        log.delete_old_segments(NOW)
+        log.retention.delete_old_segments(NOW)
         assert log.segments.first.base_offset == 6
         assert log.epochs.entries == ((7, 7), (8, 8))
         assert log.producers.snapshots == [6]
@@ -97,7 +97,7 @@ class TestRetention:
 
     def test_files_stay_for_a_while(self, tmp_path: Path) -> None:
         harness = made(tmp_path, retention_ms=10_000)
-        harness.log.delete_old_segments(NOW + 12_001)
+        harness.log.retention.delete_old_segments(NOW + 12_001)
         assert "00000000000000000000.log.deleted" in harness.files()
         assert "00000000000000000000.index.deleted" in harness.files()
         harness.clock.move(59.999)
@@ -112,7 +112,7 @@ class TestRetention:
         harness = made(tmp_path, retention_ms=0)
         log = harness.log
         pending = log.begin_append(batch(), leader_epoch=0)
-        assert log.delete_old_segments(NOW + 10**6) == 3
+        assert log.retention.delete_old_segments(NOW + 10**6) == 3
         assert log.segments.bases == [9]
         pending.write()
         log.finish_append(pending)
@@ -164,7 +164,7 @@ class TestTruncation:
     def test_below_the_first_segment_starts_again(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
         harness.log.delete_records(10)
-        harness.log.delete_old_segments(NOW)
+        harness.log.retention.delete_old_segments(NOW)
         assert harness.log.segments.first.base_offset == 9
         harness.log.truncate_to(5)
         assert (harness.log.log_start_offset, harness.log.log_end_offset) == (5, 5)
@@ -194,12 +194,12 @@ class TestTruncation:
 class TestFlushing:
     def test_flush_moves_the_recovery_point(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
-        assert harness.log.recovery_point == 0
-        harness.log.flush(6)
-        assert harness.log.recovery_point == 6
-        harness.log.flush()
-        assert harness.log.recovery_point == 10
-        assert harness.log.begin_flush() is None
+        assert harness.log.flusher.recovery_point == 0
+        harness.log.flusher.flush(6)
+        assert harness.log.flusher.recovery_point == 6
+        harness.log.flusher.flush()
+        assert harness.log.flusher.recovery_point == 10
+        assert harness.log.flusher.begin() is None
 
     def test_flush_messages_forces_each_append(self, tmp_path: Path) -> None:
         harness = LogHarness(tmp_path, TopicConfig(flush_messages=1))
@@ -207,11 +207,11 @@ class TestFlushing:
         pending = log.begin_append(batch(), leader_epoch=0)
         assert pending.must_leave_loop
         pending.write()
-        assert log.recovery_point == 0
+        assert log.flusher.recovery_point == 0
         log.finish_append(pending)
-        assert log.recovery_point == 1
+        assert log.flusher.recovery_point == 1
         harness.append(batch(3))
-        assert log.recovery_point == 4
+        assert log.flusher.recovery_point == 4
 
     def test_flush_messages_counts_records(self, tmp_path: Path) -> None:
         harness = LogHarness(tmp_path, TopicConfig(flush_messages=5, internal_segment_bytes=2 * SIZE))
@@ -219,19 +219,19 @@ class TestFlushing:
         points = []
         for _ in range(7):
             harness.append(batch())
-            points.append(log.recovery_point)
+            points.append(log.flusher.recovery_point)
         assert points == [0, 0, 0, 0, 5, 5, 5]
         assert not log.begin_append(batch(), leader_epoch=0).must_leave_loop
 
     def test_appends_go_on_while_a_flush_runs(self, harness: LogHarness) -> None:
         log = harness.log
         harness.append(batch(2))
-        plan = log.begin_flush()
+        plan = log.flusher.begin()
         assert plan is not None
         harness.append(batch(2))
         plan.run()
-        log.finish_flush(plan)
-        assert log.recovery_point == 2
+        log.flusher.finish(plan)
+        assert log.flusher.recovery_point == 2
 
     def test_a_log_says_when_it_becomes_dirty_and_when_it_rolls(self, tmp_path: Path) -> None:
         harness = LogHarness(tmp_path, TopicConfig(internal_segment_bytes=2 * SIZE))
@@ -241,7 +241,7 @@ class TestFlushing:
         log = harness.create()
         for _ in range(3):
             harness.append(batch())
-        log.flush()
+        log.flusher.flush()
         harness.append(batch())
         assert told == ["orders-0 dirty", "orders-0 rolled", "orders-0 dirty"]
 
@@ -250,7 +250,9 @@ class TestReplacement:
     """What compaction does: new segments take the place of old ones, whatever happens in between."""
 
     def cleaned(self, harness: LogHarness, base: int, offsets: list[int]) -> LogSegment:
-        segment = harness.log.create_cleaned_segment(base, CLEANED)
+        segment = LogSegment.create(
+            str(harness.directory), base, created_ms=NOW, cache=harness.env.cache, state=CLEANED
+        )
         for offset in offsets:
             records = batch(base_offset=offset, leader_epoch=0, timestamp=NOW + 1000 * offset)
             position = segment.reserve(len(records), NOW + 1000 * offset, offset, 0)
@@ -264,7 +266,7 @@ class TestReplacement:
         log = harness.log
         held = log.read(0, 1 << 20).records
         old = log.segments.as_list()[:2]
-        log.replace_segments([self.cleaned(harness, 0, [1, 4])], old)
+        log.segments.replace([self.cleaned(harness, 0, [1, 4])], old)
         assert log.segments.bases == [0, 6, 9]
         assert offsets_in(log) == [1, 4, 6, 7, 8, 9]
         assert held is not None
@@ -299,7 +301,7 @@ class TestReplacement:
     def test_several_for_several(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
         new = [self.cleaned(harness, 0, [2]), self.cleaned(harness, 3, [3, 5])]
-        harness.log.replace_segments(new, harness.log.segments.as_list()[:2])
+        harness.log.segments.replace(new, harness.log.segments.as_list()[:2])
         assert offsets_in(harness.log) == [2, 3, 5, 6, 7, 8, 9]
         assert harness.log.segments.bases == [0, 3, 6, 9]
 
@@ -322,7 +324,7 @@ class TestClosing:
         harness = made(tmp_path)
         log = harness.log
         held = log.read(0, 1 << 20).records
-        plan = log.begin_flush(4)
+        plan = log.flusher.begin(4)
         assert isinstance(held, FileSlice)
         assert plan is not None
         assert log.close_idle_files() == 2  # the reader has the first, the flush that and the second
@@ -352,5 +354,5 @@ class TestClosing:
         harness.append(batch(producer_id=1, sequence=0, is_transactional=True))
         harness.append(marker(1, commits=False), origin=AppendOrigin.COORDINATOR)
         harness.log.roll()
-        harness.log.delete_old_segments(NOW + 11)
+        harness.log.retention.delete_old_segments(NOW + 11)
         assert "00000000000000000000.txnindex.deleted" in harness.files()

@@ -79,7 +79,7 @@ class TestLife:
         log = again.get(T0)  # type: ignore[assignment]
         assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (1, 2, 3)
         assert log.topic_id == TOPIC_ID
-        assert log.latest_epoch == 2
+        assert log.epochs.latest == 2
         again.shutdown()
         again.shutdown()
 
@@ -288,7 +288,7 @@ class TestHousekeeping:
             for _ in range(5):
                 log.append(batch(), leader_epoch=0)
             log.update_high_watermark(5)
-        logs[0].update_highest_offset_in_remote_storage(3)
+        logs[0].remote.update_highest_offset(3)
         await manager.housekeeping.delete_old_segments()
         await manager.housekeeping.checkpoint()
         assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 0\n"
@@ -322,9 +322,9 @@ class TestHousekeeping:
         log = manager.get_or_create(T0, None, TopicConfig(internal_segment_bytes=2 * SIZE))
         for _ in range(5):
             log.append(batch(), leader_epoch=0)
-        assert log.recovery_point == 0
+        assert log.flusher.recovery_point == 0
         await manager.housekeeping.flush_rolled()
-        assert log.recovery_point == 4
+        assert log.flusher.recovery_point == 4
         manager.shutdown()
 
     async def test_flush_ms(self, tmp_path: Path) -> None:
@@ -336,14 +336,14 @@ class TestHousekeeping:
             log.append(batch(2), leader_epoch=0)
         clock.move(0.999)
         await manager.housekeeping.flush_due()
-        assert timed.recovery_point == 0
+        assert timed.flusher.recovery_point == 0
         clock.move(0.001)
         await manager.housekeeping.flush_due()
-        assert (timed.recovery_point, never.recovery_point) == (2, 0)
+        assert (timed.flusher.recovery_point, never.flusher.recovery_point) == (2, 0)
         timed.append(batch(2), leader_epoch=0)
         clock.move(1)
         await manager.housekeeping.flush_due()
-        assert timed.recovery_point == 4
+        assert timed.flusher.recovery_point == 4
         manager.shutdown()
 
     async def test_everything_happens_in_its_time(self, tmp_path: Path) -> None:
@@ -357,9 +357,11 @@ class TestHousekeeping:
         for _ in range(3):
             log.append(batch(), leader_epoch=0)
         log.update_high_watermark(3)
-        await until(clock, lambda: log.recovery_point == 2, 0)  # rolled, so the finished segment is flushed at once
+        await until(
+            clock, lambda: log.flusher.recovery_point == 2, 0
+        )  # rolled, so the finished segment is flushed at once
         await until(clock, lambda: (tmp_path / "replication-offset-checkpoint").exists(), 5)
-        await until(clock, lambda: log.recovery_point == 3, 5)
+        await until(clock, lambda: log.flusher.recovery_point == 3, 5)
         await until(clock, lambda: log.log_start_offset == 3, 400)
         await until(clock, lambda: not list((tmp_path / "t-0").glob("*.deleted")), 60)
         task.cancel()
@@ -371,13 +373,13 @@ class TestHousekeeping:
         manager = loaded(tmp_path)
         log = manager.get_or_create(T0, None, TopicConfig())
         log.append(batch(), leader_epoch=0)
-        plan = log.begin_flush()
+        plan = log.flusher.begin()
         pending = log.begin_append(batch(), leader_epoch=0)
         manager.delete(T0)
         assert plan is not None
         assert not await manager.housekeeping._on_disk(log, plan.run)
         pending.write()
-        assert isinstance(log.fail_append(pending, OSError("too late")), KafkaStorageError)
+        assert isinstance(log.fail_append(OSError("too late")), KafkaStorageError)
         assert not manager.offline_directories
         manager.shutdown()
 
@@ -404,7 +406,7 @@ class TestHousekeeping:
         await manager.housekeeping.flush_rolled()
         first.segments.first.file._fd = -1
         assert first.is_offline
-        assert second.recovery_point == 4
+        assert second.flusher.recovery_point == 4
         await manager.housekeeping.checkpoint()
         await manager.housekeeping.delete_old_segments()
         assert (second.directory.parent / "replication-offset-checkpoint").exists()

@@ -85,8 +85,8 @@ class LogAgainstModel(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        self.harness.log.flush()
-        assert self.harness.log.recovery_point == self.end
+        self.harness.log.flusher.flush()
+        assert self.harness.log.flusher.recovery_point == self.end
 
     # Cutting
 
@@ -119,7 +119,7 @@ class LogAgainstModel(RuleBasedStateMachine):
     @rule()
     def retention(self) -> None:
         log = self.harness.log
-        log.delete_old_segments(self.now)
+        log.retention.delete_old_segments(self.now)
         assert self.start <= log.log_start_offset <= self.end
         gone = [b for b in self.batches if b.last < log.log_start_offset and b.last >= self.start]
         assert all(self.now - b.timestamp > 60_000 for b in gone)
@@ -162,7 +162,7 @@ class LogAgainstModel(RuleBasedStateMachine):
         log = self.harness.log
         assert (log.log_start_offset, log.log_end_offset) == (self.start, self.end)
         assert log.high_watermark == self.end
-        assert log.recovery_point <= self.end
+        assert log.flusher.recovery_point <= self.end
 
     @invariant()
     def a_reader_gets_every_batch(self) -> None:

@@ -117,7 +117,7 @@ def test_every_flush_forces_the_directory_until_one_is_through(tmp_path: Path) -
     harness = small_segments(tmp_path, flush_messages=4)
     for _ in range(3):
         harness.append(batch())
-    slow = harness.log.begin_flush()
+    slow = harness.log.flusher.begin()
     assert slow is not None
     fast = harness.log.begin_append(batch(), leader_epoch=0)
     assert fast.flush is not None
@@ -125,9 +125,9 @@ def test_every_flush_forces_the_directory_until_one_is_through(tmp_path: Path) -
     fast.write()
     harness.log.finish_append(fast)
     slow.run()
-    harness.log.finish_flush(slow)
+    harness.log.flusher.finish(slow)
     harness.append(batch())
-    third = harness.log.begin_flush()
+    third = harness.log.flusher.begin()
     assert third is not None
     assert not third.forces_directory
 
@@ -139,11 +139,11 @@ async def test_flush_ms_holds_after_a_crash(tmp_path: Path) -> None:
     manager = crashed(manager, tmp_path, config, clock)
     log = manager.get(T0)
     assert log is not None
-    assert (log.log_end_offset, log.recovery_point) == (2, 0)
+    assert (log.log_end_offset, log.flusher.recovery_point) == (2, 0)
     log.append(batch(), leader_epoch=0)
     clock.move(1)
     await manager.housekeeping.flush_due()
-    assert log.recovery_point == 3
+    assert log.flusher.recovery_point == 3
     manager.shutdown()
 
 
@@ -155,7 +155,7 @@ async def test_flush_ms_holds_from_when_it_is_set(tmp_path: Path) -> None:
     log.update_config(TopicConfig(flush_ms=1000))
     clock.move(1)
     await manager.housekeeping.flush_due()
-    assert log.recovery_point == 2
+    assert log.flusher.recovery_point == 2
     manager.shutdown()
 
 
@@ -164,17 +164,17 @@ async def test_flush_ms_waits_for_writes_under_way_without_spinning(tmp_path: Pa
     manager = loaded(tmp_path, clock=clock, config=config)
     log = manager.get_or_create(T0, None, config)
     log.append(batch(), leader_epoch=0)
-    log.flush()
+    log.flusher.flush()
     pending = log.begin_append(batch(2), leader_epoch=0)
     clock.move(1)
     await manager.housekeeping.flush_due()
-    assert log.recovery_point == 1
-    assert log.last_flush_ms == clock.now_ms(), "the next look comes after another flush.ms"
+    assert log.flusher.recovery_point == 1
+    assert log.flusher.last_flush_ms == clock.now_ms(), "the next look comes after another flush.ms"
     pending.write()
     log.finish_append(pending)
     clock.move(1)
     await manager.housekeeping.flush_due()
-    assert log.recovery_point == 3
+    assert log.flusher.recovery_point == 3
     manager.shutdown()
 
 
@@ -201,14 +201,14 @@ def test_retention_leaves_segments_with_writes_under_way_alone(tmp_path: Path) -
     pending = [harness.log.begin_append(batch(), leader_epoch=0) for _ in range(3)]
     assert [segment.base_offset for segment in harness.log.segments] == [0, 3, 6]
     harness.clock.move(10)
-    assert harness.log.delete_old_segments(harness.clock.now_ms()) == 1
+    assert harness.log.retention.delete_old_segments(harness.clock.now_ms()) == 1
     assert [segment.base_offset for segment in harness.log.segments] == [3, 6]
     for append in pending:
         append.write()
         harness.log.finish_append(append)
     assert offsets_in(harness.log) == [3, 4, 5, 6]
     harness.log.update_high_watermark(7)
-    assert harness.log.delete_old_segments(harness.clock.now_ms()) == 2
+    assert harness.log.retention.delete_old_segments(harness.clock.now_ms()) == 2
     log = harness.crash()
     assert (log.log_start_offset, log.log_end_offset) == (7, 7)
 
@@ -218,7 +218,7 @@ def test_a_crash_after_retention_deleted_everything(tmp_path: Path) -> None:
     for _ in range(4):
         harness.append(batch())
     harness.clock.move(10)
-    assert harness.log.delete_old_segments(harness.clock.now_ms()) == 2
+    assert harness.log.retention.delete_old_segments(harness.clock.now_ms()) == 2
     harness.log.abandon()
     log = harness.open(LoadedOffsets(), is_clean=False)
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
@@ -234,7 +234,7 @@ async def test_a_topic_made_again_is_not_taken_for_the_one_before(tmp_path: Path
         old.append(batch(), leader_epoch=0)
     old.update_high_watermark(9)
     old.delete_records(7)
-    old.flush()
+    old.flusher.flush()
     await manager.housekeeping.checkpoint()
     manager.delete(T0)
     if is_restarted:
@@ -246,7 +246,7 @@ async def test_a_topic_made_again_is_not_taken_for_the_one_before(tmp_path: Path
         new.finish_append(append)
     log = crashed(manager, tmp_path, config).get(T0)
     assert log is not None
-    assert (log.log_start_offset, log.recovery_point, offsets_in(log)) == (0, 0, [0, 1, 2])
+    assert (log.log_start_offset, log.flusher.recovery_point, offsets_in(log)) == (0, 0, [0, 1, 2])
 
 
 def crashed(manager: LogManager, directory: Path, config: TopicConfig, clock: VirtualClock | None = None) -> LogManager:

@@ -258,8 +258,8 @@ class TestExpiry:
     def test_silent_producers_go_but_not_with_an_open_transaction(self, harness: LogHarness) -> None:
         send(harness, 0, producer=1)
         send_txn(harness, 0, producer=2)
-        assert harness.log.remove_expired_producers(NOW + 86_399_999) == 0
-        assert harness.log.remove_expired_producers(NOW + 86_400_000) == 1
+        assert harness.log.producers.remove_expired(NOW + 86_399_999) == 0
+        assert harness.log.producers.remove_expired(NOW + 86_400_000) == 1
         assert [p.producer_id for p in harness.log.active_producers()] == [2]
 
 

@@ -143,7 +143,7 @@ class TestFiles:
         records = rolled.log.read(0, 1 << 20).records
         assert isinstance(records, FileSlice)
         rolled.log.delete_records(10)
-        assert rolled.log.delete_old_segments(rolled.clock.now_ms()) == 3
+        assert rolled.log.retention.delete_old_segments(rolled.clock.now_ms()) == 3
         rolled.clock.move(61)
         rolled.delete_due()
         assert not os.path.exists(records.file.path)
@@ -154,7 +154,7 @@ class TestFiles:
         assert isinstance(records, FileSlice)
         fd = records.file.fileno()
         rolled.log.delete_records(10)
-        rolled.log.delete_old_segments(rolled.clock.now_ms())
+        rolled.log.retention.delete_old_segments(rolled.clock.now_ms())
         rolled.clock.move(61)
         rolled.delete_due()
         os.fstat(fd)

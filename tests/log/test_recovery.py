@@ -95,7 +95,7 @@ def test_segments_below_the_recovery_point_are_trusted(tmp_path: Path) -> None:
     log = harness.create()
     for _ in range(9):
         harness.append(batch(2, value=b"x" * 30))
-    log.flush()
+    log.flusher.flush()
     first = log.segments.first
     with open(first.file.path, "r+b") as file:
         file.seek(70)
@@ -181,7 +181,7 @@ def test_lost_epochs_are_read_off_the_batches(tmp_path: Path) -> None:
     log = harness.create()
     for epoch in range(6):
         harness.append(batch(2, value=b"x" * 20), epoch=epoch)
-    log.flush()
+    log.flusher.flush()
     entries = log.epochs.entries
     (harness.directory / "leader-epoch-checkpoint").write_bytes(b"")
     assert harness.crash().epochs.entries == entries
@@ -192,7 +192,7 @@ def test_a_damaged_epoch_checkpoint_is_made_again(tmp_path: Path) -> None:
     log = harness.create()
     for epoch in range(6):
         harness.append(batch(2, value=b"x" * 20), epoch=epoch)
-    log.flush()
+    log.flusher.flush()
     entries = log.epochs.entries
     (harness.directory / "leader-epoch-checkpoint").write_text("0\n9\n1 1\n")
     assert harness.crash().epochs.entries == entries

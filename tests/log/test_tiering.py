@@ -36,8 +36,8 @@ def made(root: Path, **settings: object) -> LogHarness:
 def tiered(root: Path, *, up_to: int = 5, **settings: object) -> LogHarness:
     """The same, with everything up to an offset in remote storage, and nothing of that on disk."""
     harness = made(root, **({"local_retention_bytes": 0} | settings))
-    harness.log.update_highest_offset_in_remote_storage(up_to)
-    harness.log.delete_old_segments(NOW)
+    harness.log.remote.update_highest_offset(up_to)
+    harness.log.retention.delete_old_segments(NOW)
     return harness
 
 
@@ -66,7 +66,7 @@ class TestTieringIsSwitchedOff:
         assert starts(harness)[:2] == (3, 6)
         with pytest.raises(OffsetOutOfRange):
             harness.log.read(3, 1)
-        harness.log.forget_remote()
+        harness.log.remote.forget()
         assert starts(harness)[:2] == (6, 6)
 
 
@@ -99,15 +99,15 @@ class TestWhichLogsAreTiered:
 
     def test_an_existing_topic_can_become_one(self, tmp_path: Path) -> None:
         harness = made(tmp_path, remote_storage_enable=False)
-        harness.log.update_highest_offset_in_remote_storage(5)
-        assert harness.log.highest_offset_in_remote_storage == -1
+        harness.log.remote.update_highest_offset(5)
+        assert harness.log.remote.highest_offset == -1
         harness.env.directory.has_new_log_starts = False
         harness.log.update_config(config(local_retention_bytes=0))
         assert harness.log.is_remote
         assert harness.env.directory.has_new_log_starts
-        assert harness.log.delete_old_segments(NOW) == 0
-        harness.log.update_highest_offset_in_remote_storage(5)
-        assert harness.log.delete_old_segments(NOW) == 2
+        assert harness.log.retention.delete_old_segments(NOW) == 0
+        harness.log.remote.update_highest_offset(5)
+        assert harness.log.retention.delete_old_segments(NOW) == 2
 
 
 class TestLocalRetention:
@@ -115,10 +115,10 @@ class TestLocalRetention:
 
     def test_nothing_goes_that_is_not_copied(self, tmp_path: Path) -> None:
         harness = made(tmp_path, local_retention_ms=1, local_retention_bytes=1)
-        assert harness.log.delete_old_segments(NOW + 10**9) == 0
+        assert harness.log.retention.delete_old_segments(NOW + 10**9) == 0
         for highest, first in ((1, 0), (2, 3), (4, 3), (7, 6)):
-            harness.log.update_highest_offset_in_remote_storage(highest)
-            harness.log.delete_old_segments(NOW + 10**9)
+            harness.log.remote.update_highest_offset(highest)
+            harness.log.retention.delete_old_segments(NOW + 10**9)
             assert starts(harness)[:2] == (0, first)
 
     def test_by_local_size(self, tmp_path: Path) -> None:
@@ -127,57 +127,57 @@ class TestLocalRetention:
 
     def test_by_local_time(self, tmp_path: Path) -> None:
         harness = tiered(tmp_path, up_to=8, local_retention_bytes=-2, local_retention_ms=10_000)
-        assert harness.log.delete_old_segments(NOW + 12_000) == 0
-        assert harness.log.delete_old_segments(NOW + 12_001) == 1
+        assert harness.log.retention.delete_old_segments(NOW + 12_000) == 0
+        assert harness.log.retention.delete_old_segments(NOW + 12_001) == 1
         assert starts(harness) == (0, 3, [3, 6, 9])
 
     @pytest.mark.parametrize("setting", ["retention_bytes", "retention_ms"])
     def test_without_local_limits_those_of_the_whole_log_hold(self, tmp_path: Path, setting: str) -> None:
         limit = {"retention_bytes": 5 * SIZE} if setting == "retention_bytes" else {"retention_ms": 10_000}
         harness = made(tmp_path, **limit)
-        harness.log.update_highest_offset_in_remote_storage(8)
-        assert harness.log.delete_old_segments(NOW + 12_001) == 1
+        harness.log.remote.update_highest_offset(8)
+        assert harness.log.retention.delete_old_segments(NOW + 12_001) == 1
         assert starts(harness) == (0, 3, [3, 6, 9])
 
     def test_a_limit_of_the_whole_log_alone_does_not_count(self, tmp_path: Path) -> None:
         harness = tiered(tmp_path, up_to=8, retention_ms=1, retention_bytes=1, local_retention_bytes=-1)
         harness.log.update_config(config(retention_ms=1, local_retention_ms=-1, local_retention_bytes=-1))
-        assert harness.log.delete_old_segments(NOW + 10**9) == 0
+        assert harness.log.retention.delete_old_segments(NOW + 10**9) == 0
 
     def test_nothing_above_the_high_watermark_goes(self, tmp_path: Path) -> None:
         harness = made(tmp_path, local_retention_ms=0)
-        harness.log.update_highest_offset_in_remote_storage(8)
+        harness.log.remote.update_highest_offset(8)
         harness.log.update_high_watermark(4)
-        harness.log.delete_old_segments(NOW + 10**6)
+        harness.log.retention.delete_old_segments(NOW + 10**6)
         assert starts(harness) == (0, 3, [3, 6, 9])
 
     def test_an_active_segment_that_breaches_is_rolled_and_goes_when_it_was_copied(self, tmp_path: Path) -> None:
         harness = made(tmp_path, local_retention_ms=10_000)
         log = harness.log
-        log.update_highest_offset_in_remote_storage(8)
-        assert log.delete_old_segments(NOW + 100_000) == 3
+        log.remote.update_highest_offset(8)
+        assert log.retention.delete_old_segments(NOW + 100_000) == 3
         assert starts(harness) == (0, 9, [9, 10])
-        assert log.delete_old_segments(NOW + 100_000) == 0
-        assert [segment.base_offset for segment in log.segments_to_copy(9)] == [9]
-        log.update_highest_offset_in_remote_storage(9)
-        assert log.delete_old_segments(NOW + 100_000) == 1
+        assert log.retention.delete_old_segments(NOW + 100_000) == 0
+        assert [segment.base_offset for segment in log.remote.segments_to_copy(9)] == [9]
+        log.remote.update_highest_offset(9)
+        assert log.retention.delete_old_segments(NOW + 100_000) == 1
         assert starts(harness) == (0, 10, [10])
-        assert log.delete_old_segments(NOW + 10**9) == 0  # an empty one is not rolled again
+        assert log.retention.delete_old_segments(NOW + 10**9) == 0  # an empty one is not rolled again
         assert harness.append(batch(timestamp=NOW)).first_offset == 10
 
     def test_an_active_segment_is_not_rolled_before_its_turn(self, tmp_path: Path) -> None:
         harness = made(tmp_path, local_retention_ms=10_000)
-        harness.log.update_highest_offset_in_remote_storage(5)
-        harness.log.delete_old_segments(NOW + 100_000)
+        harness.log.remote.update_highest_offset(5)
+        harness.log.retention.delete_old_segments(NOW + 100_000)
         assert starts(harness) == (0, 6, [6, 9])
 
     def test_below_the_log_start_segments_go_copied_or_not(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
         harness.log.delete_records(4)
         assert starts(harness) == (4, 4, [0, 3, 6, 9])
-        assert harness.log.delete_old_segments(NOW) == 0  # not before a restart would know of it
+        assert harness.log.retention.delete_old_segments(NOW) == 0  # not before a restart would know of it
         harness.checkpoint()
-        assert harness.log.delete_old_segments(NOW) == 1
+        assert harness.log.retention.delete_old_segments(NOW) == 1
         assert starts(harness) == (4, 4, [3, 6, 9])
 
     def test_with_copying_disabled_retention_is_that_of_an_ordinary_log(self, tmp_path: Path) -> None:
@@ -186,17 +186,17 @@ class TestLocalRetention:
         harness.log.update_config(
             config(remote_log_copy_disable=True, retention_ms=10_000, local_retention_bytes=-2, local_retention_ms=-2)
         )
-        assert harness.log.delete_old_segments(NOW + 18_000) == 0
+        assert harness.log.retention.delete_old_segments(NOW + 18_000) == 0
         assert starts(harness) == (0, 6, [6, 9])
-        assert harness.log.delete_old_segments(NOW + 18_001) == 0
+        assert harness.log.retention.delete_old_segments(NOW + 18_001) == 0
         assert starts(harness) == (9, 9, [6, 9])
         assert harness.log.epochs.entries == ((9, 9),)
         harness.checkpoint()
-        assert harness.log.delete_old_segments(NOW + 18_001) == 1
+        assert harness.log.retention.delete_old_segments(NOW + 18_001) == 1
         assert starts(harness) == (9, 9, [9])
-        harness.log.delete_old_segments(NOW + 100_000)
+        harness.log.retention.delete_old_segments(NOW + 100_000)
         harness.checkpoint()
-        assert harness.log.delete_old_segments(NOW + 100_000) == 1
+        assert harness.log.retention.delete_old_segments(NOW + 100_000) == 1
         assert starts(harness) == (10, 10, [10])
 
     def test_a_crash_before_the_checkpoint_leaves_no_offset_in_neither_tier(self, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ class TestLocalRetention:
         before = harness.checkpoint()
         harness.config = config(remote_log_copy_disable=True, retention_ms=10_000)
         harness.log.update_config(harness.config)
-        harness.log.delete_old_segments(NOW + 18_001)
+        harness.log.retention.delete_old_segments(NOW + 18_001)
         harness.clock.move(10**6)
         harness.delete_due()
         harness.log.abandon()
@@ -217,8 +217,8 @@ class TestLocalRetention:
         log = harness.create()
         for step in range(10):
             harness.append(batch(producer_id=step % 4, sequence=step // 4, timestamp=NOW), epoch=step)
-        log.update_highest_offset_in_remote_storage(8)
-        log.delete_old_segments(NOW)
+        log.remote.update_highest_offset(8)
+        log.retention.delete_old_segments(NOW)
         assert log.epochs.entries == tuple((step, step) for step in range(10))
         assert log.end_offset_for_epoch(2) == (2, 3)
         known = {pid: entry.last_sequence for pid, entry in log.producers.entries.items()}
@@ -230,7 +230,7 @@ class TestLocalRetention:
         """Of an ordinary log too: what one rule has deleted is not there for the next."""
         harness = made(tmp_path, remote_storage_enable=False, retention_bytes=7 * SIZE)
         harness.log.delete_records(3)
-        assert harness.log.delete_old_segments(NOW) == 1
+        assert harness.log.retention.delete_old_segments(NOW) == 1
         assert harness.log.segments.bases == [3, 6, 9]
 
 
@@ -277,36 +277,36 @@ class TestLogStart:
     def test_a_leader_learns_it_from_remote_storage(self, tmp_path: Path) -> None:
         harness = tiered(tmp_path)
         log = harness.log
-        assert log.set_log_start_offset(3)
+        assert log.remote.set_log_start(3)
         assert starts(harness)[:2] == (3, 6)
         assert log.epochs.entries[0] == (3, 3)
-        assert not log.set_log_start_offset(3)
-        assert log.set_log_start_offset(100)
+        assert not log.remote.set_log_start(3)
+        assert log.remote.set_log_start(100)
         assert starts(harness)[:2] == (6, 6)
 
     def test_what_was_deleted_does_not_come_back(self, tmp_path: Path) -> None:
         """The earliest remote segment begins below the offset up to which somebody deleted records."""
         harness = tiered(tmp_path)
         harness.log.delete_records(4)
-        assert not harness.log.set_log_start_offset(3)
+        assert not harness.log.remote.set_log_start(3)
         harness.reopen()
-        assert not harness.log.set_log_start_offset(0)
+        assert not harness.log.remote.set_log_start(0)
         assert harness.log.log_start_offset == 4
 
     def test_an_ordinary_log_learns_nothing(self, tmp_path: Path) -> None:
         harness = made(tmp_path, remote_storage_enable=False)
-        assert not harness.log.set_log_start_offset(3)
+        assert not harness.log.remote.set_log_start(3)
         harness.log.truncate_fully_and_start_at(20, log_start=5)
         assert starts(harness) == (20, 20, [20])
 
     def test_forgetting_remote_storage(self, tmp_path: Path) -> None:
         harness = tiered(tmp_path)
         harness.log.update_config(config(remote_storage_enable=False))
-        harness.log.forget_remote()
+        harness.log.remote.forget()
         assert starts(harness) == (6, 6, [6, 9])
-        assert harness.log.highest_offset_in_remote_storage == -1
+        assert harness.log.remote.highest_offset == -1
         assert harness.log.epochs.entries[0] == (6, 6)
-        harness.log.forget_remote()
+        harness.log.remote.forget()
         assert starts(harness) == (6, 6, [6, 9])
 
 
@@ -327,8 +327,8 @@ class TestRestart:
         assert starts(harness) == (2, 9, [9, 10])
         assert log.epochs.entries[:2] == ((2, 2), (3, 3))
         assert log.high_watermark >= 9
-        assert log.highest_offset_in_remote_storage == -1
-        assert log.delete_old_segments(NOW + 10**9) == 0
+        assert log.remote.highest_offset == -1
+        assert log.retention.delete_old_segments(NOW + 10**9) == 0
 
     def test_a_broker_without_the_switch_sees_the_local_log(self, tmp_path: Path) -> None:
         harness = tiered(tmp_path)
@@ -356,14 +356,14 @@ class TestTruncation:
         assert starts(harness) == (0, 6, [6, 9])
         harness.log.truncate_to(7)
         assert starts(harness) == (0, 6, [6])
-        assert harness.log.highest_offset_in_remote_storage == 6
+        assert harness.log.remote.highest_offset == 6
 
     def test_below_the_local_log_the_remote_part_stays(self, tmp_path: Path) -> None:
         harness = tiered(tmp_path)
         log = harness.log
         log.truncate_to(4)
         assert starts(harness) == (0, 4, [4])
-        assert (log.log_end_offset, log.high_watermark, log.highest_offset_in_remote_storage) == (4, 4, 3)
+        assert (log.log_end_offset, log.high_watermark, log.remote.highest_offset) == (4, 4, 3)
         assert log.epochs.entries == ((0, 0), (1, 1), (2, 2), (3, 3))
         assert harness.reopen().epochs.entries == ((0, 0), (1, 1), (2, 2), (3, 3))
         assert starts(harness) == (0, 4, [4])
@@ -377,11 +377,11 @@ class TestTruncation:
 
     def test_what_was_cut_off_must_be_copied_again(self, tmp_path: Path) -> None:
         harness = made(tmp_path, local_retention_bytes=0)
-        harness.log.update_highest_offset_in_remote_storage(8)
+        harness.log.remote.update_highest_offset(8)
         harness.log.truncate_to(4)
         for _ in range(6):
             harness.append(batch(timestamp=NOW), epoch=20)
-        harness.log.delete_old_segments(NOW)
+        harness.log.retention.delete_old_segments(NOW)
         assert harness.log.local_log_start_offset == 3
 
 
@@ -389,15 +389,15 @@ class TestWhatIsCopied:
     def test_finished_segments_below_the_last_stable_offset(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
         log = harness.log
-        assert [(s.base_offset, s.end_offset) for s in log.segments_to_copy(0)] == [(0, 2), (3, 5), (6, 8)]
-        assert [s.base_offset for s in log.segments_to_copy(4)] == [3, 6]
-        assert [s.base_offset for s in log.segments_to_copy(0, limit=2)] == [0, 3]
-        assert log.segments_to_copy(9) == []
-        assert log.segments_to_copy(50) == []
+        assert [(s.base_offset, s.end_offset) for s in log.remote.segments_to_copy(0)] == [(0, 2), (3, 5), (6, 8)]
+        assert [s.base_offset for s in log.remote.segments_to_copy(4)] == [3, 6]
+        assert [s.base_offset for s in log.remote.segments_to_copy(0, limit=2)] == [0, 3]
+        assert log.remote.segments_to_copy(9) == []
+        assert log.remote.segments_to_copy(50) == []
         log.update_high_watermark(6)
-        assert [s.base_offset for s in log.segments_to_copy(0)] == [0, 3]
+        assert [s.base_offset for s in log.remote.segments_to_copy(0)] == [0, 3]
         log.update_high_watermark(5)
-        assert [s.base_offset for s in log.segments_to_copy(0)] == [0]
+        assert [s.base_offset for s in log.remote.segments_to_copy(0)] == [0]
 
     def test_an_open_transaction_holds_back_what_follows_it(self, tmp_path: Path) -> None:
         harness = LogHarness(tmp_path, config(), remote_enabled=True)
@@ -407,10 +407,10 @@ class TestWhatIsCopied:
         harness.append(batch(producer_id=1, sequence=0, is_transactional=True))
         for _ in range(6):
             harness.append(batch())
-        assert [s.base_offset for s in log.segments_to_copy(0)] == [0]
+        assert [s.base_offset for s in log.remote.segments_to_copy(0)] == [0]
         harness.append(marker(1, commits=False), origin=AppendOrigin.COORDINATOR)
         log.roll()
-        segments = log.segments_to_copy(0)
+        segments = log.remote.segments_to_copy(0)
         assert [s.txn_index is None for s in segments] == [True] * (len(segments) - 1) + [False]
         last = segments[-1]
         assert last.txn_index is not None
@@ -422,7 +422,7 @@ class TestWhatIsCopied:
         log = harness.create()
         for step in range(4):
             harness.append(batch(producer_id=7, sequence=step, timestamp=NOW + step))
-        (segment,) = log.segments_to_copy(0)
+        (segment,) = log.remote.segments_to_copy(0)
         assert (segment.size, segment.max_timestamp) == (segment.log.stat().st_size, NOW + 2)
         assert segment.offset_index.stat().st_size == 2 * 8
         assert segment.time_index.stat().st_size == 2 * 12
@@ -435,7 +435,7 @@ class TestWhatIsCopied:
         log = harness.create()
         for epoch in (1, 1, 4, 4, 4, 4, 4, 6, 6, 9):
             harness.append(batch(), epoch=epoch)
-        segments = log.segments_to_copy(0)
+        segments = log.remote.segments_to_copy(0)
         assert [s.leader_epochs for s in segments] == [{1: 0, 4: 2}, {4: 3}, {4: 6, 6: 7}]
         assert [s.epoch_history for s in segments] == [
             format_epochs([(1, 0), (4, 2)]),
@@ -446,7 +446,7 @@ class TestWhatIsCopied:
     def test_a_segment_with_the_log_start_in_its_middle_is_copied_whole(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
         harness.log.delete_records(4)
-        segment = harness.log.segments_to_copy(4)[0]
+        segment = harness.log.remote.segments_to_copy(4)[0]
         assert (segment.base_offset, segment.leader_epochs) == (3, {4: 3, 5: 5})
 
     def test_a_lost_snapshot_is_made_again(self, tmp_path: Path) -> None:
@@ -458,44 +458,44 @@ class TestWhatIsCopied:
         before = path.read_bytes()
         path.unlink()
         known = {pid: entry.last_sequence for pid, entry in log.producers.entries.items()}
-        assert log.segments_to_copy(3, limit=1)[0].producer_snapshot == path
+        assert log.remote.segments_to_copy(3, limit=1)[0].producer_snapshot == path
         assert path.read_bytes() == before
         assert {pid: entry.last_sequence for pid, entry in log.producers.entries.items()} == known
 
     def test_a_segment_without_records_has_empty_indexes(self, tmp_path: Path) -> None:
         harness = LogHarness(tmp_path, config(), remote_enabled=True)
         log = harness.create()
-        log.roll(5)
+        log.segments.roll(5)
         log.append_as_follower(batch(base_offset=5, leader_epoch=0), leader_epoch=0)
         log.update_high_watermark(6)
-        (segment,) = log.segments_to_copy(0)
+        (segment,) = log.remote.segments_to_copy(0)
         assert (segment.size, segment.end_offset) == (0, 4)
         assert segment.offset_index.stat().st_size == segment.time_index.stat().st_size == 0
 
     def test_the_same_after_a_restart(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
-        before = harness.log.segments_to_copy(0)
-        assert harness.reopen().segments_to_copy(0) == before
-        assert harness.crash().segments_to_copy(0) == before
+        before = harness.log.remote.segments_to_copy(0)
+        assert harness.reopen().remote.segments_to_copy(0) == before
+        assert harness.crash().remote.segments_to_copy(0) == before
 
     def test_bytes_that_are_only_here(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
-        assert harness.log.only_local_size == 10 * SIZE
-        harness.log.update_highest_offset_in_remote_storage(5)
-        assert harness.log.only_local_size == 4 * SIZE
+        assert harness.log.remote.only_local_size == 10 * SIZE
+        harness.log.remote.update_highest_offset(5)
+        assert harness.log.remote.only_local_size == 4 * SIZE
 
     def test_the_highest_remote_offset_only_rises_and_stays_in_the_log(self, tmp_path: Path) -> None:
         log = made(tmp_path).log
         for offset, known in ((5, 5), (2, 5), (100, 9)):
-            log.update_highest_offset_in_remote_storage(offset)
-            assert log.highest_offset_in_remote_storage == known
+            log.remote.update_highest_offset(offset)
+            assert log.remote.highest_offset == known
 
     def test_a_failing_disk_takes_the_directory_offline(self, tmp_path: Path) -> None:
         harness = made(tmp_path)
         os.rename(harness.directory, tmp_path / "away")
         (harness.directory).write_text("no directory")
         with pytest.raises(KafkaStorageError):
-            harness.log.segments_to_copy(0)
+            harness.log.remote.segments_to_copy(0)
         assert harness.log.is_offline
 
 

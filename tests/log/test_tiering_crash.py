@@ -47,10 +47,10 @@ def test_death_while_copied_segments_are_deleted(tmp_path: Path, place: str, loc
     assert log.epochs.entries == tuple((step, step) for step in range(RECORDS))
     assert offsets_in(log) == list(range(local_start, RECORDS))
     assert log.producers.entries[1].last_sequence == RECORDS - 1
-    assert log.delete_old_segments(NOW + 10**9) == 0  # what was copied has to be learned first
+    assert log.retention.delete_old_segments(NOW + 10**9) == 0  # what was copied has to be learned first
     log.update_high_watermark(RECORDS)
     log.roll()
-    assert log.segments_to_copy(9)[0].leader_epochs == {9: 9}
+    assert log.remote.segments_to_copy(9)[0].leader_epochs == {9: 9}
 
 
 @pytest.mark.parametrize("place", ["log.start_again.before_epochs", "log.start_again.before_segment"])
@@ -88,7 +88,7 @@ def test_a_log_start_that_was_not_checkpointed_is_forgotten_and_its_epochs_are_n
     assert found.log_start_offset == 0
     assert found.epochs.entries == tuple((step, step) for step in range(RECORDS + 1))
     found.update_high_watermark(found.log_end_offset)
-    assert found.segments_to_copy(0)[0].leader_epochs == {0: 0, 1: 1, 2: 2}
+    assert found.remote.segments_to_copy(0)[0].leader_epochs == {0: 0, 1: 1, 2: 2}
 
 
 def test_a_log_that_forgets_its_remote_part_knows_it_again_if_a_crash_brings_it_back(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_log_that_forgets_its_remote_part_knows_it_again_if_a_crash_brings_it_
             write()
     delete(log)
     log.update_config(replace(CONFIG, remote_storage_enable=False))
-    log.forget_remote()
+    log.remote.forget()
     log.append(batch(timestamp=NOW, producer_id=1, sequence=RECORDS), leader_epoch=RECORDS)
     assert log.epochs.entries[0] == (9, 9)
     shutil.copytree(tmp_path / "before", tmp_path / "after", ignore=shutil.ignore_patterns(".lock"))

@@ -103,7 +103,7 @@ class TieredLogAgainstModel(RuleBasedStateMachine):
     def copy(self, limit: int) -> None:
         log = self.harness.log
         from_offset = max(self.highest + 1, self.start)
-        for segment in log.segments_to_copy(from_offset, limit=limit):
+        for segment in log.remote.segments_to_copy(from_offset, limit=limit):
             assert segment.base_offset <= max(self.highest + 1, self.start) < segment.next_base_offset
             assert segment.next_base_offset <= log.segments.active.base_offset
             inside = [b for b in self.batches if segment.base_offset <= b.base < segment.next_base_offset]
@@ -117,7 +117,7 @@ class TieredLogAgainstModel(RuleBasedStateMachine):
                 assert [p.last_offset for p in producers] == [inside[-1].last]
             assert segment.log.stat().st_size == segment.size
             self.remote.append((segment.base_offset, segment.end_offset))
-            log.update_highest_offset_in_remote_storage(segment.end_offset)
+            log.remote.update_highest_offset(segment.end_offset)
 
     @precondition(lambda self: self.remote)
     @rule(data=st.data())
@@ -143,7 +143,7 @@ class TieredLogAgainstModel(RuleBasedStateMachine):
         assert log.truncate_to(target) == (target < self.end)
         self.batches = [b for b in self.batches if b.last < target]
         self.remote = [(first, min(last, target - 1)) for first, last in self.remote if first < target]
-        assert log.highest_offset_in_remote_storage < target or target == 0
+        assert log.remote.highest_offset < target or target == 0
         assert was_local or log.local_log_start_offset == target
         self.end = target
         self.epoch += epochs
@@ -169,7 +169,7 @@ class TieredLogAgainstModel(RuleBasedStateMachine):
     def retention(self) -> None:
         log = self.harness.log
         local_start, size = log.local_log_start_offset, log.size
-        log.delete_old_segments(self.now)
+        log.retention.delete_old_segments(self.now)
         gone = [b for b in self.batches if local_start <= b.last < log.local_log_start_offset]
         is_old = all(self.now - b.timestamp > LOCAL_RETENTION_MS for b in gone)
         if self.copies:
@@ -186,7 +186,7 @@ class TieredLogAgainstModel(RuleBasedStateMachine):
         """The first retention finds that the active segment is too old and rolls it; after its copy it goes too."""
         log = self.harness.log
         self.harness.clock.move(2 * LOCAL_RETENTION_MS / 1000)
-        log.update_highest_offset_in_remote_storage(self.highest)
+        log.remote.update_highest_offset(self.highest)
         for _ in range(3):
             self.copy(limit=10**6)
             self.write_checkpoints()
@@ -233,14 +233,18 @@ class TieredLogAgainstModel(RuleBasedStateMachine):
         assert (self.batches[-1].last + 1 if self.batches else self.start) <= log.log_end_offset <= self.end
         self.end = log.log_end_offset
         self._continue_sequence()
-        assert log.highest_offset_in_remote_storage == -1
-        assert log.delete_old_segments(self.now) == 0 or not self.copies or log.segments.first.base_offset <= self.start
+        assert log.remote.highest_offset == -1
+        assert (
+            log.retention.delete_old_segments(self.now) == 0
+            or not self.copies
+            or log.segments.first.base_offset <= self.start
+        )
         if not self.copies:
             self._start_at(log.log_start_offset)
         if self.remote:
-            log.set_log_start_offset(self.remote[0][0])
+            log.remote.set_log_start(self.remote[0][0])
         if learns:
-            log.update_highest_offset_in_remote_storage(self.highest)
+            log.remote.update_highest_offset(self.highest)
 
     # What must hold
 

@@ -49,13 +49,13 @@ def fill(manager: LogManager) -> UnifiedLog:
     for step in range(RECORDS):
         log.append(batch(timestamp=NOW, producer_id=1, sequence=step), leader_epoch=step)
         log.update_high_watermark(log.log_end_offset)
-    log.update_highest_offset_in_remote_storage(8)
+    log.remote.update_highest_offset(8)
     return log
 
 
 def delete(log: UnifiedLog) -> None:
     """Local retention: three segments go, the active one is rolled."""
-    log.delete_old_segments(NOW + 10_000)
+    log.retention.delete_old_segments(NOW + 10_000)
 
 
 def start_from_remote(log: UnifiedLog) -> None:

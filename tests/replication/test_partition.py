@@ -158,7 +158,7 @@ async def test_flush_messages_waits_for_the_disk(fixture: Fixture) -> None:
     appended, waiter = append(partition, batch(b"a"))
     assert not appended.is_done
     assert await waiter.outcome is None
-    assert partition.log.recovery_point == 1
+    assert partition.log.flusher.recovery_point == 1
 
 
 async def test_acks_all_needs_enough_replicas_in_sync(fixture: Fixture) -> None:

@@ -51,7 +51,7 @@ def test_special_offsets_are_those_of_kafka(golden: LogManager, kafka_tiered: Pa
         name = str(log.topic_partition)
         if not name.startswith("fx-"):
             continue
-        log.update_highest_offset_in_remote_storage(highest.get(name, -1))
+        log.remote.update_highest_offset(highest.get(name, -1))
         for isolation, special in ((i, s) for i in ISOLATIONS for s in SPECIAL):
             found = list_offset(log, SPECIAL[special], isolation=ISOLATIONS[isolation], leader_epoch=LEADER_EPOCH)
             wanted = expected[name][isolation][special]

@@ -4,13 +4,14 @@ Segments and their indexes, leader epochs, producer state, recovery, retention, 
 What does not live here: replication (who may append, when a record counts as replicated), and requests.
 """
 
-from strandline.log.append import FlushPlan, PendingAppend
+from strandline.log.appender import PendingAppend
 from strandline.log.environment import LogDirectory, LogEnvironment
+from strandline.log.flusher import FlushPlan
 from strandline.log.loading import LoadedOffsets, create_log, load_log
 from strandline.log.manager import LogManager
+from strandline.log.remote_copies import FinishedSegment
 from strandline.log.segment import LogSegment
 from strandline.log.segment_file import SegmentFile
-from strandline.log.tiers import FinishedSegment
 from strandline.log.unified import UnifiedLog
 from strandline.log.values import AppendOrigin, FileSlice, LogAppendInfo
 

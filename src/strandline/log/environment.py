@@ -7,19 +7,20 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strandline.clock import Chance, Clock
 from strandline.errors import KafkaStorageError
 from strandline.log.files import remove_if_there
 from strandline.log.index_file import IndexCache
-from strandline.log.producer_state import DEFAULT_EXPIRATION_MS
 from strandline.model import TopicPartition
 
 if TYPE_CHECKING:
     from strandline.log.segment import LogSegment
 
 logger = logging.getLogger(__name__)
+
+DEFAULT_EXPIRATION_MS: Final = 86_400_000
 
 DirectoryFailed = Callable[["LogDirectory"], None]
 

@@ -33,7 +33,7 @@ class LeaderEpochs:
     the epochs from there on, although nobody is told of them any more.
     """
 
-    __slots__ = ("_bounds", "_directory", "_entries", "_hidden", "_is_dirty", "_synced", "_writes")
+    __slots__ = ("_bounds", "_directory", "_entries", "_hidden", "_is_dirty", "_synced", "_writes", "latest_begun")
 
     def __init__(self, directory: str, *, is_new: bool = False) -> None:
         self._directory = directory
@@ -44,6 +44,8 @@ class LeaderEpochs:
         self._is_dirty = False
         self._writes = 0
         self._synced = 0
+        self.latest_begun = NO_EPOCH
+        """The epoch of the last `begin`; NO_EPOCH if the next append has to begin its epoch in any case."""
 
     def _loaded(self) -> list[tuple[int, int]]:
         entries = self._entries
@@ -112,8 +114,21 @@ class LeaderEpochs:
         self._is_dirty = True
         return True
 
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """Write that `epoch` starts at `start_offset`, before the first batch of the epoch is in the log.
+
+        A batch without an epoch ends all of them.
+        """
+        if epoch < 0:
+            self.clear()
+        else:
+            self.assign(epoch, start_offset)
+        self.write()
+        self.latest_begun = epoch
+
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that start at or after `end_offset`."""
+        self.latest_begun = NO_EPOCH
         for known in (self._loaded(), self._hidden):
             while known and known[-1][1] >= end_offset:
                 known.pop()

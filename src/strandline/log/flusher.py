@@ -3,56 +3,138 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
-from strandline.log.append import FlushPlan
-from strandline.log.files import PARTITION_METADATA
+from strandline.log.epochs import LeaderEpochs
+from strandline.log.files import PARTITION_METADATA, sync_directory, sync_file
+from strandline.log.offsets import PartitionOffsets
+from strandline.log.partition_directory import PartitionDirectory
+from strandline.log.producer_state import ProducerState
 from strandline.log.segment_file import SegmentFile
-from strandline.log.state import LogState
+from strandline.log.segments import Segments
 
 
-class LogFlusher(LogState):
-    """The durable side of a log: `recovery_point` is the offset below which the disk has everything."""
+class FlushPlan:
+    """What has to be forced to disk so that the log is safe up to `up_to`. Made on the event loop, run anywhere."""
 
-    __slots__ = ()
+    __slots__ = ("_directory", "_files", "_paths", "directory_changes", "epoch_writes", "up_to")
 
-    def begin_flush(self, up_to: int | None = None) -> FlushPlan | None:
-        """Plan to force everything below `up_to` (default: the log end) to disk; None if that is done.
+    def __init__(
+        self,
+        up_to: int,
+        files: Sequence[SegmentFile],
+        paths: Sequence[str],
+        directory: str | None,
+        *,
+        directory_changes: int,
+        epoch_writes: int,
+    ) -> None:
+        self.up_to = up_to
+        self.directory_changes = directory_changes
+        """How many changes of names in the directory are safe once this was carried out."""
+        self.epoch_writes = epoch_writes
+        """How many versions of the leader epochs are safe then."""
+        self._files = files
+        self._paths = paths
+        self._directory = directory
 
-        `FlushPlan.run` may run in any thread; `finish_flush` then moves the recovery point, on the event loop.
+    @property
+    def forces_directory(self) -> bool:
+        """True if the names of new files become safe too."""
+        return self._directory is not None
+
+    def run(self) -> None:
+        """Force everything to disk. Blocking. Raises OSError."""
+        for file in self._files:
+            file.sync()
+        for path in self._paths:
+            sync_file(path)
+        if self._directory is not None:
+            sync_directory(self._directory)
+
+
+class LogFlusher:
+    """Owns the recovery point: the offset below which everything is on disk."""
+
+    __slots__ = (
+        "_directory",
+        "_epochs",
+        "_offsets",
+        "_producers",
+        "_segments",
+        "last_flush_ms",
+        "recovery_point",
+    )
+
+    def __init__(
+        self,
+        directory: PartitionDirectory,
+        offsets: PartitionOffsets,
+        segments: Segments,
+        epochs: LeaderEpochs,
+        producers: ProducerState,
+    ) -> None:
+        self._directory = directory
+        self._offsets = offsets
+        self._segments = segments
+        self._epochs = epochs
+        self._producers = producers
+        self.recovery_point = 0
+        self.last_flush_ms = directory.env.clock.now_ms()
+
+    @property
+    def has_unflushed(self) -> bool:
+        """True if the log has records, written or about to be, that are not on disk."""
+        return self._offsets.reserved_end > self.recovery_point
+
+    def begin(self, up_to: int | None = None) -> FlushPlan | None:
+        """Plan to force everything below `up_to` (default: the log end) to disk; None if it is there already.
+
+        `FlushPlan.run` may run in any thread; `finish` then moves the recovery point, on the event loop. Raises
+        KafkaStorageError.
         """
-        self.check_online()
-        target = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
-        if target <= self.recovery_point and not self.epochs.needs_sync:
+        self._directory.check_online()
+        end = self._offsets.end
+        target = end if up_to is None else min(up_to, end)
+        if target <= self.recovery_point and not self._epochs.needs_sync:
             return None
         try:
-            return self._plan_flush(max(target, self.recovery_point))
+            return self.plan(max(target, self.recovery_point))
         except OSError as error:
-            raise self.env.directory.fail(error) from error
+            raise self._directory.fail(error) from error
 
-    def watch_unflushed(self) -> None:
-        """Let flush.ms hold for what is in the log already: after a start, or when the setting has changed."""
-        if self.reserved_end > self.recovery_point:
-            self.env.on_dirty(self.topic_partition)
-
-    def finish_flush(self, plan: FlushPlan) -> None:
+    def finish(self, plan: FlushPlan) -> None:
         """Note that a plan was carried out."""
-        self._finish_flush(plan)
+        self.postpone()
+        # Not before: another flush may be planned, and finished, while this one runs.
+        self._directory.mark_synced(plan.directory_changes)
+        self._epochs.mark_synced(plan.epoch_writes)
+        if plan.up_to > self.recovery_point:
+            self.recovery_point = min(plan.up_to, self._offsets.end)
+            self._directory.env.directory.has_new_recovery_points = True
 
     def flush(self, up_to: int | None = None) -> None:
         """Force the log to disk. Blocking: not for the event loop. Raises KafkaStorageError."""
-        plan = self.begin_flush(up_to)
+        plan = self.begin(up_to)
         if plan is not None:
             try:
                 plan.run()
             except OSError as error:
-                raise self.env.directory.fail(error) from error
-            self._finish_flush(plan)
+                raise self._directory.fail(error) from error
+            self.finish(plan)
 
-    def _plan_flush(self, up_to: int, *, is_closing: bool = False) -> FlushPlan:
+    def flush_for_close(self) -> None:
+        """Force everything to disk, the indexes of the active segment too. Blocking. Raises OSError."""
+        plan = self.plan(self._offsets.end, is_closing=True)
+        plan.run()
+        self.finish(plan)
+
+    def plan(self, up_to: int, *, is_closing: bool = False) -> FlushPlan:
+        """The files that hold everything below `up_to`. Raises OSError."""
         files: list[SegmentFile] = []
         paths: list[str] = []
-        active = self.segments.active
-        for segment in self.segments.covering(self.recovery_point):
+        active = self._segments.active
+        for segment in self._segments.covering(self.recovery_point):
             if segment.base_offset >= up_to and files:
                 break
             files.append(segment.file)
@@ -62,29 +144,33 @@ class LogFlusher(LogState):
                 paths += [segment.offset_index.path, segment.time_index.path]
                 if not segment.txn_index.is_empty:
                     paths.append(segment.txn_index.path)
-            paths.append(self.producers.snapshot_path(segment.base_offset))
-        if self.epochs.needs_sync:
-            paths.append(self.epochs.path)
+            paths.append(self._producers.snapshot_path(segment.base_offset))
+        if self._epochs.needs_sync:
+            paths.append(self._epochs.path)
         if is_closing:
-            paths.append(self.producers.snapshot_path(self.log_end_offset))
+            paths.append(self._producers.snapshot_path(self._offsets.end))
         directory = None
-        if self._directory_changes > self._directory_synced:
-            paths.append(os.path.join(self._directory, PARTITION_METADATA))
-            directory = self._directory
+        if self._directory.needs_sync:
+            directory = self._directory.path
+            paths.append(os.path.join(directory, PARTITION_METADATA))
         return FlushPlan(
             up_to,
             files,
             paths,
             directory,
-            directory_changes=self._directory_changes,
-            epoch_writes=self.epochs.writes,
+            directory_changes=self._directory.changes,
+            epoch_writes=self._epochs.writes,
         )
 
-    def _finish_flush(self, plan: FlushPlan) -> None:
-        self.last_flush_ms = self.env.clock.now_ms()
-        # Not before: another flush may be planned, and be through, while this one is under way.
-        self._directory_synced = max(self._directory_synced, plan.directory_changes)
-        self.epochs.mark_synced(plan.epoch_writes)
-        if plan.up_to > self.recovery_point:
-            self.recovery_point = min(plan.up_to, self.log_end_offset)
-            self.env.directory.has_new_recovery_points = True
+    def watch_unflushed(self) -> None:
+        """Let flush.ms apply to what is in the log already: after a start, or when the setting has changed."""
+        if self.has_unflushed:
+            self._directory.env.on_dirty(self._directory.topic_partition)
+
+    def postpone(self) -> None:
+        """Let flush.ms begin again."""
+        self.last_flush_ms = self._directory.env.clock.now_ms()
+
+    def truncate_to(self, offset: int) -> None:
+        """Follow the log, which ends at `offset` now."""
+        self.recovery_point = min(self.recovery_point, offset)

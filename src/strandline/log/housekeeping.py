@@ -110,7 +110,7 @@ class Housekeeping:
         for partition in self._timed:
             log = self._logs.get(partition)
             if log is not None:
-                waits.append((log.last_flush_ms + log.config.flush_ms - self._clock.now_ms()) / 1000)
+                waits.append((log.flusher.last_flush_ms + log.config.flush_ms - self._clock.now_ms()) / 1000)
         return max(min(waits), 0.0)
 
     # Steps
@@ -130,7 +130,7 @@ class Housekeeping:
         now_ms = self._clock.now_ms()
         for log in self._logs.all_logs():
             if len(log.producers):
-                log.remove_expired_producers(now_ms)
+                log.producers.remove_expired(now_ms)
 
     async def checkpoint(self) -> None:
         """Write the checkpoints of directories in which something moved."""
@@ -154,25 +154,25 @@ class Housekeeping:
         now_ms = self._clock.now_ms()
         for partition in list(self._timed):
             log = self._logs.get(partition)
-            if log is None or log.is_offline or log.reserved_end == log.recovery_point:
+            if log is None or log.is_offline or not log.flusher.has_unflushed:
                 self._timed.discard(partition)
-            elif now_ms - log.last_flush_ms >= log.config.flush_ms:
+            elif now_ms - log.flusher.last_flush_ms >= log.config.flush_ms:
                 await self._flush(log, None)
-                if log.reserved_end == log.recovery_point:
+                if not log.flusher.has_unflushed:
                     self._timed.discard(partition)
 
     async def _flush(self, log: UnifiedLog, up_to: int | None) -> None:
         if log.is_offline:
             return
         try:
-            plan = log.begin_flush(up_to)
+            plan = log.flusher.begin(up_to)
         except KafkaStorageError as error:
             logger.error("Could not flush %s: %s", log.topic_partition, error)
             return
         if plan is None:
-            log.last_flush_ms = self._clock.now_ms()  # what there is to flush is still being written
+            log.flusher.postpone()  # what there is to flush is still being written
         elif await self._on_disk(log, plan.run):
-            log.finish_flush(plan)
+            log.flusher.finish(plan)
 
     async def delete_due(self) -> None:
         """Unlink what has waited long enough."""
@@ -192,7 +192,7 @@ class Housekeeping:
 
     def _delete_old_segments(self, log: UnifiedLog) -> int:
         try:
-            return log.delete_old_segments(self._clock.now_ms(), limit=_SEGMENTS_PER_TURN)
+            return log.retention.delete_old_segments(self._clock.now_ms(), limit=_SEGMENTS_PER_TURN)
         except KafkaStorageError as error:
             logger.error("Retention could not work on %s: %s", log.topic_partition, error)
             return 0

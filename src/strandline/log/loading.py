@@ -26,9 +26,8 @@ from strandline.log.files import (
     parse_numbered,
     remove_if_there,
 )
-from strandline.log.producer_state import ProducerState
-from strandline.log.producers import rebuild_producers
-from strandline.log.recovery import rebuild_epochs, recover_log, recover_segment
+from strandline.log.index_file import IndexCache
+from strandline.log.recovery import rebuild_epochs, rebuild_producers_of, recover_log, recover_segment
 from strandline.log.segment import LogSegment
 from strandline.log.unified import UnifiedLog
 from strandline.model import TopicPartition
@@ -71,7 +70,7 @@ def create_log(
     directory = env.path_of(str(partition))
     os.mkdir(directory)
     log = UnifiedLog(partition, directory, config, env, topic_id=topic_id)
-    log._create_segment(0)
+    log.segments.create(0)
     if topic_id is not None:
         write_topic_id(directory, topic_id)
     return log
@@ -90,23 +89,22 @@ def load_log(
 
     Raises OSError, or KafkaStorageError if a checkpoint is damaged.
     """
-    log = UnifiedLog(partition, directory, config, env)
     listing = _list(directory)
     if listing.swaps or listing.cleaned:
-        _finish_swaps(log, listing)
+        _finish_swaps(directory, listing, env.cache)
         listing = _list(directory)
     for path in listing.leftovers:
         remove_if_there(path)
-    log.producers = ProducerState(directory, listing.others.get(SNAPSHOT, ()))
-    _add_segments(log, listing)
-    _set_log_start(log, offsets.log_start)
+    log = UnifiedLog(partition, directory, config, env, snapshots=listing.others.get(SNAPSHOT, ()))
+    _add_segments(log, directory, listing)
+    log.start.load(offsets.log_start)
     log.producers.remove_stray_snapshots(log.segments.bases)
     _repair_indexes(log, listing, before=None if is_clean else offsets.recovery_point)
     if not is_clean:
         recover_log(log, offsets.recovery_point)
     end = _find_end(log)
     if offsets.log_start is not None and end < offsets.log_start:
-        logger.warning("%s ends at %d, below its log start %d: starting again there", log, end, offsets.log_start)
+        logger.warning("%s ends at %d, below its log start %d: it starts again there", log, end, offsets.log_start)
         log.truncate_fully_and_start_at(offsets.log_start)
         return log
     _set_offsets(log, end, offsets, is_clean=is_clean)
@@ -137,7 +135,7 @@ def _list(directory: str) -> _Listing:
     return listing
 
 
-def _finish_swaps(log: UnifiedLog, listing: _Listing) -> None:
+def _finish_swaps(directory: str, listing: _Listing, cache: IndexCache) -> None:
     """Carry a replacement of segments through, or undo it, after a crash in its middle.
 
     While a `.cleaned` file is left, not all new segments were ready: swaps at or above it are thrown away. Otherwise
@@ -145,15 +143,15 @@ def _finish_swaps(log: UnifiedLog, listing: _Listing) -> None:
     """
     limit = min(listing.cleaned, default=None)
     for base in sorted(listing.swaps):
-        paths = {suffix: log._path(base, suffix) for suffix in SEGMENT_SUFFIXES}
+        paths = {suffix: os.path.join(directory, offset_name(base, suffix)) for suffix in SEGMENT_SUFFIXES}
         has_log = os.path.exists(paths[LOG] + SWAP)
         if limit is not None and base >= limit:
             _remove_all(path + SWAP for path in paths.values())
             continue
         if has_log:
             size = os.stat(paths[LOG] + SWAP).st_size
-            swap = LogSegment(log._directory, base, size=size, created_ms=0, cache=log.env.cache, state=SWAP)
-            _remove_covered(log, listing, base, swap.read_next_offset())
+            swap = LogSegment(directory, base, size=size, created_ms=0, cache=cache, state=SWAP)
+            _remove_covered(directory, listing, base, swap.read_next_offset())
             swap.file.close()
         # The .log file is renamed first: indexes without one belong to a segment that is live already.
         for path in paths.values():
@@ -161,10 +159,10 @@ def _finish_swaps(log: UnifiedLog, listing: _Listing) -> None:
                 os.replace(path + SWAP, path)
 
 
-def _remove_covered(log: UnifiedLog, listing: _Listing, base: int, next_offset: int) -> None:
+def _remove_covered(directory: str, listing: _Listing, base: int, next_offset: int) -> None:
     for other in sorted(listing.sizes):
         if base <= other < next_offset:
-            _remove_all(log._path(other, suffix) for suffix in SEGMENT_SUFFIXES)
+            _remove_all(os.path.join(directory, offset_name(other, suffix)) for suffix in SEGMENT_SUFFIXES)
             del listing.sizes[other]
 
 
@@ -173,12 +171,12 @@ def _remove_all(paths: Iterable[str]) -> None:
         remove_if_there(path)
 
 
-def _add_segments(log: UnifiedLog, listing: _Listing) -> None:
+def _add_segments(log: UnifiedLog, directory: str, listing: _Listing) -> None:
     now_ms = log.env.clock.now_ms()
     for base in sorted(listing.sizes):
         log.segments.add(
             LogSegment(
-                log._directory,
+                directory,
                 base,
                 size=listing.sizes[base],
                 created_ms=now_ms,
@@ -189,31 +187,9 @@ def _add_segments(log: UnifiedLog, listing: _Listing) -> None:
     for suffix in (OFFSET_INDEX, TIME_INDEX, TXN_INDEX):
         for base in listing.others.get(suffix, ()):
             if base not in listing.sizes:
-                remove_if_there(os.path.join(log._directory, offset_name(base, suffix)))
+                remove_if_there(os.path.join(directory, offset_name(base, suffix)))
     if not listing.sizes:
-        log._create_segment(log.log_start_offset)
-
-
-def _set_log_start(log: UnifiedLog, checkpoint: int | None) -> None:
-    """A log starts with its first segment, or above it. A tiered log starts where the checkpoint says.
-
-    Should that be lost, its epochs tell: they are kept from the log start on. Never the first local segment: what is
-    in remote storage would be gone.
-    """
-    first = log.segments.first.base_offset
-    if not log.is_remote:
-        start = max(checkpoint or 0, first)
-    elif checkpoint is not None:
-        start = checkpoint
-    else:
-        known = log.epochs.first_start
-        start = first if known is None else min(known, first)
-    log.log_start_offset = start
-    log.local_log_start_offset = max(start, first)
-    if checkpoint is None:
-        log.env.directory.has_new_log_starts |= log.is_remote
-    else:
-        log.checkpointed_log_start = checkpoint
+        log.segments.create(0)
 
 
 def _repair_indexes(log: UnifiedLog, listing: _Listing, *, before: int | None) -> None:
@@ -223,8 +199,8 @@ def _repair_indexes(log: UnifiedLog, listing: _Listing, *, before: int | None) -
         base = segment.base_offset
         has_indexes = listing.has(OFFSET_INDEX, base) and listing.has(TIME_INDEX, base)
         if segment.size and not (has_indexes and segment.txn_index.is_sane()):
-            logger.warning("Rebuilding the indexes of %s", segment.file.path)
-            rebuild_producers(log, log.log_start_offset, base)
+            logger.warning("rebuilding the indexes of %s", segment.file.path)
+            rebuild_producers_of(log, base)
             recover_segment(log, segment)
 
 
@@ -234,20 +210,17 @@ def _find_end(log: UnifiedLog) -> int:
 
 
 def _set_offsets(log: UnifiedLog, end: int, offsets: LoadedOffsets, *, is_clean: bool) -> None:
-    log.reserved_end = log.log_end_offset = end
-    log.recovery_point = end if is_clean else min(offsets.recovery_point, end)
-    log.high_watermark = max(min(offsets.high_watermark, end), log.local_log_start_offset)
+    log.offsets.load_end(end, high_watermark=offsets.high_watermark)
+    log.flusher.recovery_point = end if is_clean else min(offsets.recovery_point, end)
     log.epochs.clamp(log.log_start_offset, end)
     if log.is_remote and end > log.segments.first.base_offset and not log.epochs.entries:
-        # Without epochs nothing can be copied. Those of what is in remote storage only are lost.
+        # Without epochs nothing can be copied. The epochs of records that are in remote storage only are lost.
         rebuild_epochs(log, end)
     if not is_clean:
         # Recovery has followed every batch up to the end, and knows more of each producer than a snapshot can hold:
-        # whoever had several batches on their way when the broker died sends all of them again.
+        # a producer that had several batches in flight when the broker died sends all of them again.
         log.producers.forget_replicated(log.high_watermark)
-    elif log.producers.snapshots:  # after a clean stop a log without one never had a producer
-        rebuild_producers(log, log.log_start_offset, end)
-    log._first_unstable = log.producers.first_unstable_offset
-    if not is_clean:
-        log.producers.take_snapshot(end, log._write_small)
+        log.producers.take_snapshot(end)
         log.epochs.write()
+    elif log.producers.snapshots:  # after a clean stop a log without one never had a producer
+        rebuild_producers_of(log, end)

@@ -14,12 +14,11 @@ from strandline.clock import Chance, Clock, Ids, SystemIds
 from strandline.config.log import LogSettings
 from strandline.config.topic import TopicConfig
 from strandline.errors import KafkaStorageError
-from strandline.log.environment import DeletionQueue, LogDirectory, LogEnvironment
+from strandline.log.environment import DEFAULT_EXPIRATION_MS, DeletionQueue, LogDirectory, LogEnvironment
 from strandline.log.files import DELETE_DIRECTORY, STRAY_DIRECTORY, renamed_directory
 from strandline.log.housekeeping import Housekeeping
 from strandline.log.index_file import IndexCache
 from strandline.log.loading import create_log
-from strandline.log.producer_state import DEFAULT_EXPIRATION_MS
 from strandline.log.storage import ConfigOf, IsStray, Storage
 from strandline.log.unified import UnifiedLog
 from strandline.model import TopicIdPartition, TopicPartition
@@ -99,7 +98,7 @@ class LogManager:
                         f"{log.topic_partition} is in two log directories: {other.directory} and {log.directory}"
                     )
                 self._logs[log.topic_partition] = log
-                log.watch_unflushed()
+                log.flusher.watch_unflushed()
         if all(storage.directory.is_offline for storage in self._storages):
             raise KafkaStorageError(f"None of the log directories is usable: {', '.join(self._settings.log_dirs)}")
         self._is_loaded = True

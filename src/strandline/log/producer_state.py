@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strandline.errors import CorruptMessage
-from strandline.log.files import SNAPSHOT, offset_name, read_whole, remove_if_there, rename_if_there
+from strandline.log.files import SNAPSHOT, read_whole, remove_if_there, rename_if_there
+from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_snapshot import format_snapshot, parse_snapshot
 from strandline.log.values import AppendOrigin
 from strandline.model import NO_OFFSET
@@ -19,8 +19,6 @@ from strandline.records.control import EndTransactionMarker
 from strandline.records.producer_entry import BatchSpan, ProducerEntry
 
 logger = logging.getLogger(__name__)
-
-DEFAULT_EXPIRATION_MS: Final = 86_400_000
 
 
 class CompletedTxn(NamedTuple):
@@ -39,15 +37,17 @@ class ProducerState:
     batch of the same producer may arrive meanwhile. Should the write fail, the whole log goes offline.
     """
 
-    __slots__ = ("_directory", "_entries", "_ongoing", "_snapshots", "_unreplicated")
+    __slots__ = ("_directory", "_entries", "_ongoing", "_snapshots", "_unreplicated", "first_unstable_offset")
 
-    def __init__(self, directory: str, snapshots: Iterable[int] = ()) -> None:
+    def __init__(self, directory: PartitionDirectory, snapshots: Iterable[int] = ()) -> None:
         self._directory = directory
         self._entries: dict[int, ProducerEntry] = {}
         # First offset -> producer id, ascending: transactions start in the order of their offsets.
         self._ongoing: dict[int, int] = {}
         self._unreplicated: list[CompletedTxn] = []
         self._snapshots = sorted(snapshots)
+        self.first_unstable_offset: int | None = None
+        """The first offset of a transaction that is open, or whose marker is not replicated yet."""
 
     # Appending
 
@@ -71,6 +71,7 @@ class ProducerState:
         if header.is_transactional and entry.txn_first_offset < 0:
             entry.txn_first_offset = first_offset
             self._ongoing[first_offset] = header.producer_id
+            self._find_first_unstable()
         return None
 
     @staticmethod
@@ -116,21 +117,21 @@ class ProducerState:
         """Close a transaction. It holds the last stable offset back until its marker is replicated."""
         self._ongoing.pop(completed.first_offset, None)
         self._unreplicated.append(completed)
+        self._find_first_unstable()
 
-    # Asking
-
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """The first offset of a transaction that is open, or whose marker is not replicated yet."""
+    def _find_first_unstable(self) -> None:
         unstable = [txn.first_offset for txn in self._unreplicated]
         if self._ongoing:
             unstable.append(next(iter(self._ongoing)))
-        return min(unstable) if unstable else None
+        self.first_unstable_offset = min(unstable, default=None)
+
+    # Asking
 
     def forget_replicated(self, high_watermark: int) -> None:
         """Let go of ended transactions whose marker is below the high watermark."""
         if self._unreplicated:
             self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
+            self._find_first_unstable()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -154,8 +155,9 @@ class ProducerState:
             for entry in self._entries.values()
         ]
 
-    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been silent for so long. Returns how many."""
+    def remove_expired(self, now_ms: int) -> int:
+        """Forget producers that have been silent for producer.id.expiration.ms. Returns how many."""
+        expiration_ms = self._directory.env.producer_expiration_ms
         expired = [
             entry.producer_id
             for entry in self._entries.values()
@@ -169,7 +171,7 @@ class ProducerState:
 
     def snapshot_path(self, offset: int) -> str:
         """The snapshot file of the state up to `offset`, exclusive."""
-        return os.path.join(self._directory, offset_name(offset, SNAPSHOT))
+        return self._directory.file_path(offset, SNAPSHOT)
 
     @property
     def snapshots(self) -> list[int]:
@@ -180,21 +182,21 @@ class ProducerState:
     def latest_snapshot(self) -> int | None:
         return self._snapshots[-1] if self._snapshots else None
 
-    def take_snapshot(self, offset: int, write: Callable[[str, bytes], None]) -> bool:
+    def take_snapshot(self, offset: int) -> bool:
         """Write the state as of `offset` unless there is such a snapshot. True if it was written."""
         if self._snapshots and self._snapshots[-1] >= offset:
             return False
-        write(self.snapshot_path(offset), format_snapshot(self._entries.values()))
+        self._directory.write_small(self.snapshot_path(offset), format_snapshot(self._entries.values()))
         insort(self._snapshots, offset)
         return True
 
-    def add_snapshot(self, offset: int, data: bytes, write: Callable[[str, bytes], None]) -> None:
+    def add_snapshot(self, offset: int, data: bytes) -> None:
         """Write a snapshot that comes from elsewhere: the state as of `offset`."""
-        write(self.snapshot_path(offset), data)
+        self._directory.write_small(self.snapshot_path(offset), data)
         if offset not in self._snapshots:
             insort(self._snapshots, offset)
 
-    def load_newest_snapshot(self, log_start: int, end: int, now_ms: int, expiration_ms: int) -> int:
+    def load_newest_snapshot(self, log_start: int, end: int) -> int:
         """Start from the newest readable snapshot in (log start, end]; returns the offset to replay from.
 
         Snapshots above `end` and damaged ones are removed. Expired producers are dropped.
@@ -208,12 +210,12 @@ class ProducerState:
             except FileNotFoundError:
                 self._snapshots.pop()
             except CorruptMessage as error:
-                logger.warning("Removing the producer snapshot %s: %s", self.snapshot_path(offset), error)
+                logger.warning("removing the producer snapshot %s: %s", self.snapshot_path(offset), error)
                 remove_if_there(self.snapshot_path(offset))
                 self._snapshots.pop()
             else:
                 self._entries = {entry.producer_id: entry for entry in entries}
-                self.remove_expired(now_ms, expiration_ms)
+                self.remove_expired(self._directory.env.clock.now_ms())
                 self._rebuild_ongoing()
                 return offset
         return log_start
@@ -221,12 +223,14 @@ class ProducerState:
     def _rebuild_ongoing(self) -> None:
         open_ones = [(e.txn_first_offset, e.producer_id) for e in self._entries.values() if e.txn_first_offset >= 0]
         self._ongoing = dict(sorted(open_ones))
+        self._find_first_unstable()
 
     def clear(self) -> None:
         """Forget all producers. Snapshots stay."""
         self._entries = {}
         self._ongoing = {}
         self._unreplicated = []
+        self.first_unstable_offset = None
 
     def remove_snapshots(self, should_go: Callable[[int], bool]) -> None:
         """Delete the snapshots whose offset `should_go`."""
@@ -249,7 +253,3 @@ class ProducerState:
         del self._snapshots[index]
         path = self.snapshot_path(offset)
         return path + state if rename_if_there(path, path + state) else None
-
-    def move_to(self, directory: str) -> None:
-        """Follow the log to another directory name."""
-        self._directory = directory

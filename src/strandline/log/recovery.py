@@ -6,43 +6,48 @@ import logging
 
 from strandline.errors import CorruptMessage, InvalidRecord
 from strandline.log.epochs import LeaderEpochs
-from strandline.log.files import write_atomically
-from strandline.log.producer_state import CompletedTxn, ProducerState
-from strandline.log.producers import rebuild_producers
+from strandline.log.replay import follow_batch, rebuild_producers
 from strandline.log.segment import LogSegment
-from strandline.log.state import LogState
 from strandline.log.time_index import IndexedTimestamp
-from strandline.log.transaction_index import AbortedTxn
-from strandline.log.values import AppendOrigin
+from strandline.log.unified import UnifiedLog
 from strandline.model import NO_EPOCH, NO_TIMESTAMP
 from strandline.records.batch import BatchHeader, crc_matches
-from strandline.records.control import read_marker
 
 logger = logging.getLogger(__name__)
 
 
-def recover_log(log: LogState, recovery_point: int) -> None:
+def recover_log(log: UnifiedLog, recovery_point: int) -> None:
     """Repair every segment from the one that holds `recovery_point` on; drop all after a torn one.
 
     Everything below the recovery point was forced to disk, indexes included, and is trusted.
     """
     segments = log.segments.covering(recovery_point)
-    rebuild_producers(log, log.log_start_offset, segments[0].base_offset)
+    rebuild_producers_of(log, segments[0].base_offset)
     if not log.epochs.entries and log.segments.first is not segments[0]:
         rebuild_epochs(log, segments[0].base_offset)
     for segment in segments:
-        env = log.env
-        log.producers.remove_expired(env.clock.now_ms(), env.producer_expiration_ms)
+        log.producers.remove_expired(log.env.clock.now_ms())
         cut = recover_segment(log, segment)
-        log.producers.take_snapshot(segment.read_next_offset(), _write)
+        log.producers.take_snapshot(segment.read_next_offset())
         if cut:
-            logger.warning("Cut %d bytes that are not whole batches off %s", cut, segment.file.path)
+            logger.warning("cut %d bytes that are not whole batches off %s", cut, segment.file.path)
             _drop_after(log, segment)
             break
-    log.producers.remove_expired(log.env.clock.now_ms(), log.env.producer_expiration_ms)
+    log.producers.remove_expired(log.env.clock.now_ms())
 
 
-def recover_segment(log: LogState, segment: LogSegment) -> int:
+def rebuild_producers_of(log: UnifiedLog, end: int) -> None:
+    """Make the producer state of a log that of `end`."""
+    rebuild_producers(
+        log.segments,
+        log.producers,
+        log_start=log.log_start_offset,
+        end=end,
+        high_watermark=log.high_watermark,
+    )
+
+
+def recover_segment(log: UnifiedLog, segment: LogSegment) -> int:
     """Rebuild the indexes of a segment, and cut it behind its last valid batch. Returns the bytes cut off.
 
     Producer state and epochs follow the batches.
@@ -55,7 +60,7 @@ def recover_segment(log: LogState, segment: LogSegment) -> int:
                 break
             indexer.add(header, position)
             _follow_epoch(log.epochs, header)
-            _follow(log.producers, header, batch, segment)
+            follow_batch(log.producers, header, batch, segment)
     except (CorruptMessage, InvalidRecord) as error:
         logger.warning("%s is damaged after %d bytes: %s", segment.file.path, indexer.valid_bytes, error)
     indexer.finish()
@@ -94,37 +99,13 @@ class _Indexer:
         self._segment.write_indexes()
 
 
-def _follow(producers: ProducerState, header: BatchHeader, batch: memoryview, segment: LogSegment) -> None:
-    if header.producer_id < 0:
-        return
-    if not header.is_control:
-        producers.append_data(header, header.base_offset, AppendOrigin.REPLICATION)
-        return
-    marker = read_marker(batch) if header.record_count else None
-    if marker is None:
-        return
-    completed = producers.append_marker(header, header.base_offset, marker, AppendOrigin.REPLICATION)
-    if completed is not None:
-        index_aborted(producers, completed, segment)
-        producers.complete(completed)
-
-
-def index_aborted(producers: ProducerState, completed: CompletedTxn, segment: LogSegment) -> None:
-    """Note an aborted transaction in the index of the segment that holds its marker."""
-    if completed.is_aborted:
-        stable = producers.stable_offset_after(completed)
-        segment.txn_index.append(
-            AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-        )
-
-
 def _follow_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
     latest = epochs.latest
     if header.leader_epoch > (NO_EPOCH if latest is None else latest):
         epochs.assign(header.leader_epoch, header.base_offset)
 
 
-def rebuild_epochs(log: LogState, end: int) -> None:
+def rebuild_epochs(log: UnifiedLog, end: int) -> None:
     """The checkpoint is gone or empty although there are older segments: read the epochs off their batches."""
     for segment in log.segments:
         if segment.base_offset >= end:
@@ -133,13 +114,8 @@ def rebuild_epochs(log: LogState, end: int) -> None:
             _follow_epoch(log.epochs, header)
 
 
-def _drop_after(log: LogState, segment: LogSegment) -> None:
+def _drop_after(log: UnifiedLog, segment: LogSegment) -> None:
     for later in log.segments.as_list():
         if later.base_offset > segment.base_offset:
             log.segments.remove(later)
-            later.forget_indexes()
             later.remove_files()
-
-
-def _write(path: str, data: bytes) -> None:
-    write_atomically(path, data, sync=False)

@@ -1,106 +1,117 @@
-"""Which segments retention deletes. Pure: the log carries it out."""
+"""Deleting the oldest segments of a log, as `retention_rules` decide."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
-from typing import Final, NamedTuple, TypeAlias
+import logging
+import sys
 
-from strandline.config.topic import TopicConfig
+from strandline.crash import crash_point
+from strandline.log.applied_config import AppliedConfig
+from strandline.log.log_start import LogStart
+from strandline.log.offsets import PartitionOffsets
+from strandline.log.partition_directory import PartitionDirectory
+from strandline.log.remote_copies import RemoteCopies
+from strandline.log.retention_rules import RetentionBounds, deletable, limits_of
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 
-Breaches: TypeAlias = Callable[[LogSegment, int], bool]
-"""Says of a segment, and the offset after its last one, whether it should go."""
-
-AS_RETENTION: Final = -2
-"""local.retention.*: as much as retention.* says."""
+logger = logging.getLogger(__name__)
 
 
-class RetentionReason(Enum):
-    """Why a segment goes."""
+class LogRetention:
+    """Carries out retention.* on one log, local.retention.* if it is tiered. Appends may be pending."""
 
-    LOG_START = "it lies below the log start offset"
-    SIZE = "the log is larger than {}.bytes"
-    TIME = "its newest record is older than {}.ms"
+    __slots__ = ("_applied", "_directory", "_offsets", "_remote", "_segments", "_start")
 
-    def text(self, *, is_local: bool) -> str:
-        """For people, with the name of the setting that decided."""
-        return self.value.format("local.retention" if is_local else "retention")
+    def __init__(
+        self,
+        directory: PartitionDirectory,
+        applied: AppliedConfig,
+        offsets: PartitionOffsets,
+        segments: Segments,
+        start: LogStart,
+        remote: RemoteCopies,
+    ) -> None:
+        self._directory = directory
+        self._applied = applied
+        self._offsets = offsets
+        self._segments = segments
+        self._start = start
+        self._remote = remote
 
+    def delete_old_segments(self, now_ms: int, *, limit: int = sys.maxsize) -> int:
+        """Delete at most `limit` segments. Returns how many were deleted: if `limit`, there may be more.
 
-class LogBounds(NamedTuple):
-    """The offsets that retention must respect."""
+        Raises KafkaStorageError.
+        """
+        self._directory.check_online()
+        try:
+            return self._delete_old_segments(now_ms, limit)
+        except OSError as error:
+            raise self._directory.fail(error) from error
 
-    log_start: int
-    local_start: int
-    high_watermark: int
-    end: int
-    highest_remote: int | None
-    """The last offset in remote storage if only what is copied may go; None if nothing is copied."""
+    def _delete_old_segments(self, now_ms: int, limit: int) -> int:
+        deleted = 0
+        segments, bounds = self._segments, self._bounds()
+        is_local = bounds.highest_remote is not None
+        for reason, breaches in limits_of(self._applied.config, segments, bounds, now_ms):
+            doomed, is_roll_wanted = deletable(segments.as_list(), bounds, breaches)
+            if is_roll_wanted or (doomed and len(doomed) == len(segments)):
+                segments.roll(self._offsets.reserved_end)
+            doomed = doomed[: limit - deleted]
+            if self._applied.is_remote:
+                doomed = self._announced(doomed, is_local=is_local)
+            for segment in doomed:
+                logger.info(
+                    "deleting %s of %s: %s",
+                    segment,
+                    self._directory.topic_partition,
+                    reason.text(is_local=is_local),
+                )
+                segments.discard(segment)
+                crash_point("log.retention.removed_segment")
+            if doomed:
+                deleted += len(doomed)
+                self._start_with_first_segment(is_local=is_local)
+        return deleted
 
-    def allows(self, upper: int) -> bool:
-        """Whether everything below `upper` is safe elsewhere, or not wanted any more."""
-        return self.highest_remote is None or upper - 1 <= self.highest_remote or upper <= self.log_start
+    def _announced(self, doomed: list[LogSegment], *, is_local: bool) -> list[LogSegment]:
+        """The segments that may go now: they are copied, or the checkpointed log start is above them.
 
+        A tiered log starts at the checkpointed log start, even if no local segment does. If a crash came between the
+        deletion and the checkpoint, the log would start with offsets that are in neither tier.
+        """
+        ready = []
+        for segment in doomed:
+            following = self._segments.after(segment.base_offset)
+            upper = self._offsets.reserved_end if following is None else following.base_offset
+            if upper - 1 > self._remote.highest_offset and upper > self._start.checkpointed:
+                if not is_local:
+                    self._move_log_start_behind(doomed[-1])
+                break
+            ready.append(segment)
+        return ready
 
-class Doomed(NamedTuple):
-    """What a limit asks for."""
+    def _move_log_start_behind(self, segment: LogSegment) -> None:
+        following = self._segments.after(segment.base_offset)
+        if following is not None and following.base_offset > self._offsets.start:
+            self._start.move_to(following.base_offset, is_tiered=self._applied.is_remote)
 
-    segments: list[LogSegment]
-    is_roll_wanted: bool
-    """The active segment breaches the limit, but cannot go before it is finished and copied."""
+    def _bounds(self) -> RetentionBounds:
+        offsets = self._offsets
+        return RetentionBounds(
+            offsets.start,
+            offsets.local_start,
+            offsets.high_watermark,
+            offsets.reserved_end,
+            self._remote.highest_offset if self._applied.is_copied else None,
+        )
 
-
-def deletable(segments: Sequence[LogSegment], bounds: LogBounds, breaches: Breaches) -> Doomed:
-    """The oldest segments that breach a limit, without a gap. Nothing above the high watermark goes."""
-    chosen: list[LogSegment] = []
-    for index, segment in enumerate(segments):
-        is_last = index + 1 == len(segments)
-        upper = bounds.end if is_last else segments[index + 1].base_offset
-        if (is_last and not segment.reserved) or upper > bounds.high_watermark or not breaches(segment, upper):
-            break
-        if not bounds.allows(upper):
-            return Doomed(chosen, is_last)
-        chosen.append(segment)
-    return Doomed(chosen, False)
-
-
-def limits_of(
-    config: TopicConfig, segments: Segments, bounds: LogBounds, now_ms: int
-) -> Iterable[tuple[RetentionReason, Breaches]]:
-    """The limits in the order in which Kafka applies them. Compaction alone only respects the log start.
-
-    A log whose segments are copied to remote storage keeps local.retention.* on its disks; retention.* is for both
-    tiers together, and not decided here.
-    """
-    is_local = bounds.highest_remote is not None
-    start = bounds.local_start if is_local else bounds.log_start
-    yield RetentionReason.LOG_START, lambda segment, upper: upper <= start and segment is not segments.active
-    if not config.is_deleted_by_retention and not is_local:
-        return
-    retention_bytes, retention_ms = config.retention_bytes, config.retention_ms
-    if is_local:
-        retention_bytes = _local(config.local_retention_bytes, retention_bytes)
-        retention_ms = _local(config.local_retention_ms, retention_ms)
-    if retention_bytes >= 0:
-        yield RetentionReason.SIZE, _oversize(sum(segment.size for segment in segments) - retention_bytes)
-    if retention_ms >= 0:
-        yield RetentionReason.TIME, lambda segment, _: now_ms - segment.largest_timestamp > retention_ms
-
-
-def _local(local: int, total: int) -> int:
-    return total if local == AS_RETENTION else local
-
-
-def _oversize(excess: int) -> Breaches:
-    left = excess
-
-    def breaches(segment: LogSegment, _: int) -> bool:
-        nonlocal left
-        if left < segment.size:
-            return False
-        left -= segment.size
-        return True
-
-    return breaches
+    def _start_with_first_segment(self, *, is_local: bool) -> None:
+        """Move the start over the deleted segments: of the local log only (`is_local`), or of the whole log."""
+        first = self._segments.first.base_offset
+        if is_local:
+            # The epochs stay: remote segments are found by epoch.
+            self._offsets.move_local_start(first)
+        elif first > self._offsets.start:
+            self._start.move_to(first, is_tiered=self._applied.is_remote)

@@ -1,23 +1,39 @@
-"""The segments of a log in the order of their offsets."""
+"""The segments of a log: found by offset, created, rolled, replaced and deleted."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from strandline.crash import crash_point
+from strandline.log.applied_config import AppliedConfig
+from strandline.log.files import DELETED, SWAP
+from strandline.log.partition_directory import PartitionDirectory
+from strandline.log.producer_state import ProducerState
+from strandline.log.recent import RecentBatches
 from strandline.log.segment import LogSegment
 
 
 class Segments:
-    """Segments by base offset. There is always at least one once a log is loaded; the last one is active."""
+    """Segments by base offset. There is always at least one once a log is loaded; the last one is active.
 
-    __slots__ = ("_bases", "_segments", "active")
+    The producer snapshot at a segment's base offset comes and goes with the segment.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_applied", "_bases", "_directory", "_producers", "_segments", "active", "recent")
+
+    def __init__(self, directory: PartitionDirectory, applied: AppliedConfig, producers: ProducerState) -> None:
+        self._directory = directory
+        self._applied = applied
+        self._producers = producers
         self._bases: list[int] = []
         self._segments: list[LogSegment] = []
         self.active: LogSegment
         """Where the next batch goes."""
+        self.recent = RecentBatches()
+        """The newest batches of the active segment."""
+
+    # Finding
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -34,27 +50,14 @@ class Segments:
         """The base offsets, ascending. For reading only."""
         return self._bases
 
+    @property
+    def size(self) -> int:
+        """Bytes of all segments that readers may see."""
+        return sum(segment.size for segment in self._segments)
+
     def as_list(self) -> list[LogSegment]:
         """A copy that stays as it is while the log goes on."""
         return list(self._segments)
-
-    def add(self, segment: LogSegment) -> None:
-        """Put a segment in its place. One with the same base offset is replaced."""
-        index = bisect_left(self._bases, segment.base_offset)
-        if index < len(self._bases) and self._bases[index] == segment.base_offset:
-            self._segments[index] = segment
-        else:
-            self._bases.insert(index, segment.base_offset)
-            self._segments.insert(index, segment)
-        self.active = self._segments[-1]
-
-    def remove(self, segment: LogSegment) -> None:
-        """Take a segment out, if it is still the one at its base offset."""
-        index = bisect_left(self._bases, segment.base_offset)
-        if index < len(self._segments) and self._segments[index] is segment:
-            del self._bases[index], self._segments[index]
-            if self._segments:
-                self.active = self._segments[-1]
 
     def floor(self, offset: int) -> LogSegment | None:
         """The last segment that starts at or before `offset`."""
@@ -70,3 +73,112 @@ class Segments:
         """The segment that holds `offset` and all later ones."""
         index = max(bisect_right(self._bases, offset) - 1, 0)
         return self._segments[index:]
+
+    # Membership
+
+    def add(self, segment: LogSegment) -> None:
+        """Put a segment in its place. One with the same base offset is replaced."""
+        index = bisect_left(self._bases, segment.base_offset)
+        if index < len(self._bases) and self._bases[index] == segment.base_offset:
+            self._segments[index] = segment
+        else:
+            self._bases.insert(index, segment.base_offset)
+            self._segments.insert(index, segment)
+        self.active = self._segments[-1]
+
+    def remove(self, segment: LogSegment) -> None:
+        """Take a segment out, if it is still the one at its base offset. Its files stay."""
+        index = bisect_left(self._bases, segment.base_offset)
+        if index < len(self._segments) and self._segments[index] is segment:
+            del self._bases[index], self._segments[index]
+            if self._segments:
+                self.active = self._segments[-1]
+        segment.forget_indexes()
+
+    # Files
+
+    def create(self, base_offset: int) -> LogSegment:
+        """Add a new, empty active segment. Raises OSError."""
+        config, env = self._applied.config, self._directory.env
+        segment = LogSegment.create(
+            self._directory.path,
+            base_offset,
+            created_ms=env.clock.now_ms(),
+            cache=env.cache,
+            preallocate=self._applied.limits.roll.segment_bytes if config.preallocate else 0,
+        )
+        segment.jitter_ms = env.chance.below(min(config.segment_jitter_ms, config.segment_ms))
+        self.add(segment)
+        self.recent.clear()
+        self._directory.changes += 1
+        return segment
+
+    def roll(self, base_offset: int) -> LogSegment:
+        """Close the active segment and go on with a new one at `base_offset`, where the log ends or above.
+
+        An empty active segment at `base_offset` is used again. Raises OSError.
+        """
+        active, env = self.active, self._directory.env
+        if active.base_offset == base_offset and not active.reserved:
+            active.created_ms = env.clock.now_ms()
+            return active
+        crash_point("log.roll.before_indexes")
+        active.finish()
+        # No preallocated space after the last batch, and no missing bytes before the next segment: a crash before the
+        # writes under way leaves a hole that recovery sees, and it drops what comes after the hole.
+        active.file.set_length(active.reserved)
+        crash_point("log.roll.before_snapshot")
+        self._producers.take_snapshot(base_offset)
+        crash_point("log.roll.before_segment")
+        segment = self.create(base_offset)
+        crash_point("log.roll.done")
+        env.on_flush_wanted(self._directory.topic_partition)
+        return segment
+
+    def discard(self, segment: LogSegment, *, keep_snapshot: bool = False) -> None:
+        """Take a segment out of the log now, and delete its files after file.delete.delay.ms. Raises OSError."""
+        self.remove(segment)
+        segment.rename(DELETED)
+        env = self._directory.env
+        due_ms = env.clock.now_ms() + self._applied.config.file_delete_delay_ms
+        env.deletions.add(due_ms, segment)
+        if not keep_snapshot:
+            snapshot = self._producers.rename_snapshot(segment.base_offset, DELETED)
+            if snapshot is not None:
+                env.deletions.add(due_ms, snapshot)
+        self._directory.changes += 1
+
+    def truncate_active(self, offset: int) -> None:
+        """Cut the active segment at the batch that holds `offset`. Raises OSError."""
+        self.active.truncate_to(offset)
+        self.recent.clear()
+        self._directory.changes += 1
+
+    def replace(self, new: Sequence[LogSegment], old: Sequence[LogSegment]) -> None:
+        """Put compacted segments in the place of old ones, so that a crash at any moment leaves one or the other.
+
+        The new files end in `.cleaned` and are forced to disk. They become `.swap`: from then on a restart finishes
+        the replacement. Not for the active segment. Raises KafkaStorageError.
+        """
+        self._directory.check_online()
+        try:
+            # The highest first: as long as a `.cleaned` file is there, a restart throws swaps above it away.
+            for segment in sorted(new, key=lambda segment: segment.base_offset, reverse=True):
+                segment.rename(SWAP)
+                crash_point("log.replace.renamed_to_swap")
+            kept = {segment.base_offset for segment in new}
+            for segment in old:
+                self.discard(segment, keep_snapshot=segment.base_offset in kept)
+                crash_point("log.replace.removed_old")
+            for segment in new:
+                self.add(segment)
+                segment.rename("")
+                crash_point("log.replace.renamed_to_final")
+        except OSError as error:
+            raise self._directory.fail(error) from error
+        self._directory.changes += 1
+
+    def move_to(self, directory: str) -> None:
+        """Follow the log to another directory name."""
+        for segment in self._segments:
+            segment.move_to(directory)

@@ -191,7 +191,7 @@ class Storage:
             plans.append(self._plan(HIGH_WATERMARKS, {log.topic_partition: log.high_watermark for log in mine}))
         if directory.has_new_recovery_points or not only_changed:
             directory.has_new_recovery_points = False
-            plans.append(self._plan(RECOVERY_POINTS, {log.topic_partition: log.recovery_point for log in mine}))
+            plans.append(self._plan(RECOVERY_POINTS, {log.topic_partition: log.flusher.recovery_point for log in mine}))
         if directory.has_new_log_starts or not only_changed:
             directory.has_new_log_starts = False
             starts = [
@@ -202,7 +202,7 @@ class Storage:
 
             def note() -> None:
                 for log, start in starts:
-                    log.checkpointed_log_start = start
+                    log.start.checkpointed = start
 
             plans.append(self._plan(LOG_START_OFFSETS, {log.topic_partition: at for log, at in starts}, note))
         if stale:

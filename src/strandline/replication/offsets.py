@@ -49,13 +49,13 @@ def _find(log: UnifiedLog, timestamp: TimestampMs) -> FoundOffset | None:
 
 
 def _latest_tiered(log: UnifiedLog) -> FoundOffset | None:
-    highest = log.highest_offset_in_remote_storage
+    highest = log.remote.highest_offset
     return _start(log, highest) if log.is_remote and highest >= 0 else None
 
 
 def _earliest_pending_upload(log: UnifiedLog) -> FoundOffset | None:
     """The next offset to copy. A new leader does not know it until it has found the segments copied before."""
-    highest, start = log.highest_offset_in_remote_storage, log.log_start_offset
+    highest, start = log.remote.highest_offset, log.log_start_offset
     if not log.is_remote or (highest < 0 and log.local_log_start_offset > start):
         return None
     return _start(log, max(highest + 1, start))

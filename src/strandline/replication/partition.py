@@ -178,7 +178,7 @@ class Partition:
         try:
             pending.write()
         except OSError as error:
-            log.fail_append(pending, error)
+            log.fail_append(error)
             raise self._storage_error(error) from error
         log.finish_append(pending)
         self._published()
@@ -193,7 +193,7 @@ class Partition:
         error: OSError | None,
     ) -> None:
         if error is not None:
-            self.log.fail_append(pending, error)
+            self.log.fail_append(error)
             done(self._end or self._storage_error(error))
             return
         if self.log.is_offline:

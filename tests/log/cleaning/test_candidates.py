@@ -86,9 +86,9 @@ def test_nothing_above_the_high_watermark_is_cleanable(tmp_path: Path) -> None:
     for _ in range(3):
         log.produce((b"a", b"1"), (b"b", b"1"))
         log.roll()
-    log.log.high_watermark = 3
+    log.log.offsets.high_watermark = 3
     assert assess(log.log, None, log.clock.now_ms()).end == 2
-    log.log.high_watermark = 1
+    log.log.offsets.high_watermark = 1
     assert not assess(log.log, None, log.clock.now_ms()).is_due
 
 

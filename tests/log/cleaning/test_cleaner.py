@@ -143,7 +143,7 @@ async def test_a_forgotten_producer_leaves_nothing_behind(log: CompactedLog) -> 
     log.produce((b"a", b"2"))
     log.roll()
     log.clock.move(2 * DAY_MS / 1000)
-    log.log.remove_expired_producers(log.clock.now_ms())
+    log.log.producers.remove_expired(log.clock.now_ms())
     await log.clean()
     assert [header.producer_id for header, _ in log.batches()] == [-1]
 
@@ -290,7 +290,7 @@ async def test_retention_and_compaction_together(tmp_path: Path) -> None:
     log.roll()
     await log.clean()
     log.clock.move(5)
-    log.log.delete_old_segments(log.clock.now_ms())
+    log.log.retention.delete_old_segments(log.clock.now_ms())
     log.produce((b"c", b"1"))
     log.roll()
     await log.clean()

@@ -124,7 +124,7 @@ async def test_cleaning_twice_changes_nothing(golden: GoldenLog) -> None:
 async def test_tombstones_go_in_time(golden: GoldenLog) -> None:
     for _ in range(2):
         golden.clock.move(YEAR_S)
-        golden.log.remove_expired_producers(golden.clock.now_ms())
+        golden.log.producers.remove_expired(golden.clock.now_ms())
         golden.forget_checkpoint()
         await golden.clean()
         for horizon in golden.horizons_of_tombstones():

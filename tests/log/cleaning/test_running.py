@@ -133,7 +133,7 @@ async def test_a_segment_that_retention_deleted_meanwhile_is_not_brought_back(lo
 
     def delete() -> None:
         log.log.delete_records(2)
-        log.log.delete_old_segments(log.clock.now_ms())
+        log.log.retention.delete_old_segments(log.clock.now_ms())
 
     report = await cleaner_of(log, ProddedWorker(after=delete)).clean_once()
     assert report is not None

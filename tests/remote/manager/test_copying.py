@@ -17,7 +17,7 @@ async def test_finished_segments_are_copied_oldest_first_and_the_active_one_stay
     async with world.running():
         await world.until_copied()
         assert world.ranges() == [(0, 1), (2, 3), (4, 5)]
-        assert world.log.highest_offset_in_remote_storage == 5
+        assert world.log.remote.highest_offset == 5
         puts = [call.keys[0] for call in world.store.calls if call.keys[0].endswith(".log")]
         assert puts == sorted(puts)
         await world.check_nothing_leaked()
@@ -102,10 +102,10 @@ async def test_a_gap_before_the_local_log_does_not_stop_copying(world: World) ->
         await world.until_copied()
         world.configure(remote_log_copy_disable=True, retention_bytes=2 * SIZE)
         world.append(6)
-        assert world.log.delete_old_segments(world.clock.now_ms()) == 2  # those that were copied
+        assert world.log.retention.delete_old_segments(world.clock.now_ms()) == 2  # those that were copied
         assert world.log.log_start_offset == 8
         world.harness.checkpoint()
-        assert world.log.delete_old_segments(world.clock.now_ms()) == 2
+        assert world.log.retention.delete_old_segments(world.clock.now_ms()) == 2
     world.harness.config = replace(world.harness.config, remote_log_copy_disable=False, retention_bytes=-1)
     world.harness.open(LoadedOffsets(log_start=0), is_clean=False)
     world.log.update_high_watermark(world.log.log_end_offset)
@@ -121,10 +121,10 @@ async def test_local_segments_go_only_after_they_were_copied(world: World) -> No
     world.store.fail("put_file", times=ALWAYS)
     async with world.running():
         await world.pass_time(3)
-        assert world.log.delete_old_segments(world.clock.now_ms()) == 0
+        assert world.log.retention.delete_old_segments(world.clock.now_ms()) == 0
         world.store.heal()
         await world.until_copied()
-        assert world.log.delete_old_segments(world.clock.now_ms()) == 3
+        assert world.log.retention.delete_old_segments(world.clock.now_ms()) == 3
         assert world.log.local_log_start_offset == 6
         assert world.log.log_start_offset == 0
 
@@ -232,7 +232,7 @@ async def test_a_broker_that_stops_leading_ends_the_copy_under_way_and_begins_no
         gate.release()
         await world.pass_time(5)
         assert world.ranges() == [(0, 1)]
-        assert world.log.highest_offset_in_remote_storage == -1
+        assert world.log.remote.highest_offset == -1
         world.epoch = 1
         world.lead()
         await world.until_copied()
@@ -252,7 +252,7 @@ async def test_a_broker_that_leads_again_during_a_copy_does_not_copy_the_segment
         gate.release()
         await world.until_copied()
         assert world.ranges() == [(0, 1)]
-        assert world.log.highest_offset_in_remote_storage == 1
+        assert world.log.remote.highest_offset == 1
 
 
 async def test_the_copy_quota_holds_over_time(world: World) -> None:

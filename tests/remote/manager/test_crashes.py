@@ -68,7 +68,7 @@ async def test_a_crash_during_a_copy_loses_nothing_and_leaves_nothing(tmp_path: 
             assert world.ranges() == [(0, 1), (2, 3), (4, 5)]
             await world.check_nothing_leaked()
             world.configure(local_retention_bytes=1)
-            assert world.log.delete_old_segments(world.clock.now_ms()) == 3
+            assert world.log.retention.delete_old_segments(world.clock.now_ms()) == 3
             assert world.log.local_log_start_offset == 6
             await world.check_nothing_lost(batches)
 

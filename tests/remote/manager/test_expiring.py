@@ -258,7 +258,7 @@ async def test_switching_tiering_off_with_delete_moves_the_log_start_and_deletes
     async with world.running():
         await world.until_copied()
         world.configure(local_retention_bytes=1)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         assert (world.log.log_start_offset, world.log.local_log_start_offset) == (0, 6)
         world.configure(remote_storage_enable=False, remote_log_delete_on_disable=True)
         await world.until(lambda: not world.segments())
@@ -400,7 +400,7 @@ async def test_the_status_shows_what_is_where_and_what_is_pending(world: World) 
     async with world.running():
         await world.until_copied()
         world.configure(local_retention_bytes=3 * SIZE)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         world.store.fail("put_file", times=ALWAYS)
         world.append(2)
         await world.until(lambda: world.status().failures_in_a_row)

@@ -29,7 +29,7 @@ async def test_a_segment_whose_copy_is_hidden_is_copied_again_before_it_leaves_t
     async with world.running():
         await world.until_copied()
         world.configure(local_retention_bytes=1)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         assert (world.log.log_start_offset, world.log.local_log_start_offset) == (0, 6)
         await world.check_nothing_lost([bytes(batch(base_offset=offset, leader_epoch=0)) for offset in range(7)])
         await world.until(lambda: world.ranges() == [(0, 1), (2, 3), (4, 5)])

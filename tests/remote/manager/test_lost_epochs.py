@@ -19,7 +19,7 @@ async def test_remote_segments_stay_when_the_leader_epochs_of_the_log_are_lost(
     async with world.running():
         await world.until_copied()
         world.configure(local_retention_bytes=1)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         assert (world.log.log_start_offset, world.log.local_log_start_offset) == (0, 6)
         before = world.ranges()
     lose_epochs(world)
@@ -43,7 +43,7 @@ async def test_copying_goes_on_with_the_local_log_when_nothing_of_its_epochs_is_
         world.append(3)
         world.configure(local_retention_bytes=1)
         await world.until_copied()
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         before = world.ranges()
         assert world.log.local_log_start_offset == 6
     lose_epochs(world)
@@ -61,7 +61,7 @@ async def test_segments_that_are_being_deleted_do_not_keep_the_log_start(world: 
     async with world.running():
         await world.until_copied()
         world.configure(local_retention_bytes=1)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         before = world.harness.offsets()
         assert (before.log_start, world.log.local_log_start_offset) == (0, 6)
         world.store.fail("delete", times=ALWAYS)

@@ -123,7 +123,7 @@ class Scenario:
                 model.least_retention = size if model.least_retention is None else min(size, model.least_retention)
         elif name == "local retention":
             self.configure(local_retention_bytes=number * SIZE)
-            self.world.log.delete_old_segments(self.world.clock.now_ms())
+            self.world.log.retention.delete_old_segments(self.world.clock.now_ms())
         else:
             self.configure(remote_log_copy_disable=bool(number))
 

@@ -25,7 +25,7 @@ async def test_segments_live_and_die_on_s3(tmp_path: Path, s3: S3, s3_url: str) 
             assert world.ranges() == [(0, 1), (2, 3), (4, 5), (6, 7)]
             await world.check_nothing_leaked()
             world.configure(local_retention_bytes=1)
-            world.log.delete_old_segments(world.clock.now_ms())
+            world.log.retention.delete_old_segments(world.clock.now_ms())
             assert world.log.local_log_start_offset == 8
             await world.check_nothing_lost(batches)
         world.harness.crash()

@@ -27,7 +27,7 @@ async def test_what_was_chosen_before_tiering_was_switched_off_leaves_no_gap_whe
         world.configure(local_retention_bytes=1)
         await world.until_copied()
         assert world.ranges()[0] == copied[0] == (0, 1)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         await _check_everything_is_there(world)
 
 
@@ -36,7 +36,7 @@ async def test_tiering_that_is_on_again_before_a_copy_has_ended_keeps_what_is_re
     async with world.running():
         await world.until_copied()
         world.configure(local_retention_bytes=1)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         assert (world.log.log_start_offset, world.log.local_log_start_offset) == (0, 6)
         gate = world.store.block("put_file", times=1, skip=3)
         world.append(4)
@@ -118,7 +118,7 @@ async def test_tiering_that_is_on_again_in_the_middle_of_a_withdrawal_leaves_not
     async with world.running():
         await world.until_copied()
         world.configure(local_retention_bytes=3 * SIZE)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         world.store.fail("delete", times=4)
         world.configure(**OFF)
         await world.pass_time(seconds)

@@ -21,11 +21,11 @@ async def test_after_an_unclean_election_the_new_history_is_copied_and_the_old_o
     stored = [world.log.read(offset, 1).records for offset in range(7)]
     batches = [batch.read() for batch in stored if batch is not None]
     async with world.running():
-        await world.until(lambda: world.log.highest_offset_in_remote_storage == 5)
+        await world.until(lambda: world.log.remote.highest_offset == 5)
         assert old < {segment.segment_id for segment in world.segments(FINISHED)}
         await world.check_nothing_leaked()
         world.configure(local_retention_bytes=1)
-        world.log.delete_old_segments(world.clock.now_ms())
+        world.log.retention.delete_old_segments(world.clock.now_ms())
         assert world.log.local_log_start_offset == 6
         await world.check_nothing_lost(batches)
         for offset in range(1, 6):
@@ -62,7 +62,7 @@ async def test_an_old_leader_that_comes_back_goes_on_with_its_own_history(world:
     world.append(4)
     async with world.running():
         world.configure(retention_bytes=world.log.size)
-        await world.until(lambda: world.log.highest_offset_in_remote_storage == 7)
+        await world.until(lambda: world.log.remote.highest_offset == 7)
         await world.pass_time(5)
         assert world.ranges() == [*mine, (4, 5), (6, 7)]
         assert world.log.log_start_offset == 0

@@ -91,7 +91,7 @@ class World:
         """
         log = harness.log
         self.metadata.on_partition_leadership_changes([self.id_of(log)], [])
-        copied = log.segments_to_copy(0)
+        copied = log.remote.segments_to_copy(0)
         for segment in copied:
             metadata = RemoteLogSegmentMetadata(
                 segment_id=RemoteLogSegmentId(self.id_of(log), SystemIds().uuid()),
@@ -127,9 +127,9 @@ class World:
                 serialize(metadata),
                 serialize(finished),
             ]
-            log.update_highest_offset_in_remote_storage(segment.end_offset)
+            log.remote.update_highest_offset(segment.end_offset)
         self.topic.wake()
-        log.delete_old_segments(harness.clock.now_ms())
+        log.retention.delete_old_segments(harness.clock.now_ms())
         async with asyncio.timeout(20):
             while not self.metadata.is_ready(self.id_of(log)) or len(self.segments(log)) < len(copied):
                 await asyncio.to_thread(lambda: None)

@@ -133,7 +133,7 @@ class CleaningPass:
             has_txn_index=result.has_txn_index,
             state=CLEANED,
         )
-        log.replace_segments([cleaned], group)
+        log.segments.replace([cleaned], group)
         return result
 
     def _check_unchanged(self, group: Sequence[LogSegment]) -> None:

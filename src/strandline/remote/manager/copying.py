@@ -205,7 +205,7 @@ class CopyTask:
         start = copy_from(offsets_of(log), self._partition.copied)
         if start is None or not log.config.remote_storage_enable or log.config.remote_log_copy_disable:
             return []
-        return to_copy(log.segments_to_copy(start, limit=_SEGMENTS_PER_LOOK), start, log.last_stable_offset)
+        return to_copy(log.remote.segments_to_copy(start, limit=_SEGMENTS_PER_LOOK), start, log.last_stable_offset)
 
     async def _copy(self, leader: LeaderPartition, segment: FinishedSegment) -> bool:
         """Copy one segment. False if it is not to be copied any more, or this broker does not lead the partition."""
@@ -221,7 +221,7 @@ class CopyTask:
         if not partition.is_led_as(leader):
             return False
         partition.copied = segment.end_offset
-        log.update_highest_offset_in_remote_storage(segment.end_offset)
+        log.remote.update_highest_offset(segment.end_offset)
         return True
 
     def _is_next(self, log: UnifiedLog, segment: FinishedSegment) -> bool:

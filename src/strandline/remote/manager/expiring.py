@@ -121,7 +121,7 @@ class ExpirationTask:
         if self._due_bytes is None or not self._metadata.is_ready(self._partition.id):
             return False
         remote = self._metadata.remote_log_summary(self._partition.id).finished_bytes
-        if remote + log.only_local_size >= self._due_bytes:
+        if remote + log.remote.only_local_size >= self._due_bytes:
             return False
         self._sized_at = log.log_end_offset
         return True
@@ -169,7 +169,7 @@ class ExpirationTask:
             log_start=log.log_start_offset,
             high_watermark=log.high_watermark,
             log_end=log.log_end_offset,
-            local_only_bytes=log.only_local_size,
+            local_only_bytes=log.remote.only_local_size,
             retention_ms=retention.ms,
             retention_bytes=retention.bytes,
             now_ms=now_ms,

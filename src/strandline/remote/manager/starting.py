@@ -28,7 +28,7 @@ def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: Remo
             partition.id,
             log.epochs.first_start,
         )
-    elif log.set_log_start_offset(log_start_of_new_leader(offsets_of(log), finished)):
+    elif log.remote.set_log_start(log_start_of_new_leader(offsets_of(log), finished)):
         logger.info("%s starts at %d, as its remote segments tell", partition.id, log.log_start_offset)
     highest = highest_copied_offset(
         log.epochs.entries,
@@ -38,7 +38,7 @@ def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: Remo
     start = log.local_log_start_offset
     readable = [segment for segment in finished if segment.end_offset >= start and is_readable(segment, lookup)]
     partition.copied = copied_without_gap(highest, start, readable)
-    log.update_highest_offset_in_remote_storage(partition.copied)
+    log.remote.update_highest_offset(partition.copied)
     partition.is_started = True
 
 

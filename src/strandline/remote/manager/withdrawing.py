@@ -47,7 +47,7 @@ class Withdrawal:
 
     async def _delete_everything(self, leader: LeaderPartition) -> bool:
         partition = self._partition
-        leader.log.forget_remote()
+        leader.log.remote.forget()
         partition.copied, partition.is_started = NO_OFFSET, False
         partition.is_withdrawn = True
         crash_point("remote.delete.after_log_start")

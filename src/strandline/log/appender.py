@@ -1,0 +1,299 @@
+"""Appending to a log: reserve, write, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from strandline.errors import CorruptMessage, InvalidRecord, KafkaStorageError, RecordListTooLarge
+from strandline.log.applied_config import AppliedConfig
+from strandline.log.epochs import LeaderEpochs
+from strandline.log.flusher import FlushPlan, LogFlusher
+from strandline.log.offsets import PartitionOffsets
+from strandline.log.partition_directory import PartitionDirectory
+from strandline.log.producer_state import ProducerState
+from strandline.log.replay import complete_transaction, follow_batch
+from strandline.log.segment import LogSegment
+from strandline.log.segments import Segments
+from strandline.log.values import AppendOrigin, LogAppendInfo
+from strandline.model import NO_OFFSET, NO_TIMESTAMP
+from strandline.records.batch import BatchHeader, Buffer, crc_matches, iter_headers, stamp
+from strandline.records.control import read_marker
+from strandline.records.validation import validate_internal, validate_produced
+
+
+class PendingAppend:
+    """A batch whose offsets and place in the file are reserved.
+
+    `write` does the blocking system calls and nothing else; it may run in any thread, as long as the appends of one
+    log are written in the order in which they began. A duplicate has nothing to write.
+    """
+
+    __slots__ = ("_buffer", "end_offset", "flush", "info", "position", "segment")
+
+    def __init__(
+        self, info: LogAppendInfo, segment: LogSegment, buffer: Buffer, position: int, end_offset: int
+    ) -> None:
+        self.info = info
+        self.segment = segment
+        self.position = position
+        """Where the batch starts in its file."""
+        self.end_offset = end_offset
+        """The log end offset once this is finished."""
+        self.flush: FlushPlan | None = None
+        """What `write` forces to disk, None if nothing."""
+        self._buffer: Buffer | None = buffer
+
+    @property
+    def is_duplicate(self) -> bool:
+        """True if there is nothing to write: the batch is in the log already, or about to be."""
+        return self.info.is_duplicate
+
+    @property
+    def must_leave_loop(self) -> bool:
+        """True if `write` calls fsync and therefore may not run on the event loop."""
+        return self.flush is not None
+
+    def own_records(self) -> None:
+        """Copy the batch, because the owner of its buffer needs the buffer back before the batch is written."""
+        if self._buffer is not None:
+            self._buffer = bytes(self._buffer)
+
+    def write(self) -> None:
+        """Write the batch, and force it to disk if flush.messages says so. Blocking. Raises OSError."""
+        buffer = self._buffer
+        if buffer is not None:
+            self.segment.file.write(buffer, self.position)
+            self._buffer = None
+        if self.flush is not None:
+            self.flush.run()
+
+
+class LogAppender:
+    """Owns the pending appends.
+
+    An append has two halves so that large writes can leave the event loop: `begin` checks the batch, gives it offsets
+    and a place in the file; `PendingAppend.write` writes it, in any thread; `finish` shows it to readers. Several may
+    be pending; they finish in the order in which they began.
+    """
+
+    __slots__ = (
+        "_applied",
+        "_directory",
+        "_env",
+        "_epochs",
+        "_flusher",
+        "_offsets",
+        "_pending",
+        "_producers",
+        "_segments",
+    )
+
+    def __init__(
+        self,
+        directory: PartitionDirectory,
+        applied: AppliedConfig,
+        offsets: PartitionOffsets,
+        segments: Segments,
+        epochs: LeaderEpochs,
+        producers: ProducerState,
+        flusher: LogFlusher,
+    ) -> None:
+        self._directory = directory
+        self._env = directory.env
+        self._applied = applied
+        self._offsets = offsets
+        self._segments = segments
+        self._epochs = epochs
+        self._producers = producers
+        self._flusher = flusher
+        self._pending: list[PendingAppend] = []  # an empty deque takes 760 bytes, in every idle log
+
+    @property
+    def has_pending(self) -> bool:
+        """True while some append has begun and not finished."""
+        return bool(self._pending)
+
+    # As leader
+
+    def append(
+        self, records: memoryview, leader_epoch: int, origin: AppendOrigin, transaction_version: int
+    ) -> LogAppendInfo:
+        """Append one batch at once. Only while nothing is pending. Raises what `begin` raises."""
+        self._check_nothing_pending()
+        pending = self.begin(records, leader_epoch, origin, transaction_version)
+        if not pending.info.is_duplicate:
+            try:
+                pending.write()
+            except OSError as error:
+                raise self.fail(error) from error
+            self.finish(pending)
+        return pending.info
+
+    def begin(
+        self, records: memoryview, leader_epoch: int, origin: AppendOrigin, transaction_version: int
+    ) -> PendingAppend:
+        """See `UnifiedLog.begin_append`."""
+        env = self._env
+        if env.directory.error is not None or self._directory.is_closed:
+            self._directory.check_online()
+        limits = self._applied.limits
+        now_ms = env.clock.now_ms()
+        validate = validate_produced if origin is AppendOrigin.CLIENT else validate_internal
+        buffer, header = validate(records, limits=limits.batch, now_ms=now_ms)
+        size = len(buffer)
+        roll = limits.roll
+        if size > roll.segment_bytes:
+            raise RecordListTooLarge(
+                f"A batch of {size} bytes does not fit into a segment of {roll.segment_bytes} bytes (segment.bytes)."
+            )
+        offsets = self._offsets
+        first_offset = offsets.reserved_end
+        last_offset = first_offset + header.last_offset_delta
+        max_timestamp = header.max_timestamp
+        append_time = max_timestamp if limits.is_log_append_time else NO_TIMESTAMP
+        info = LogAppendInfo(first_offset, last_offset, append_time, offsets.start, False, size, max_timestamp)
+        recovery_point = self._flusher.recovery_point
+        try:
+            if leader_epoch != self._epochs.latest_begun:
+                self._begin_epoch(leader_epoch, first_offset)
+            segment = self._segments.active
+            if segment.should_roll(size, max_timestamp, last_offset, now_ms, roll):
+                segment = self._segments.roll(first_offset)
+            if header.producer_id >= 0 and self._is_duplicate(
+                header, buffer, info, origin, transaction_version, segment
+            ):
+                return PendingAppend(info, segment, buffer, 0, NO_OFFSET)
+            segment.file.fileno()  # opened now, it can be written even if the log is moved away meanwhile
+            position = segment.reserve(size, max_timestamp, last_offset, limits.index_interval)
+            end = last_offset + 1
+            pending = PendingAppend(info, segment, buffer, position, end)
+            if end - recovery_point >= limits.flush_messages:
+                pending.flush = self._flusher.plan(end)
+        except OSError as error:
+            raise self._directory.fail(error) from error
+        stamp(buffer, 0, first_offset, leader_epoch)
+        offsets.reserved_end = end
+        if first_offset == recovery_point:
+            env.on_dirty(self._directory.topic_partition)
+        self._pending.append(pending)
+        return pending
+
+    def finish(self, pending: PendingAppend) -> None:
+        """Show a written batch to readers. On the event loop, in the order of `begin`."""
+        info = pending.info
+        if info.is_duplicate:
+            return
+        if self._pending.pop(0) is not pending:
+            raise RuntimeError(f"Appends to {self._directory.topic_partition} were finished out of order.")
+        segment, position = pending.segment, pending.position
+        segment.file.size = position + info.size
+        self._offsets.end = pending.end_offset
+        segments = self._segments
+        if segment is segments.active:
+            segments.recent.add(info.last_offset, position)
+        if pending.flush is not None:
+            self._flusher.finish(pending.flush)
+
+    def fail(self, error: OSError) -> KafkaStorageError:
+        """Give up after a failed write: the log directory goes offline. Returns the error for the client."""
+        self._pending.clear()
+        if self._directory.is_closed:
+            return KafkaStorageError(
+                f"The log of {self._directory.topic_partition} was closed while it was written to."
+            )
+        return self._directory.fail(error)
+
+    def abandon(self) -> None:
+        """Forget the pending appends: the log is going away."""
+        self._pending.clear()
+
+    def _check_nothing_pending(self) -> None:
+        if self._pending:
+            raise RuntimeError(
+                f"An append to {self._directory.topic_partition} would overtake one that is being written."
+            )
+
+    def _begin_epoch(self, leader_epoch: int, first_offset: int) -> None:
+        self._epochs.begin(leader_epoch, first_offset)
+        if self._applied.is_remote:
+            # Remote segments are found by epoch, and no batch on this disk could bring their epochs back.
+            self._env.on_flush_wanted(self._directory.topic_partition)
+
+    def _is_duplicate(
+        self,
+        header: BatchHeader,
+        buffer: Buffer,
+        info: LogAppendInfo,
+        origin: AppendOrigin,
+        transaction_version: int,
+        segment: LogSegment,
+    ) -> bool:
+        """Let the producer state check the batch and take it over. True, with the first offsets, if it has it."""
+        producers = self._producers
+        if header.is_control:
+            marker = read_marker(buffer)
+            if marker is not None:
+                completed = producers.append_marker(header, info.first_offset, marker, origin, transaction_version)
+                if completed is not None:
+                    complete_transaction(producers, completed, segment)
+            return False
+        duplicate = producers.append_data(header, info.first_offset, origin)
+        if duplicate is None:
+            return False
+        info.is_duplicate = True
+        info.first_offset = duplicate.first_offset
+        info.last_offset = duplicate.last_offset
+        info.log_append_time_ms = info.max_timestamp = duplicate.timestamp
+        return True
+
+    # As follower
+
+    def append_as_follower(self, records: memoryview, leader_epoch: int | None) -> LogAppendInfo:
+        """See `UnifiedLog.append_as_follower`."""
+        self._directory.check_online()
+        self._check_nothing_pending()
+        info = LogAppendInfo(NO_OFFSET, NO_OFFSET, NO_TIMESTAMP, self._offsets.start, False, 0, NO_TIMESTAMP)
+        try:
+            for header, batch in self._replicated(records, leader_epoch):
+                self._append_replicated(header, batch, info)
+        except OSError as error:
+            raise self._directory.fail(error) from error
+        return info
+
+    def _replicated(self, records: memoryview, leader_epoch: int | None) -> Iterator[tuple[BatchHeader, memoryview]]:
+        for position, header in iter_headers(records):
+            if leader_epoch is not None and header.leader_epoch > leader_epoch:
+                return
+            if not crc_matches(records, position, header):
+                raise CorruptMessage(
+                    f"The batch at offset {header.base_offset} was damaged on its way from the leader."
+                )
+            if header.base_offset < self._offsets.reserved_end:
+                raise InvalidRecord(
+                    f"The leader sent offset {header.base_offset}, but {self._directory.topic_partition} ends at "
+                    f"{self._offsets.reserved_end}."
+                )
+            yield header, records[position : position + header.size]
+
+    def _append_replicated(self, header: BatchHeader, batch: memoryview, info: LogAppendInfo) -> None:
+        last_offset = header.last_offset
+        limits, offsets, segments = self._applied.limits, self._offsets, self._segments
+        if header.leader_epoch != self._epochs.latest_begun:
+            self._begin_epoch(header.leader_epoch, header.base_offset)
+        segment = segments.active
+        now_ms = self._env.clock.now_ms()
+        if segment.should_roll(len(batch), header.max_timestamp, last_offset, now_ms, limits.roll):
+            segment = segments.roll(header.base_offset)
+        follow_batch(self._producers, header, batch, segment)
+        position = segment.reserve(len(batch), header.max_timestamp, last_offset, limits.index_interval)
+        segment.file.write(batch, position)
+        segment.file.size = position + len(batch)
+        if offsets.reserved_end == self._flusher.recovery_point:
+            self._env.on_dirty(self._directory.topic_partition)
+        offsets.reserved_end = offsets.end = last_offset + 1
+        segments.recent.add(last_offset, position)
+        if info.size == 0:
+            info.first_offset = header.base_offset
+        info.last_offset = last_offset
+        info.size += len(batch)
+        info.max_timestamp = max(info.max_timestamp, header.max_timestamp)

@@ -1,0 +1,93 @@
+"""Producer state from batches: of one batch, or rebuilt from a snapshot and the batches after it."""
+
+from __future__ import annotations
+
+from strandline.log.partition_directory import PartitionDirectory
+from strandline.log.producer_snapshot import format_snapshot
+from strandline.log.producer_state import CompletedTxn, ProducerState
+from strandline.log.segment import LogSegment
+from strandline.log.segments import Segments
+from strandline.log.transaction_index import AbortedTxn
+from strandline.log.values import AppendOrigin
+from strandline.records.batch import BatchHeader, Buffer
+from strandline.records.control import read_marker
+
+
+def follow_batch(producers: ProducerState, header: BatchHeader, batch: Buffer, segment: LogSegment) -> None:
+    """Let producer state and transaction index follow a batch that is in the log already, or will be."""
+    if header.producer_id < 0:
+        return
+    if not header.is_control:
+        producers.append_data(header, header.base_offset, AppendOrigin.REPLICATION)
+        return
+    completed = _follow_marker(producers, header, batch)
+    if completed is not None:
+        complete_transaction(producers, completed, segment)
+
+
+def complete_transaction(producers: ProducerState, completed: CompletedTxn, segment: LogSegment) -> None:
+    """End a transaction. An aborted one is noted in the index of the segment that holds its marker."""
+    if completed.is_aborted:
+        stable = producers.stable_offset_after(completed)
+        segment.txn_index.append(
+            AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+        )
+    producers.complete(completed)
+
+
+def _follow_marker(producers: ProducerState, header: BatchHeader, batch: Buffer) -> CompletedTxn | None:
+    marker = read_marker(batch) if header.record_count else None
+    if marker is None:
+        return None
+    return producers.append_marker(header, header.base_offset, marker, AppendOrigin.REPLICATION)
+
+
+def rebuild_snapshot(
+    directory: PartitionDirectory, segments: Segments, producers: ProducerState, *, log_start: int, offset: int
+) -> None:
+    """Write a lost snapshot as of `offset` again. The state as of the log's end is left alone. Blocking."""
+    past = ProducerState(directory, [taken for taken in producers.snapshots if taken < offset])
+    start = past.load_newest_snapshot(log_start, offset)
+    _replay(segments, past, start, offset)
+    producers.add_snapshot(offset, format_snapshot(past.entries.values()))
+
+
+def rebuild_producers(
+    segments: Segments, producers: ProducerState, *, log_start: int, end: int, high_watermark: int
+) -> None:
+    """Make the producer state that of `end`: the newest snapshot, then the batches after it.
+
+    Only headers are read, and markers.
+    """
+    offset = producers.load_newest_snapshot(log_start, end)
+    if offset < end:
+        _replay(segments, producers, offset, end)
+        producers.forget_replicated(high_watermark)
+
+
+def _replay(segments: Segments, producers: ProducerState, start: int, end: int) -> None:
+    """Let producer state follow the batches that end after `start`. The transaction indexes are left alone.
+
+    `start` lies inside a batch only if it is the log start.
+    """
+    for segment in segments.covering(start):
+        if segment.base_offset >= end:
+            break
+        found = segment.locate(max(start, segment.base_offset), segment.size)
+        if found is None:
+            continue
+        for position, header in segment.headers(found[0]):
+            if header.base_offset >= end:
+                break
+            _replay_batch(producers, header, segment, position)
+
+
+def _replay_batch(producers: ProducerState, header: BatchHeader, segment: LogSegment, position: int) -> None:
+    if header.producer_id < 0:
+        return
+    if not header.is_control:
+        producers.append_data(header, header.base_offset, AppendOrigin.REPLICATION)
+        return
+    completed = _follow_marker(producers, header, segment.file.read(position, header.size))
+    if completed is not None:
+        producers.complete(completed)
