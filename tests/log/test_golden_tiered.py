@@ -12,7 +12,7 @@ from strandline.clock import SystemChance
 from strandline.config.log import LogSettings
 from strandline.config.topic import TopicConfig
 from strandline.errors import OffsetMovedToTieredStorage
-from strandline.log import FinishedSegment, LogManager
+from strandline.log import ClosedSegment, LogManager
 from strandline.log.checkpoints import LOG_START_OFFSETS
 from strandline.model import TopicPartition, uuid_to_text
 from strandline.testing.clock import VirtualClock
@@ -132,7 +132,7 @@ def test_what_we_would_copy_is_what_kafka_copied(manager: LogManager, kafka_tier
     assert segments[5].leader_epochs == {2: 210}
 
 
-def files_of(segment: FinishedSegment) -> dict[str, bytes]:
+def files_of(segment: ClosedSegment) -> dict[str, bytes]:
     paths = {
         "log": segment.log,
         "index": segment.offset_index,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.errors import KafkaStorageError
-from strandline.log.index_file import IndexCache
+from strandline.log.index_file import LoadedIndexes
 from strandline.log.offset_index import OffsetIndex, OffsetPosition
 from strandline.log.time_index import IndexedTimestamp, TimeIndex
 from strandline.log.transaction_index import AbortedTxn, TransactionIndex
@@ -165,7 +165,7 @@ class TestTransactionIndex:
 
 
 def test_the_cache_unloads_the_least_recently_used(tmp_path: Path) -> None:
-    cache = IndexCache(capacity=200)
+    cache = LoadedIndexes(capacity=200)
     indexes = [OffsetIndex(str(tmp_path), base) for base in (0, 100, 200)]
     for index in indexes:
         index.create()
@@ -184,7 +184,7 @@ def test_the_cache_unloads_the_least_recently_used(tmp_path: Path) -> None:
 
 
 def test_the_cache_keeps_what_is_not_on_disk(tmp_path: Path) -> None:
-    cache = IndexCache(capacity=1)
+    cache = LoadedIndexes(capacity=1)
     first, second = OffsetIndex(str(tmp_path), 0), OffsetIndex(str(tmp_path), 100)
     for index in (first, second):
         index.create()

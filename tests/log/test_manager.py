@@ -357,9 +357,7 @@ class TestHousekeeping:
         for _ in range(3):
             log.append(batch(), leader_epoch=0)
         log.update_high_watermark(3)
-        await until(
-            clock, lambda: log.flusher.recovery_point == 2, 0
-        )  # rolled, so the finished segment is flushed at once
+        await until(clock, lambda: log.flusher.recovery_point == 2, 0)  # a closed segment is flushed at once
         await until(clock, lambda: (tmp_path / "replication-offset-checkpoint").exists(), 5)
         await until(clock, lambda: log.flusher.recovery_point == 3, 5)
         await until(clock, lambda: log.log_start_offset == 3, 400)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load th
     from strandline.diskless.reader import ReaderStatus as DisklessReaderStatus
     from strandline.diskless.retention import RetentionStatus
     from strandline.diskless.writer_status import WriterStatus
-    from strandline.log.cleaning import CleanerStatus
+    from strandline.log.cleaning import LogCleanerStatus
     from strandline.objects import ObjectStoreStatus
     from strandline.remote.deadline_storage import RemoteStorageStatus
     from strandline.remote.index_cache import IndexCacheStatus
@@ -140,7 +140,7 @@ class BrokerStatus:
     fetch_session_partitions: int = 0
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests since the start, by the name of the API."""
-    cleaner: CleanerStatus
+    cleaner: LogCleanerStatus
     log_dirs: tuple[LogDirRow, ...] = ()
     diskless: DisklessStatus = field(default_factory=DisklessStatus)
     tiered: TieredStatus | None = None

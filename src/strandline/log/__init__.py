@@ -9,7 +9,7 @@ from strandline.log.environment import LogDirectory, LogEnvironment
 from strandline.log.flusher import FlushPlan
 from strandline.log.loading import LoadedOffsets, create_log, load_log
 from strandline.log.manager import LogManager
-from strandline.log.remote_copies import FinishedSegment
+from strandline.log.remote_copies import ClosedSegment
 from strandline.log.segment import LogSegment
 from strandline.log.segment_file import SegmentFile
 from strandline.log.unified import UnifiedLog
@@ -17,8 +17,8 @@ from strandline.log.values import AppendOrigin, FileSlice, LogAppendInfo
 
 __all__ = [
     "AppendOrigin",
+    "ClosedSegment",
     "FileSlice",
-    "FinishedSegment",
     "FlushPlan",
     "LoadedOffsets",
     "LogAppendInfo",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from strandline.errors import CorruptMessage, InvalidRecord, KafkaStorageError, RecordListTooLarge
 from strandline.log.applied_config import AppliedConfig
@@ -10,7 +11,7 @@ from strandline.log.epochs import LeaderEpochs
 from strandline.log.flusher import FlushPlan, LogFlusher
 from strandline.log.offsets import PartitionOffsets
 from strandline.log.partition_directory import PartitionDirectory
-from strandline.log.producer_state import ProducerState
+from strandline.log.producer_state import PartitionProducers
 from strandline.log.replay import complete_transaction, follow_batch
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
@@ -19,6 +20,8 @@ from strandline.model import NO_OFFSET, NO_TIMESTAMP
 from strandline.records.batch import BatchHeader, Buffer, crc_matches, iter_headers, stamp
 from strandline.records.control import read_marker
 from strandline.records.validation import validate_internal, validate_produced
+
+_CLIENT: Final = AppendOrigin.CLIENT  # an attribute of an enumeration costs as much as a call
 
 
 class PendingAppend:
@@ -83,9 +86,9 @@ class LogAppender:
         "_epochs",
         "_flusher",
         "_offsets",
-        "_pending",
         "_producers",
         "_segments",
+        "pending",
     )
 
     def __init__(
@@ -95,7 +98,7 @@ class LogAppender:
         offsets: PartitionOffsets,
         segments: Segments,
         epochs: LeaderEpochs,
-        producers: ProducerState,
+        producers: PartitionProducers,
         flusher: LogFlusher,
     ) -> None:
         self._directory = directory
@@ -106,12 +109,8 @@ class LogAppender:
         self._epochs = epochs
         self._producers = producers
         self._flusher = flusher
-        self._pending: list[PendingAppend] = []  # an empty deque takes 760 bytes, in every idle log
-
-    @property
-    def has_pending(self) -> bool:
-        """True while some append has begun and not finished."""
-        return bool(self._pending)
+        self.pending: list[PendingAppend] = []
+        """Begun and not finished, oldest first. For reading only. (An empty deque would take 760 bytes.)"""
 
     # As leader
 
@@ -138,7 +137,7 @@ class LogAppender:
             self._directory.check_online()
         limits = self._applied.limits
         now_ms = env.clock.now_ms()
-        validate = validate_produced if origin is AppendOrigin.CLIENT else validate_internal
+        validate = validate_produced if origin is _CLIENT else validate_internal
         buffer, header = validate(records, limits=limits.batch, now_ms=now_ms)
         size = len(buffer)
         roll = limits.roll
@@ -175,7 +174,7 @@ class LogAppender:
         offsets.reserved_end = end
         if first_offset == recovery_point:
             env.on_dirty(self._directory.topic_partition)
-        self._pending.append(pending)
+        self.pending.append(pending)
         return pending
 
     def finish(self, pending: PendingAppend) -> None:
@@ -183,7 +182,7 @@ class LogAppender:
         info = pending.info
         if info.is_duplicate:
             return
-        if self._pending.pop(0) is not pending:
+        if self.pending.pop(0) is not pending:
             raise RuntimeError(f"Appends to {self._directory.topic_partition} were finished out of order.")
         segment, position = pending.segment, pending.position
         segment.file.size = position + info.size
@@ -196,7 +195,7 @@ class LogAppender:
 
     def fail(self, error: OSError) -> KafkaStorageError:
         """Give up after a failed write: the log directory goes offline. Returns the error for the client."""
-        self._pending.clear()
+        self.pending.clear()
         if self._directory.is_closed:
             return KafkaStorageError(
                 f"The log of {self._directory.topic_partition} was closed while it was written to."
@@ -205,10 +204,10 @@ class LogAppender:
 
     def abandon(self) -> None:
         """Forget the pending appends: the log is going away."""
-        self._pending.clear()
+        self.pending.clear()
 
     def _check_nothing_pending(self) -> None:
-        if self._pending:
+        if self.pending:
             raise RuntimeError(
                 f"An append to {self._directory.topic_partition} would overtake one that is being written."
             )

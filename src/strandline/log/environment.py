@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from strandline.clock import Chance, Clock
 from strandline.errors import KafkaStorageError
 from strandline.log.files import remove_if_there
-from strandline.log.index_file import IndexCache
+from strandline.log.index_file import LoadedIndexes
 from strandline.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class LogEnvironment:
     directory: LogDirectory
     clock: Clock
     chance: Chance
-    cache: IndexCache = field(default_factory=IndexCache)
+    cache: LoadedIndexes = field(default_factory=LoadedIndexes)
     deletions: DeletionQueue = field(default_factory=DeletionQueue)
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     remote_enabled: bool = False

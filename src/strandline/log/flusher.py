@@ -9,7 +9,7 @@ from strandline.log.epochs import LeaderEpochs
 from strandline.log.files import PARTITION_METADATA, sync_directory, sync_file
 from strandline.log.offsets import PartitionOffsets
 from strandline.log.partition_directory import PartitionDirectory
-from strandline.log.producer_state import ProducerState
+from strandline.log.producer_state import PartitionProducers
 from strandline.log.segment_file import SegmentFile
 from strandline.log.segments import Segments
 
@@ -72,7 +72,7 @@ class LogFlusher:
         offsets: PartitionOffsets,
         segments: Segments,
         epochs: LeaderEpochs,
-        producers: ProducerState,
+        producers: PartitionProducers,
     ) -> None:
         self._directory = directory
         self._offsets = offsets

@@ -13,7 +13,7 @@ from strandline.log.files import offset_name, read_whole, remove_if_there, renam
 class IndexFile(ABC):
     """Entries of a segment in memory and on disk.
 
-    The file is read when first asked for and forgotten again under memory pressure (`IndexCache`). New entries stay
+    The file is read when first asked for and forgotten again under memory pressure (`LoadedIndexes`). New entries stay
     in memory until `write()`: an index can always be rebuilt from its segment, and after a crash it is. Kafka
     preallocates index files and trims them on close; ours only ever hold real entries.
     """
@@ -125,7 +125,7 @@ class IndexFile(ABC):
         """The entries that are not in the file yet, as they go there."""
 
 
-class IndexCache:
+class LoadedIndexes:
     """Bounds the memory of indexes that were loaded for reading old segments: least recently used go first."""
 
     __slots__ = ("_bytes", "_capacity", "_loaded")

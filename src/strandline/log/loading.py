@@ -26,7 +26,7 @@ from strandline.log.files import (
     parse_numbered,
     remove_if_there,
 )
-from strandline.log.index_file import IndexCache
+from strandline.log.index_file import LoadedIndexes
 from strandline.log.recovery import rebuild_epochs, rebuild_producers_of, recover_log, recover_segment
 from strandline.log.segment import LogSegment
 from strandline.log.unified import UnifiedLog
@@ -135,7 +135,7 @@ def _list(directory: str) -> _Listing:
     return listing
 
 
-def _finish_swaps(directory: str, listing: _Listing, cache: IndexCache) -> None:
+def _finish_swaps(directory: str, listing: _Listing, cache: LoadedIndexes) -> None:
     """Carry a replacement of segments through, or undo it, after a crash in its middle.
 
     While a `.cleaned` file is left, not all new segments were ready: swaps at or above it are thrown away. Otherwise

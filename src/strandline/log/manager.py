@@ -17,7 +17,7 @@ from strandline.errors import KafkaStorageError
 from strandline.log.environment import DEFAULT_EXPIRATION_MS, DeletionQueue, LogDirectory, LogEnvironment
 from strandline.log.files import DELETE_DIRECTORY, STRAY_DIRECTORY, renamed_directory
 from strandline.log.housekeeping import Housekeeping
-from strandline.log.index_file import IndexCache
+from strandline.log.index_file import LoadedIndexes
 from strandline.log.loading import create_log
 from strandline.log.storage import ConfigOf, IsStray, Storage
 from strandline.log.unified import UnifiedLog
@@ -56,7 +56,7 @@ class LogManager:
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._deletions = DeletionQueue()
         self._executor = ThreadPoolExecutor(max_workers=max(2, len(settings.log_dirs)), thread_name_prefix="log-disk")
-        cache = IndexCache()
+        cache = LoadedIndexes()
         self._storages = [
             Storage(
                 LogEnvironment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strandline.log.environment import LogDirectory
-from strandline.log.producer_state import ProducerState
+from strandline.log.producer_state import PartitionProducers
 
 
 class PartitionOffsets:
@@ -16,7 +16,7 @@ class PartitionOffsets:
 
     __slots__ = ("_log_directory", "_producers", "end", "high_watermark", "local_start", "reserved_end", "start")
 
-    def __init__(self, log_directory: LogDirectory, producers: ProducerState) -> None:
+    def __init__(self, log_directory: LogDirectory, producers: PartitionProducers) -> None:
         self._log_directory = log_directory
         self._producers = producers
         self.start = 0

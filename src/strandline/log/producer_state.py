@@ -30,7 +30,7 @@ class CompletedTxn(NamedTuple):
     is_aborted: bool
 
 
-class ProducerState:
+class PartitionProducers:
     """All producers of one partition, as of the end of its log.
 
     Batches are checked and taken over when their place in the log is reserved, before they are written: the next

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange, StrandlineError
 from strandline.log.applied_config import AppliedConfig
 from strandline.log.offsets import PartitionOffsets
@@ -10,6 +12,10 @@ from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 from strandline.log.values import FileSlice
 from strandline.reads import AbortedTransaction, FetchIsolation, FoundOffset, ReadResult
+
+# An attribute of an enumeration costs as much as a call.
+_HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
+_TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 class LogReader:
@@ -34,8 +40,7 @@ class LogReader:
         end = offsets.end
         if not offsets.local_start <= offset <= end:
             raise self._not_here(offset)
-        upper = self._upper_offset(isolation)
-        is_committed = isolation is FetchIsolation.TXN_COMMITTED
+        upper = offsets.high_watermark if isolation is _HIGH_WATERMARK else self._upper_offset(isolation)
         records = None
         if offset < upper:
             try:
@@ -43,7 +48,7 @@ class LogReader:
             except OSError as error:
                 raise directory.fail(error) from error
         aborted = None
-        if is_committed:
+        if isolation is _TXN_COMMITTED:
             aborted = [] if records is None else self._aborted_in(offset, upper, records)
         return ReadResult(records, offsets.high_watermark, offsets.last_stable, offsets.start, aborted)
 

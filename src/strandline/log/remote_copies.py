@@ -17,7 +17,7 @@ from strandline.log.epochs import LeaderEpochs
 from strandline.log.log_start import LogStart
 from strandline.log.offsets import PartitionOffsets
 from strandline.log.partition_directory import PartitionDirectory
-from strandline.log.producer_state import ProducerState
+from strandline.log.producer_state import PartitionProducers
 from strandline.log.replay import rebuild_snapshot
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
@@ -25,7 +25,7 @@ from strandline.model import NO_OFFSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedSegment:
+class ClosedSegment:
     """A segment that changes no more, with everything that goes to remote storage.
 
     Its files stay until it was copied, unless the log start passes it: then copying it is of no use either.
@@ -76,7 +76,7 @@ class RemoteCopies:
         offsets: PartitionOffsets,
         segments: Segments,
         epochs: LeaderEpochs,
-        producers: ProducerState,
+        producers: PartitionProducers,
         start: LogStart,
     ) -> None:
         self._directory = directory
@@ -91,7 +91,7 @@ class RemoteCopies:
 
     # Copying
 
-    def segments_to_copy(self, from_offset: int, *, limit: int | None = None) -> list[FinishedSegment]:
+    def segments_to_copy(self, from_offset: int, *, limit: int | None = None) -> list[ClosedSegment]:
         """The closed segments from the one that holds `from_offset` on, oldest first, at most `limit`.
 
         Only what lies below the last stable offset. The index files and the producer snapshot of each are up to date
@@ -99,7 +99,7 @@ class RemoteCopies:
         """
         self._directory.check_online()
         stable = self._offsets.last_stable
-        found: list[FinishedSegment] = []
+        found: list[ClosedSegment] = []
         try:
             for segment, following in pairwise(self._segments.covering(from_offset)):
                 if following.base_offset > stable or len(found) == limit:
@@ -110,7 +110,7 @@ class RemoteCopies:
             raise self._directory.fail(error) from error
         return found
 
-    def _closed(self, segment: LogSegment, next_base: int) -> FinishedSegment:
+    def _closed(self, segment: LogSegment, next_base: int) -> ClosedSegment:
         segment.write_indexes()
         for index in (segment.offset_index, segment.time_index):
             if not segment.size and not os.path.exists(index.path):
@@ -119,7 +119,7 @@ class RemoteCopies:
         if not os.path.exists(snapshot):
             log_start = self._offsets.start
             rebuild_snapshot(self._directory, self._segments, self._producers, log_start=log_start, offset=next_base)
-        return FinishedSegment(
+        return ClosedSegment(
             base_offset=segment.base_offset,
             next_base_offset=next_base,
             size=segment.size,

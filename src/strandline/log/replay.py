@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_snapshot import format_snapshot
-from strandline.log.producer_state import CompletedTxn, ProducerState
+from strandline.log.producer_state import CompletedTxn, PartitionProducers
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 from strandline.log.transaction_index import AbortedTxn
@@ -13,7 +13,7 @@ from strandline.records.batch import BatchHeader, Buffer
 from strandline.records.control import read_marker
 
 
-def follow_batch(producers: ProducerState, header: BatchHeader, batch: Buffer, segment: LogSegment) -> None:
+def follow_batch(producers: PartitionProducers, header: BatchHeader, batch: Buffer, segment: LogSegment) -> None:
     """Let producer state and transaction index follow a batch that is in the log already, or will be."""
     if header.producer_id < 0:
         return
@@ -25,7 +25,7 @@ def follow_batch(producers: ProducerState, header: BatchHeader, batch: Buffer, s
         complete_transaction(producers, completed, segment)
 
 
-def complete_transaction(producers: ProducerState, completed: CompletedTxn, segment: LogSegment) -> None:
+def complete_transaction(producers: PartitionProducers, completed: CompletedTxn, segment: LogSegment) -> None:
     """End a transaction. An aborted one is noted in the index of the segment that holds its marker."""
     if completed.is_aborted:
         stable = producers.stable_offset_after(completed)
@@ -35,7 +35,7 @@ def complete_transaction(producers: ProducerState, completed: CompletedTxn, segm
     producers.complete(completed)
 
 
-def _follow_marker(producers: ProducerState, header: BatchHeader, batch: Buffer) -> CompletedTxn | None:
+def _follow_marker(producers: PartitionProducers, header: BatchHeader, batch: Buffer) -> CompletedTxn | None:
     marker = read_marker(batch) if header.record_count else None
     if marker is None:
         return None
@@ -43,17 +43,17 @@ def _follow_marker(producers: ProducerState, header: BatchHeader, batch: Buffer)
 
 
 def rebuild_snapshot(
-    directory: PartitionDirectory, segments: Segments, producers: ProducerState, *, log_start: int, offset: int
+    directory: PartitionDirectory, segments: Segments, producers: PartitionProducers, *, log_start: int, offset: int
 ) -> None:
     """Write a lost snapshot as of `offset` again. The state as of the log's end is left alone. Blocking."""
-    past = ProducerState(directory, [taken for taken in producers.snapshots if taken < offset])
+    past = PartitionProducers(directory, [taken for taken in producers.snapshots if taken < offset])
     start = past.load_newest_snapshot(log_start, offset)
     _replay(segments, past, start, offset)
     producers.add_snapshot(offset, format_snapshot(past.entries.values()))
 
 
 def rebuild_producers(
-    segments: Segments, producers: ProducerState, *, log_start: int, end: int, high_watermark: int
+    segments: Segments, producers: PartitionProducers, *, log_start: int, end: int, high_watermark: int
 ) -> None:
     """Make the producer state that of `end`: the newest snapshot, then the batches after it.
 
@@ -65,7 +65,7 @@ def rebuild_producers(
         producers.forget_replicated(high_watermark)
 
 
-def _replay(segments: Segments, producers: ProducerState, start: int, end: int) -> None:
+def _replay(segments: Segments, producers: PartitionProducers, start: int, end: int) -> None:
     """Let producer state follow the batches that end after `start`. The transaction indexes are left alone.
 
     `start` lies inside a batch only if it is the log start.
@@ -82,7 +82,7 @@ def _replay(segments: Segments, producers: ProducerState, start: int, end: int) 
             _replay_batch(producers, header, segment, position)
 
 
-def _replay_batch(producers: ProducerState, header: BatchHeader, segment: LogSegment, position: int) -> None:
+def _replay_batch(producers: PartitionProducers, header: BatchHeader, segment: LogSegment, position: int) -> None:
     if header.producer_id < 0:
         return
     if not header.is_control:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from strandline.log.files import LOG, offset_name
-from strandline.log.index_file import IndexCache
+from strandline.log.index_file import LoadedIndexes
 from strandline.log.offset_index import OffsetIndex
 from strandline.log.scan import find_batch, iter_file_batches, iter_file_headers
 from strandline.log.segment_file import SegmentFile
@@ -58,7 +58,7 @@ class LogSegment:
         *,
         size: int,
         created_ms: int,
-        cache: IndexCache,
+        cache: LoadedIndexes,
         has_txn_index: bool = False,
         state: str = "",
     ) -> None:
@@ -86,7 +86,7 @@ class LogSegment:
         base_offset: int,
         *,
         created_ms: int,
-        cache: IndexCache,
+        cache: LoadedIndexes,
         preallocate: int = 0,
         state: str = "",
     ) -> LogSegment:

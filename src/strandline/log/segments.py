@@ -9,7 +9,7 @@ from strandline.crash import crash_point
 from strandline.log.applied_config import AppliedConfig
 from strandline.log.files import DELETED, SWAP
 from strandline.log.partition_directory import PartitionDirectory
-from strandline.log.producer_state import ProducerState
+from strandline.log.producer_state import PartitionProducers
 from strandline.log.recent import RecentBatches
 from strandline.log.segment import LogSegment
 
@@ -22,7 +22,7 @@ class Segments:
 
     __slots__ = ("_applied", "_bases", "_directory", "_producers", "_segments", "active", "recent")
 
-    def __init__(self, directory: PartitionDirectory, applied: AppliedConfig, producers: ProducerState) -> None:
+    def __init__(self, directory: PartitionDirectory, applied: AppliedConfig, producers: PartitionProducers) -> None:
         self._directory = directory
         self._applied = applied
         self._producers = producers

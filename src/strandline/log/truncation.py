@@ -11,14 +11,17 @@ from strandline.log.flusher import LogFlusher
 from strandline.log.offsets import PartitionOffsets
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_snapshot import parse_snapshot
-from strandline.log.producer_state import ProducerState
+from strandline.log.producer_state import PartitionProducers
 from strandline.log.remote_copies import RemoteCopies
 from strandline.log.replay import rebuild_producers
 from strandline.log.segments import Segments
 
 
 class LogTruncation:
-    """Truncation of one log, as a follower needs it. Never while appends are pending."""
+    """Truncation of one log, as a follower needs it. Never while appends are pending.
+
+    It has no state and is rarely needed: made for each use, it takes no memory in an idle log.
+    """
 
     __slots__ = (
         "_appender",
@@ -39,7 +42,7 @@ class LogTruncation:
         offsets: PartitionOffsets,
         segments: Segments,
         epochs: LeaderEpochs,
-        producers: ProducerState,
+        producers: PartitionProducers,
         flusher: LogFlusher,
         appender: LogAppender,
         remote: RemoteCopies,
@@ -94,7 +97,7 @@ class LogTruncation:
 
     def _check_quiet(self) -> None:
         self._directory.check_online()
-        if self._appender.has_pending:
+        if self._appender.pending:
             raise RuntimeError(f"{self._directory.topic_partition} cannot be cut while appends are pending.")
 
     def _truncate(self, offset: int) -> None:

@@ -18,7 +18,7 @@ from strandline.log.flusher import LogFlusher
 from strandline.log.log_start import LogStart
 from strandline.log.offsets import PartitionOffsets
 from strandline.log.partition_directory import PartitionDirectory
-from strandline.log.producer_state import ProducerState
+from strandline.log.producer_state import PartitionProducers
 from strandline.log.reader import LogReader
 from strandline.log.remote_copies import RemoteCopies
 from strandline.log.retention import LogRetention
@@ -39,7 +39,7 @@ class UnifiedLog:
 
     - `offsets` (`PartitionOffsets`): log start, local log start, high watermark, log end
     - `segments` (`Segments`): which segments there are, how they come and go
-    - `epochs` (`LeaderEpochs`), `producers` (`ProducerState`): what the batches say about leaders and producers
+    - `epochs` (`LeaderEpochs`), `producers` (`PartitionProducers`): what the batches say about leaders and producers
     - `flusher` (`LogFlusher`): the recovery point
     - `start` (`LogStart`): moves of the log start, and the log start that a crash would bring back
     - `remote` (`RemoteCopies`): how far the log is in remote storage, and what can be copied there
@@ -56,7 +56,6 @@ class UnifiedLog:
         "_applied",
         "_directory",
         "_reader",
-        "_truncation",
         "epochs",
         "flusher",
         "offsets",
@@ -80,7 +79,7 @@ class UnifiedLog:
         self._directory = directory = PartitionDirectory(topic_partition, path, env, topic_id=topic_id)
         self._applied = applied = AppliedConfig(config, is_remote_enabled=env.remote_enabled)
         self.epochs = epochs = LeaderEpochs(path)
-        self.producers = producers = ProducerState(directory, snapshots)
+        self.producers = producers = PartitionProducers(directory, snapshots)
         self.segments = segments = Segments(directory, applied, producers)
         self.offsets = offsets = PartitionOffsets(env.directory, producers)
         self.flusher = flusher = LogFlusher(directory, offsets, segments, epochs, producers)
@@ -89,9 +88,6 @@ class UnifiedLog:
         self.retention = LogRetention(directory, applied, offsets, segments, start, remote)
         self._appender = LogAppender(directory, applied, offsets, segments, epochs, producers, flusher)
         self._reader = LogReader(directory, applied, offsets, segments)
-        self._truncation = LogTruncation(
-            directory, applied, offsets, segments, epochs, producers, flusher, self._appender, remote
-        )
 
     # Identity and configuration
 
@@ -198,7 +194,7 @@ class UnifiedLog:
     @property
     def has_pending_appends(self) -> bool:
         """True while some append has begun and not finished."""
-        return self._appender.has_pending
+        return bool(self._appender.pending)
 
     def append(
         self,
@@ -305,14 +301,14 @@ class UnifiedLog:
 
         Not while appends are pending; the same holds for the two below. Raises KafkaStorageError.
         """
-        return self._truncation.truncate_to(offset)
+        return self._truncation().truncate_to(offset)
 
     def truncate_fully_and_start_at(self, offset: int, *, log_start: int | None = None) -> None:
         """Drop everything and go on at `offset`, as a follower does that is behind the leader's log start.
 
         A tiered log may start below `offset`, where its leader's log does; see also `start_from_remote`.
         """
-        self._truncation.truncate_fully_and_start_at(offset, log_start)
+        self._truncation().truncate_fully_and_start_at(offset, log_start)
 
     def start_from_remote(
         self, offset: int, *, log_start: int, epoch_history: bytes, producer_snapshot: bytes, source: str
@@ -322,7 +318,7 @@ class UnifiedLog:
         The remote segment that ends before `offset` gives the epochs and the producers up to there; `source` names it
         in errors. Raises KafkaStorageError or CorruptMessage if they are damaged; then nothing has changed.
         """
-        self._truncation.start_from_remote(
+        self._truncation().start_from_remote(
             offset,
             log_start=log_start,
             epoch_history=epoch_history,
@@ -330,12 +326,25 @@ class UnifiedLog:
             source=source,
         )
 
+    def _truncation(self) -> LogTruncation:
+        return LogTruncation(
+            self._directory,
+            self._applied,
+            self.offsets,
+            self.segments,
+            self.epochs,
+            self.producers,
+            self.flusher,
+            self._appender,
+            self.remote,
+        )
+
     # Closing
 
     def close_idle_files(self) -> int:
         """Close the descriptors of files that no reader, write or flush uses at the moment. Returns how many."""
         closed = 0
-        if self._appender.has_pending:
+        if self._appender.pending:
             return closed
         for segment in self.segments:
             # Two references: the segment's, and the argument of getrefcount. Slices and flushes hold more.
@@ -347,7 +356,7 @@ class UnifiedLog:
     def close(self) -> None:
         """Close cleanly: everything is on disk, and the next start has nothing to repair. Blocking."""
         self.check_online()
-        if self._appender.has_pending:
+        if self._appender.pending:
             raise RuntimeError(f"{self.topic_partition} cannot be closed while appends are pending.")
         try:
             if self._finish_files():

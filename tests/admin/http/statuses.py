@@ -13,7 +13,7 @@ from strandline.diskless.reader import ReaderStatus as DisklessReaderStatus
 from strandline.diskless.retention import RetentionStatus
 from strandline.diskless.upkeep import UpkeepStatus
 from strandline.diskless.writer_status import WriterStatus, WriterTotals
-from strandline.log.cleaning import CleanerStatus
+from strandline.log.cleaning import LogCleanerStatus
 from strandline.objects import ObjectStoreStatus, OperationStatus
 from strandline.remote.deadline_storage import RemoteStorageStatus, StorageOperationStatus
 from strandline.remote.index_cache import IndexCacheStatus
@@ -25,7 +25,7 @@ from strandline.remote.reader.status import TopicReads
 _UPKEEP = UpkeepStatus(rounds=0, failures_in_a_row=0, last_error=None, last_completed_ms=None)
 _POOL = PoolStatus(size=1, jobs=0, running=0, ready=0, failing=0, busy_seconds=0, oldest_running_seconds=0)
 
-CLEANER = CleanerStatus(
+CLEANER = LogCleanerStatus(
     is_running=True,
     cleaning=None,
     passes=0,

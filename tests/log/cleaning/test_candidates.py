@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.log.cleaning.candidates import assess, dirtiest, groups_of, segments_between
-from strandline.log.index_file import IndexCache
+from strandline.log.index_file import LoadedIndexes
 from strandline.log.segment import LogSegment
 from tests.log.cleaning.support import CompactedLog
 
@@ -16,7 +16,7 @@ INT_MAX = 2**31 - 1
 
 def segments(directory: Path, *sizes: tuple[int, int]) -> list[LogSegment]:
     """Segments that are nothing but (base offset, size)."""
-    return [LogSegment(str(directory), base, size=size, created_ms=0, cache=IndexCache()) for base, size in sizes]
+    return [LogSegment(str(directory), base, size=size, created_ms=0, cache=LoadedIndexes()) for base, size in sizes]
 
 
 def bases(groups: list[list[LogSegment]]) -> list[list[int]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from strandline.log.cleaning.requests import CleaningRules, GroupRequest, MapRequest, SegmentSource
+from strandline.log.cleaning.requests import CleaningRules, CleaningSource, GroupRequest, MapRequest
 from strandline.log.cleaning.worker import build_map, clean_group
 from strandline.records import BatchHeader, Codec, Record, iter_headers, read_records
 from tests.golden import kafka_classic as kafka_classic
@@ -49,14 +49,14 @@ def batches(data: bytes) -> list[tuple[BatchHeader, list[Record]]]:
     return [(header, read_records(data[at : at + header.size])) for at, header in iter_headers(data)]
 
 
-def sources_of(kafka: Path, work: Path, cleaning: KafkaPass) -> list[SegmentSource]:
+def sources_of(kafka: Path, work: Path, cleaning: KafkaPass) -> list[CleaningSource]:
     """The segments that Kafka's pass read."""
     sources = []
     for base, next_base in zip(cleaning.bases, [*cleaning.bases[1:], cleaning.end], strict=True):
         path = work / name(base, ".log")
         shutil.copyfile(kafka / name(base, ".log.deleted"), path)
         sources.append(
-            SegmentSource(base_offset=base, next_base_offset=next_base, path=str(path), size=path.stat().st_size)
+            CleaningSource(base_offset=base, next_base_offset=next_base, path=str(path), size=path.stat().st_size)
         )
     return sources
 

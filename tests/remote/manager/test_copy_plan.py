@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.log import FinishedSegment
+from strandline.log import ClosedSegment
 from strandline.remote.manager.copy_plan import (
     LogOffsets,
     copied_without_gap,
@@ -30,8 +30,8 @@ def offsets(
     )
 
 
-def finished(base: int, following: int) -> FinishedSegment:
-    return FinishedSegment(
+def finished(base: int, following: int) -> ClosedSegment:
+    return ClosedSegment(
         base_offset=base,
         next_base_offset=following,
         size=1,

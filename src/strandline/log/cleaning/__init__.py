@@ -4,7 +4,7 @@ Here: the cleaner, its choice of logs, its map of keys, the rules for each batch
 size, and how a log puts a cleaned segment in the place of others (`LogKeeper.replace_segments`).
 """
 
-from strandline.log.cleaning.cleaner import CleanerStatus, LogCleaner
+from strandline.log.cleaning.cleaner import LogCleaner, LogCleanerStatus
 from strandline.log.cleaning.passes import PassReport
 
-__all__ = ["CleanerStatus", "LogCleaner", "PassReport"]
+__all__ = ["LogCleaner", "LogCleanerStatus", "PassReport"]

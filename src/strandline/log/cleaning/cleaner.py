@@ -28,7 +28,7 @@ _RETRIED: Final = (CleaningStopped, KafkaStorageError, BrokenExecutor, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanerStatus:
+class LogCleanerStatus:
     """What the cleaner has done and what it sees. Times in seconds or milliseconds as the names say."""
 
     is_running: bool
@@ -192,10 +192,10 @@ class LogCleaner:
         self._passes += 1
         self._totals = self._totals.plus(report)
 
-    def status(self) -> CleanerStatus:
+    def status(self) -> LogCleanerStatus:
         """What metrics and the console show."""
         totals = self._totals
-        return CleanerStatus(
+        return LogCleanerStatus(
             is_running=self._is_running,
             cleaning=self._cleaning,
             passes=self._passes,

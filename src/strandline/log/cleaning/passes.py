@@ -14,12 +14,12 @@ from strandline.log.cleaning.candidates import Candidate, groups_of, segments_be
 from strandline.log.cleaning.process import CleaningWorker
 from strandline.log.cleaning.requests import (
     CleaningRules,
+    CleaningSource,
     CleaningStopped,
     GroupRequest,
     GroupResult,
     LastOfProducer,
     MapRequest,
-    SegmentSource,
 )
 from strandline.log.files import CLEANED, SEGMENT_SUFFIXES, offset_name, remove_if_there
 from strandline.log.segment import LogSegment
@@ -160,11 +160,11 @@ class CleaningPass:
             },
         )
 
-    def _sources(self, segments: Sequence[LogSegment], start: int, end: int) -> Iterator[SegmentSource]:
+    def _sources(self, segments: Sequence[LogSegment], start: int, end: int) -> Iterator[CleaningSource]:
         following = {segment.base_offset: follower.base_offset for segment, follower in itertools.pairwise(segments)}
         for segment in segments_between(segments, start, end):
             next_base = following.get(segment.base_offset, self._candidate.end)
-            yield SegmentSource(
+            yield CleaningSource(
                 base_offset=segment.base_offset,
                 next_base_offset=min(next_base, self._candidate.end),
                 path=segment.file.path,

@@ -33,7 +33,7 @@ class CleaningRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentSource:
+class CleaningSource:
     """A segment to read: its file, how much of it, and where the next segment starts."""
 
     base_offset: int
@@ -48,7 +48,7 @@ class MapRequest:
 
     token: int
     """Names the pass. A new pass replaces the one before."""
-    sources: tuple[SegmentSource, ...]
+    sources: tuple[CleaningSource, ...]
     start_offset: int
     aborted: tuple[AbortedTxn, ...]
     """The aborted transactions of all segments that the pass will read."""
@@ -73,7 +73,7 @@ class GroupRequest:
 
     token: int
     directory: str
-    sources: tuple[SegmentSource, ...]
+    sources: tuple[CleaningSource, ...]
     rules: CleaningRules
     index_interval_bytes: int
     max_bytes_per_second: float

@@ -19,17 +19,17 @@ from strandline.clock import SystemClock
 from strandline.errors import CorruptMessage
 from strandline.log.cleaning.offset_map import OffsetMap
 from strandline.log.cleaning.requests import (
+    CleaningSource,
     CleaningStopped,
     GroupRequest,
     GroupResult,
     MapRequest,
     MapResult,
-    SegmentSource,
 )
 from strandline.log.cleaning.rewriting import BatchRewriter
 from strandline.log.cleaning.transactions import TransactionTracker
 from strandline.log.files import CLEANED, sync_file
-from strandline.log.index_file import IndexCache
+from strandline.log.index_file import LoadedIndexes
 from strandline.log.scan import iter_file_batches
 from strandline.log.segment import LogSegment
 from strandline.log.segment_file import SegmentFile
@@ -183,7 +183,7 @@ class _Output:
             request.directory,
             request.sources[0].base_offset,
             created_ms=request.rules.now_ms,
-            cache=IndexCache(),
+            cache=LoadedIndexes(),
             state=CLEANED,
         )
         self.segment.txn_index.remove()
@@ -217,7 +217,7 @@ class _Output:
         segment.file.close()
 
 
-def _batches(source: SegmentSource, pace: _Pace) -> Iterator[tuple[BatchHeader, memoryview]]:
+def _batches(source: CleaningSource, pace: _Pace) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Every batch of a segment, checked."""
     file = SegmentFile(source.path, source.size)
     end = 0

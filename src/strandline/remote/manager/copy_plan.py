@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline.log import FinishedSegment
+from strandline.log import ClosedSegment
 from strandline.model import Offset
 from strandline.remote.values import RemoteLogSegmentMetadata
 
@@ -36,7 +36,7 @@ def copy_from(offsets: LogOffsets, copied: Offset) -> Offset | None:
     return start
 
 
-def to_copy(finished: Sequence[FinishedSegment], start: Offset, last_stable_offset: Offset) -> list[FinishedSegment]:
+def to_copy(finished: Sequence[ClosedSegment], start: Offset, last_stable_offset: Offset) -> list[ClosedSegment]:
     """Of finished segments, oldest first, those that may be copied now: nothing in them is undecided.
 
     One that only reaches above `start` is among them, as a whole.

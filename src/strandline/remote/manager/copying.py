@@ -11,7 +11,7 @@ from typing import Final
 
 from strandline.clock import Clock, Ids
 from strandline.crash import crash_point
-from strandline.log import FinishedSegment, UnifiedLog
+from strandline.log import ClosedSegment, UnifiedLog
 from strandline.model import NO_EPOCH, BrokerId, Offset, TopicIdPartition
 from strandline.remote.manager.copy_plan import copy_from, to_copy
 from strandline.remote.manager.counters import Counters
@@ -55,7 +55,7 @@ class SegmentCopier:
         self._counters, self._broker_id, self._clock, self._ids = counters, broker_id, clock, ids
         self._custom_metadata_max_bytes = custom_metadata_max_bytes
 
-    async def copy(self, partition: TieredPartition, segment: FinishedSegment) -> None:
+    async def copy(self, partition: TieredPartition, segment: ClosedSegment) -> None:
         """Copy a segment with all that belongs to it. Raises RemoteStorageError, CustomMetadataTooLarge.
 
         A copy that fails is deleted again, now or by the expiration task.
@@ -80,7 +80,7 @@ class SegmentCopier:
         counters.copied_segments += 1
         counters.copy_bytes += segment.size
 
-    async def _copy_described(self, described: RemoteLogSegmentMetadata, segment: FinishedSegment) -> None:
+    async def _copy_described(self, described: RemoteLogSegmentMetadata, segment: ClosedSegment) -> None:
         try:
             custom = await self._storage.copy_log_segment_data(described, _files_of(segment))
             crash_point("remote.copy.after_data")
@@ -111,7 +111,7 @@ class SegmentCopier:
         except (RemoteStorageError, ValueError) as error:
             logger.info("What is left of a failed copy of %s is deleted later: %s", described.partition, error)
 
-    def _describe(self, partition: TopicIdPartition, segment: FinishedSegment) -> RemoteLogSegmentMetadata:
+    def _describe(self, partition: TopicIdPartition, segment: ClosedSegment) -> RemoteLogSegmentMetadata:
         if not segment.leader_epochs or NO_EPOCH in segment.leader_epochs:
             raise RemoteStorageError(
                 f"The segment {segment.base_offset} of {partition} cannot be copied: its leader epochs are not known. "
@@ -130,7 +130,7 @@ class SegmentCopier:
         )
 
 
-def _files_of(segment: FinishedSegment) -> LogSegmentData:
+def _files_of(segment: ClosedSegment) -> LogSegmentData:
     return LogSegmentData(
         log_segment=segment.log,
         offset_index=segment.offset_index,
@@ -200,14 +200,14 @@ class CopyTask:
                     return True
         return False
 
-    def _segments(self, log: UnifiedLog) -> list[FinishedSegment]:
+    def _segments(self, log: UnifiedLog) -> list[ClosedSegment]:
         """The next ones that may be copied."""
         start = copy_from(offsets_of(log), self._partition.copied)
         if start is None or not log.config.remote_storage_enable or log.config.remote_log_copy_disable:
             return []
         return to_copy(log.remote.segments_to_copy(start, limit=_SEGMENTS_PER_LOOK), start, log.last_stable_offset)
 
-    async def _copy(self, leader: LeaderPartition, segment: FinishedSegment) -> bool:
+    async def _copy(self, leader: LeaderPartition, segment: ClosedSegment) -> bool:
         """Copy one segment. False if it is not to be copied any more, or this broker does not lead the partition."""
         partition, log = self._partition, leader.log
         partition.is_waiting_for_quota = True
@@ -224,7 +224,7 @@ class CopyTask:
         log.remote.update_highest_offset(segment.end_offset)
         return True
 
-    def _is_next(self, log: UnifiedLog, segment: FinishedSegment) -> bool:
+    def _is_next(self, log: UnifiedLog, segment: ClosedSegment) -> bool:
         """Whether a segment still goes on where remote storage ends.
 
         While it waited for its turn, tiering may have been switched off and on again, or the log start have passed it.
