@@ -272,7 +272,7 @@ class TestLogStart:
         assert harness.log.delete_records(7) == 7
         assert starts(harness) == (7, 7, [6, 9])
         with pytest.raises(OffsetOutOfRange):
-            harness.log.increment_log_start_offset(11)
+            harness.log.start.increment(11)
 
     def test_a_leader_learns_it_from_remote_storage(self, tmp_path: Path) -> None:
         harness = tiered(tmp_path)

@@ -78,7 +78,7 @@ def test_a_log_start_that_was_not_checkpointed_is_forgotten_and_its_epochs_are_n
     for storage in manager.storages if is_checkpointed else ():
         for write in storage.plan_checkpoints([log], only_changed=False):
             write()
-    log.increment_log_start_offset(8)
+    log.start.increment(8)
     log.append(batch(timestamp=NOW, producer_id=1, sequence=RECORDS), leader_epoch=RECORDS)  # the epochs are written
     assert log.epochs.entries[0] == (8, 8)
     shutil.copytree(tmp_path / "before", tmp_path / "after", ignore=shutil.ignore_patterns(".lock"))

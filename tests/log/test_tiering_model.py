@@ -125,7 +125,7 @@ class TieredLogAgainstModel(RuleBasedStateMachine):
         """The log start moves first, then the segments go."""
         count = data.draw(st.integers(1, len(self.remote)))
         new_start = max(self.remote[count - 1][1] + 1, self.start)
-        self.harness.log.increment_log_start_offset(new_start)
+        self.harness.log.start.increment(new_start)
         self._start_at(new_start)
 
     @rule(share=st.floats(0, 1))
@@ -223,7 +223,7 @@ class TieredLogAgainstModel(RuleBasedStateMachine):
         assert log.log_start_offset <= self.start
         log.update_high_watermark(log.log_end_offset)
         self.start = min(self.start, log.log_end_offset)  # a cut inside a batch is forgotten, as is the log start in it
-        log.increment_log_start_offset(self.start)
+        log.start.increment(self.start)
         self._started(learns)
 
     def _started(self, learns: bool) -> None:

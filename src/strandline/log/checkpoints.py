@@ -34,14 +34,14 @@ def _parse(data: bytes, path: str) -> list[str]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise KafkaStorageError(f"{path} is not a text file: {error}") from error
+        raise KafkaStorageError(f"{path} is not a text file: {error}.") from error
     if not text:
         return []
     lines = text.splitlines()
     if lines[0].strip() != _VERSION:
-        raise KafkaStorageError(f"{path} has version {lines[0]!r}; this broker reads version {_VERSION}")
+        raise KafkaStorageError(f"{path} has version {lines[0]!r}; this broker reads version {_VERSION}.")
     if len(lines) < 2 or not lines[1].isdigit() or int(lines[1]) != len(lines) - 2:
-        raise KafkaStorageError(f"{path} announces another number of entries than it holds")
+        raise KafkaStorageError(f"{path} announces another number of entries than it holds.")
     return lines[2:]
 
 
@@ -57,7 +57,7 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
             topic, partition, offset = line.split()
             offsets[TopicPartition(topic, int(partition))] = int(offset)
         except ValueError as error:
-            raise KafkaStorageError(f"{path} has a malformed line: {line!r}") from error
+            raise KafkaStorageError(f"{path} has a malformed line: {line!r}.") from error
     return offsets
 
 
@@ -85,7 +85,7 @@ def _epochs(lines: list[str], path: str) -> list[tuple[int, int]]:
             epoch, start = line.split()
             entries.append((int(epoch), int(start)))
         except ValueError as error:
-            raise KafkaStorageError(f"{path} has a malformed line: {line!r}") from error
+            raise KafkaStorageError(f"{path} has a malformed line: {line!r}.") from error
     return entries
 
 
@@ -104,12 +104,12 @@ def read_topic_id(directory: str) -> UUID | None:
     try:
         fields = dict(line.split(": ", 1) for line in text.splitlines())
         if fields["version"] != _VERSION:
-            raise KafkaStorageError(f"{path} has version {fields['version']}; this broker reads version {_VERSION}")
+            raise KafkaStorageError(f"{path} has version {fields['version']}; this broker reads version {_VERSION}.")
         topic_id = uuid_from_text(fields["topic_id"])
     except (ValueError, KeyError) as error:
-        raise KafkaStorageError(f"{path} is malformed: {error}") from error
+        raise KafkaStorageError(f"{path} is malformed: {error}.") from error
     if topic_id == ZERO_UUID:
-        raise KafkaStorageError(f"{path} holds the zero topic id")
+        raise KafkaStorageError(f"{path} holds the zero topic id.")
     return topic_id
 
 

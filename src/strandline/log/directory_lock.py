@@ -21,7 +21,7 @@ class DirectoryLock:
     __slots__ = ("_fd",)
 
     def __init__(self, directory: str) -> None:
-        """Raises KafkaStorageError if somebody else holds it, OSError if it cannot be made."""
+        """Raises KafkaStorageError if another process holds it, OSError if the file cannot be created."""
         path = os.path.join(directory, LOCK_FILE)
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -48,10 +48,10 @@ def claim_directory(directory: str, *, node_id: int, cluster_id: str | None, ids
     found = read_properties(path)
     owner = found.get("node.id", found.get("broker.id"))
     if owner is not None and owner != str(node_id):
-        raise InvalidConfig(f"{path} says that the directory belongs to node.id {owner}, but this broker is {node_id}")
+        raise InvalidConfig(f"{path} says that the directory belongs to node.id {owner}, but this broker is {node_id}.")
     cluster = found.get("cluster.id")
     if cluster_id is not None and cluster is not None and cluster != cluster_id:
-        raise InconsistentClusterId(f"{path} says that the directory belongs to cluster {cluster}, not {cluster_id}")
+        raise InconsistentClusterId(f"{path} says that the directory belongs to cluster {cluster}, not {cluster_id}.")
     cluster = cluster_id or cluster
     known = found.get("directory.id")
     directory_id = uuid_from_text(known) if known else ids.uuid()

@@ -56,15 +56,15 @@ class LogDirectory:
         """Take the directory offline. Returns the error to raise."""
         if self.error is None:
             self.error = error
-            logger.error("The log directory %s is offline: %s", self.path, error)
+            logger.error("the log directory %s is offline: %s", self.path, error)
             if self._on_failure is not None:
                 self._on_failure(self)
-        return KafkaStorageError(f"The log directory {self.path} is offline: {error}")
+        return KafkaStorageError(f"The log directory {self.path} is offline: {error}.")
 
     def check(self) -> None:
         """Raises KafkaStorageError if the directory is offline."""
         if self.error is not None:
-            raise KafkaStorageError(f"The log directory {self.path} is offline: {self.error}")
+            raise KafkaStorageError(f"The log directory {self.path} is offline: {self.error}.")
 
 
 class DeletionQueue:
@@ -106,11 +106,11 @@ def delete_all(doomed: list[LogSegment | str]) -> None:
             else:
                 remove_if_there(item)
         except OSError as error:
-            logger.warning("Could not delete %s: %s", item, error)
+            logger.warning("could not delete %s: %s", item, error)
 
 
 def _do_nothing(partition: TopicPartition) -> None:
-    """Nobody wants to know."""
+    """No listener."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,9 +124,9 @@ class LogEnvironment:
     deletions: DeletionQueue = field(default_factory=DeletionQueue)
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     remote_enabled: bool = False
-    """remote.log.storage.system.enable: topics may keep finished segments in remote storage."""
+    """remote.log.storage.system.enable: topics may keep closed segments in remote storage."""
     on_flush_wanted: Callable[[TopicPartition], None] = _do_nothing
-    """Called on the event loop when a log has rolled and its finished segments should be forced to disk."""
+    """Called on the event loop when a log has rolled and its closed segments should be forced to disk."""
     on_dirty: Callable[[TopicPartition], None] = _do_nothing
     """Called on the event loop with the first append after a flush."""
 

@@ -30,7 +30,7 @@ class LeaderEpochs:
     headers of the batches, from which recovery assigns it again.
 
     A log start that moves is checkpointed later. Until then a crash brings the old one back, and the file still has
-    the epochs from there on, although nobody is told of them any more.
+    the epochs from there on, although no method returns them any more.
     """
 
     __slots__ = ("_bounds", "_directory", "_entries", "_hidden", "_is_dirty", "_synced", "_writes", "latest_begun")
@@ -60,7 +60,7 @@ class LeaderEpochs:
             return read_epochs(self.path)
         except KafkaStorageError as error:
             # Without epochs a follower falls back to its high watermark; without the log it has nothing.
-            logger.error("Going on without the leader epochs: %s", error)
+            logger.error("going on without the leader epochs: %s", error)
             return []
 
     @property

@@ -62,7 +62,7 @@ class Housekeeping:
         self._timed: set[TopicPartition] = set()
 
     def flush_soon(self, partition: TopicPartition) -> None:
-        """A log has rolled: force its finished segments to disk, so that a crash needs not repair them."""
+        """A log has rolled: force its closed segments to disk, so that recovery need not repair them after a crash."""
         self._rolled.add(partition)
         self._wake.set()
 
@@ -116,7 +116,7 @@ class Housekeeping:
     # Steps
 
     async def delete_old_segments(self) -> None:
-        """Let retention work on every log, and give back descriptors that nobody uses."""
+        """Let retention work on every log, and close the descriptors of idle files."""
         for number, log in enumerate(self._logs.all_logs()):
             if number % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
                 await self._clock.sleep(0)
@@ -142,7 +142,7 @@ class Housekeeping:
                 await self._on_disk(storage, write)
 
     async def flush_rolled(self) -> None:
-        """Force the finished segments of logs that have rolled to disk."""
+        """Force the closed segments of logs that have rolled to disk."""
         rolled, self._rolled = self._rolled, set()
         for partition in rolled:
             log = self._logs.get(partition)
@@ -167,7 +167,7 @@ class Housekeeping:
         try:
             plan = log.flusher.begin(up_to)
         except KafkaStorageError as error:
-            logger.error("Could not flush %s: %s", log.topic_partition, error)
+            logger.error("could not flush %s: %s", log.topic_partition, error)
             return
         if plan is None:
             log.flusher.postpone()  # what there is to flush is still being written
@@ -194,5 +194,5 @@ class Housekeeping:
         try:
             return log.retention.delete_old_segments(self._clock.now_ms(), limit=_SEGMENTS_PER_TURN)
         except KafkaStorageError as error:
-            logger.error("Retention could not work on %s: %s", log.topic_partition, error)
+            logger.error("retention failed on %s: %s", log.topic_partition, error)
             return 0

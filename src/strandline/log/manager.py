@@ -95,12 +95,12 @@ class LogManager:
                 other = self._logs.get(log.topic_partition)
                 if other is not None:
                     raise KafkaStorageError(
-                        f"{log.topic_partition} is in two log directories: {other.directory} and {log.directory}"
+                        f"{log.topic_partition} is in two log directories: {other.directory} and {log.directory}."
                     )
                 self._logs[log.topic_partition] = log
                 log.flusher.watch_unflushed()
         if all(storage.directory.is_offline for storage in self._storages):
-            raise KafkaStorageError(f"None of the log directories is usable: {', '.join(self._settings.log_dirs)}")
+            raise KafkaStorageError(f"None of the log directories is usable: {', '.join(self._settings.log_dirs)}.")
         self._is_loaded = True
 
     async def run(self) -> None:
@@ -146,7 +146,7 @@ class LogManager:
                 log.assign_topic_id(topic_id)
             return log
         if not is_new and self.offline_directories:
-            raise KafkaStorageError(f"{partition} may lie in a log directory that is offline")
+            raise KafkaStorageError(f"{partition} may lie in a log directory that is offline.")
         storage = self._roomiest()
         try:
             storage.make_room_for(partition, self._logs.values())
@@ -159,7 +159,7 @@ class LogManager:
     def _roomiest(self) -> Storage:
         online = [storage for storage in self._storages if not storage.directory.is_offline]
         if not online:
-            raise KafkaStorageError("No log directory is online")
+            raise KafkaStorageError("No log directory is online.")
         if len(online) == 1:
             return online[0]
         counts = {id(storage.env): 0 for storage in online}

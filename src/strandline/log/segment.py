@@ -181,7 +181,7 @@ class LogSegment:
         if newest.timestamp >= 0:
             self.time_index.maybe_append(newest.timestamp, newest.offset)
         is_changed = self.write_indexes()
-        # From now on they are in memory only as long as somebody reads here.
+        # From now on they stay in memory only while the segment is being read.
         self._cache.touch(self.offset_index)
         self._cache.touch(self.time_index)
         return is_changed

@@ -1,4 +1,4 @@
-"""The file of one segment: opened when first needed, closed when nobody refers to it any more."""
+"""The file of one segment: opened when first needed, closed with its last reference."""
 
 from __future__ import annotations
 

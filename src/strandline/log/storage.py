@@ -172,7 +172,7 @@ class Storage:
         try:
             return read_offsets(self.env.path_of(name))
         except KafkaStorageError as error:
-            logger.warning("Going on without a checkpoint: %s", error)
+            logger.warning("going on without a checkpoint: %s", error)
             return {}
 
     def plan_checkpoints(self, logs: Iterable[UnifiedLog], *, only_changed: bool = True) -> list[Callable[[], None]]:
@@ -245,7 +245,7 @@ class Storage:
             if not self.directory.is_offline and self._lock is not None:
                 self._close(logs, broker_epoch)
         except (OSError, StrandlineError) as error:
-            logger.error("The log directory %s was not closed cleanly: %s", self.directory.path, error)
+            logger.error("the log directory %s was not closed cleanly: %s", self.directory.path, error)
         finally:
             self._release()
 

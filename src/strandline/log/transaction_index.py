@@ -65,12 +65,12 @@ class TransactionIndex:
             self._exists = False
             return
         if len(data) % _ENTRY.size:
-            raise KafkaStorageError(f"{self.path} ends inside an entry")
+            raise KafkaStorageError(f"{self.path} ends inside an entry.")
         last = -1
         for version, *fields in _ENTRY.iter_unpack(data):
             entry = AbortedTxn(*fields)
             if version != _VERSION or entry.last_offset <= last or entry.last_offset < self.base_offset:
-                raise KafkaStorageError(f"{self.path} holds an entry that cannot be: {entry}")
+                raise KafkaStorageError(f"{self.path} holds an impossible entry: {entry}.")
             last = entry.last_offset
             yield entry
 

@@ -178,13 +178,6 @@ class UnifiedLog:
         """Move the high watermark, within the log. True if it changed."""
         return self.offsets.update_high_watermark(offset)
 
-    def increment_log_start_offset(self, offset: int) -> bool:
-        """Hide everything below `offset`; retention deletes the segments wholly below it. True if the start moved.
-
-        Raises OffsetOutOfRange above the high watermark.
-        """
-        return self.start.increment(offset)
-
     def delete_records(self, offset: int) -> int:
         """DeleteRecords: -1 stands for the high watermark. Returns the log start offset. Raises OffsetOutOfRange."""
         return self.start.delete_records(offset)

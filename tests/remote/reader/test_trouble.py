@@ -129,7 +129,7 @@ async def test_a_segment_that_expires_while_it_is_read_is_out_of_range(world: Wo
     gate = world.store.block("get_range")
     reading = asyncio.create_task(reader.read([request(log, 0)], max_bytes=1 << 20))
     await gate.wait_reached()
-    log.increment_log_start_offset(PER_SEGMENT)
+    log.start.increment(PER_SEGMENT)
     world.object_of(world.segments(log)[0]).unlink()
     gate.release()
     ((result,),) = (await reading,)

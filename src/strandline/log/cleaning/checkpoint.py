@@ -48,7 +48,7 @@ class CleanerCheckpoints:
                 offsets = read_offsets(os.path.join(directory, CLEANER_OFFSETS))
             except KafkaStorageError as error:
                 # Without it everything counts as dirty, which costs a pass and loses nothing.
-                logger.warning("Starting without the cleaner's checkpoint: %s", error)
+                logger.warning("starting without the cleaner's checkpoint: %s", error)
                 offsets = {}
             self._offsets[directory] = offsets
         return offsets

@@ -129,7 +129,7 @@ class LogCleaner:
         try:
             report = await self._clean(candidate)
         except _RETRIED as error:
-            logger.warning("Cleaning %s was given up: %s", log.topic_partition, _sentence(error))
+            logger.warning("cleaning %s was given up: %s", log.topic_partition, _sentence(error))
             await self._worker.close()
             return PassReport(topic_partition=log.topic_partition)
         except StrandlineError as error:
@@ -137,7 +137,7 @@ class LogCleaner:
             self._uncleanable.add(log.topic_partition)
             return PassReport(topic_partition=log.topic_partition, is_complete=True)
         except Exception:  # a mistake of ours in one log: the others are still cleaned, and the broker goes on
-            logger.exception("Cleaning %s failed; it is left alone until the broker restarts", log.topic_partition)
+            logger.exception("cleaning %s failed; it is left alone until the broker restarts", log.topic_partition)
             self._uncleanable.add(log.topic_partition)
             await self._worker.close()
             return PassReport(topic_partition=log.topic_partition, is_complete=True)

@@ -2,7 +2,7 @@
 
 A pass begins with `build_map` and goes on with one `clean_group` for each group of segments, all in the same
 process, which keeps the map between the calls. Nothing here changes a live file: the output has its own names, and
-whoever asked decides whether to take it. Both functions stop soon after they were told to.
+the caller decides whether to use it. Both functions stop soon after they were told to.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def clean_group(request: GroupRequest) -> GroupResult:
     """Write what stays of a group of segments into one `.cleaned` segment, and force it to disk.
 
     Groups have to be asked for in the order of the log. Raises as `build_map` does; the half-written files then
-    stay, and are removed by whoever asked or by the next start.
+    stay, and are removed by the caller or by the next start.
     """
     current = _current
     if current is None or current.token != request.token:

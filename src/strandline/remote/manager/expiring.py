@@ -147,7 +147,7 @@ class ExpirationTask:
             return True
         partition.has_kept = plan.has_kept
         if plan.log_start > log.log_start_offset:
-            log.increment_log_start_offset(plan.log_start)
+            log.start.increment(plan.log_start)
             crash_point("remote.delete.after_log_start")
         deletions = plan.deletions[:_DELETIONS_PER_TURN] if pool.others_wait else plan.deletions
         if not await DeletionTurn(self._deleter).run(deletions, lambda: partition.is_led_as(leader)):
