@@ -54,7 +54,7 @@ class ClassicPartition:
     @property
     def layout(self) -> PartitionLayout:
         log = self.replica.log
-        return classic_layout(log.log_start_offset, log.local_log_start_offset, log.is_remote)
+        return classic_layout(log.offsets.start, log.offsets.local_start, log.is_remote)
 
     @property
     def log_start_offset(self) -> Offset:
@@ -65,17 +65,18 @@ class ClassicPartition:
     ) -> ReadResult | StrandlineError | PendingRead:
         replica = self.replica
         log = replica.log
-        tier = classic_layout(log.log_start_offset, log.local_log_start_offset, log.is_remote).tier_of(offset)
+        offsets = log.offsets
+        tier = classic_layout(offsets.start, offsets.local_start, log.is_remote).tier_of(offset)
         if tier is Tier.LOCAL:
             return log.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
         if tier is None:
             raise OffsetOutOfRange(
-                f"Offset {offset} of {replica.topic_partition} is below the log start offset {log.log_start_offset}."
+                f"Offset {offset} of {replica.topic_partition} is below the log start offset {offsets.start}."
             )
         if isolation is FetchIsolation.LOG_END:  # followers do not copy remote segments
             raise OffsetMovedToTieredStorage(
                 f"Offset {offset} of {replica.topic_partition} is in remote storage; the local log starts at "
-                f"{log.local_log_start_offset}."
+                f"{offsets.local_start}."
             )
         return self._tiered.storage.read_now(
             replica, offset, max_bytes, isolation=isolation, min_one_message=min_one_message
@@ -88,9 +89,10 @@ class ClassicPartition:
     def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
         replica = self.replica
         log = replica.log
+        offsets = log.offsets
         return (
-            log.high_watermark == high_watermark
-            and log.log_start_offset == log_start
+            offsets.high_watermark == high_watermark
+            and offsets.start == log_start
             and replica.is_leader
             and not log.is_offline
         )

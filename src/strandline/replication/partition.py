@@ -246,7 +246,7 @@ class Partition:
     def is_under_min_isr(self) -> bool:
         """True if too few replicas are in sync for acks=all: fewer than min.insync.replicas, and not all there are."""
         in_sync = len(self.isr)
-        return in_sync < self.log.config.min_insync_replicas and in_sync < len(self.replicas)
+        return in_sync < len(self.replicas) and in_sync < self.log.config.min_insync_replicas
 
     def _check_enough_replicas(self, error: type[StrandlineError]) -> None:
         if self.is_under_min_isr:
@@ -257,10 +257,11 @@ class Partition:
 
     def _wait_for(self, offset: Offset, acks: int, done: Done) -> bool:
         """True if everything below `offset` is durable enough already; otherwise `done` is called when it is."""
+        offsets = self.log.offsets
         if acks != ACKS_ALL:
-            if self.log.log_end_offset >= offset:
+            if offsets.end >= offset:
                 return True
-        elif self.log.high_watermark >= offset:
+        elif offsets.high_watermark >= offset:
             self._check_enough_replicas(NotEnoughReplicasAfterAppend)
             return True
         self._waiting.append((offset, done))
@@ -277,13 +278,13 @@ class Partition:
 
         Below min.insync.replicas it stands still, as in Kafka 4: records on too few replicas stay invisible.
         """
-        log = self.log
+        offsets = self.log.offsets
         if self.is_under_min_isr:
             return
         if self.isr == (self.node_id,):
-            log.update_high_watermark(log.log_end_offset)
+            offsets.update_high_watermark(offsets.end)
         waiting = self._waiting
-        high_watermark = log.high_watermark
+        high_watermark = offsets.high_watermark
         while waiting and waiting[0][0] <= high_watermark:
             waiting.popleft()[1](None)
 
