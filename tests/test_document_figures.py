@@ -139,6 +139,7 @@ FIGURES = (
         "docs/roadmap.md", r"at most (\d+) MB by default", DEFAULTS.tiers.strandline_remote_read_cache_max_bytes / MIB
     ),
     Figure("docs/architecture.md", r"those of (\d+) KB and more in a writer thread", partition.LARGE_APPEND / KIB),
+    Figure("docs/architecture.md", r"most (\d+) KB per socket", connection.SEND_BUDGET / KIB),
     Figure(
         "docs/decisions/0002-one-event-loop-with-own-sockets.md", r"(\d+) KB per socket", connection.SEND_BUDGET / KIB
     ),
