@@ -6,8 +6,8 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -47,6 +47,23 @@ class SystemClock:
         except TimeoutError:
             return event.is_set()
         return True
+
+
+async def within(clock: Clock, seconds: float, call: Coroutine[Any, Any, T]) -> T:
+    """The result of `call`, which is cancelled when it takes longer than `seconds`. Raises TimeoutError."""
+    work: asyncio.Task[T] = asyncio.ensure_future(call)
+    alarm: asyncio.Task[None] = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        either: set[asyncio.Task[Any]] = {work, alarm}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise TimeoutError
+        return work.result()
+    finally:
+        work.cancel()
+        alarm.cancel()
+        # Wait until both have ended. The error of a cancelled call has no receiver any more.
+        await asyncio.gather(work, alarm, return_exceptions=True)
 
 
 class Ids(Protocol):

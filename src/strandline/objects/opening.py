@@ -55,7 +55,7 @@ async def open_bare(
         return
     if address.scheme != "file":
         # Imported here: a broker on a directory starts faster without the library.
-        from strandline.objects.cloud_opening import make_cloud_store
+        from strandline.objects.cloud.opening import make_cloud_store
 
         yield make_cloud_store(address, options)
         return

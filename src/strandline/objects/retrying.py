@@ -14,10 +14,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from strandline.clock import Chance, Clock
+from strandline.clock import Chance, Clock, within
 from strandline.objects.counting import ObjectStoreStatus, Traffic
-from strandline.objects.deadline import within
-from strandline.objects.listing import PagedListing
 from strandline.objects.options import Patience
 from strandline.objects.source_file import size_of
 from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStore, ObjectStoreUnavailable
@@ -82,7 +80,7 @@ class RetryingStore:
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         """When a page fails, a new listing goes on behind the last one that arrived."""
-        async with aclosing(PagedListing(self._store, prefix, after)) as listing:
+        async with aclosing(_PagedListing(self._store, prefix, after)) as listing:
             while page := await self._persist(f"Listing objects {prefix}* of", listing.next_page):
                 for info in page:
                     yield info
@@ -137,3 +135,34 @@ class RetryingStore:
         """True if the object consists of these parts. Who must know that it was the first writes something unique."""
         data = await self._store.get(key)
         return await asyncio.to_thread(lambda: bytes(data) == b"".join(parts))
+
+
+class _PagedListing:
+    """The pages of a listing. A page that failed can be asked for again; keys that arrived are not repeated."""
+
+    def __init__(self, store: ObjectStore, prefix: str, after: str) -> None:
+        self._store, self._prefix, self._after = store, prefix, after
+        self._infos: AsyncGenerator[ObjectInfo, None] | None = None
+
+    async def next_page(self) -> Sequence[ObjectInfo]:
+        """The objects that follow; empty at the end."""
+        if self._infos is None:
+            self._infos = self._store.list(self._prefix, after=self._after)
+        page: list[ObjectInfo] = []
+        arrived = False
+        try:
+            while len(page) < _PAGE and (info := await anext(self._infos, None)) is not None:
+                page.append(info)
+            arrived = True
+        finally:
+            if not arrived:  # cancelled or failed: the generator cannot go on
+                await self.aclose()
+        if page:
+            self._after = page[-1].key
+        return page
+
+    async def aclose(self) -> None:
+        """End the listing."""
+        infos, self._infos = self._infos, None
+        if infos is not None:
+            await infos.aclose()

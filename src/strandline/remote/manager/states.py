@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from strandline.clock import Clock
+from strandline.clock import Clock, within
 from strandline.model import BrokerId, TopicIdPartition
-from strandline.objects.deadline import within
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.values import (
     RemoteLogSegmentMetadata,

@@ -15,7 +15,7 @@ import obstore
 from obstore.exceptions import GenericError
 from obstore.store import ObjectStore as LibraryStore
 
-from strandline.objects.cloud_errors import LIBRARY_ERRORS, status_of, translate
+from strandline.objects.cloud.errors import LIBRARY_ERRORS, status_of, translate
 from strandline.objects.keys import checked_key
 from strandline.objects.source_file import SourceFile, size_of
 from strandline.objects.store import Buffer, ObjectInfo, ObjectStoreError, ObjectStoreUnavailable

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from strandline.objects.direct_writes import copy_directly, write_directly
+from strandline.objects.directory.direct_writes import copy_directly, write_directly
 from strandline.objects.keys import is_key
 from strandline.objects.source_file import SourceFile
 from strandline.objects.store import Buffer, ObjectInfo

@@ -15,9 +15,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from strandline.clock import Clock, Ids
 from strandline.crash import crash_point
-from strandline.objects import directory_files as files
-from strandline.objects.directory_errors import general_error, reading_error, writing_error
-from strandline.objects.directory_sync import DirectorySync
+from strandline.objects.directory import files as files
+from strandline.objects.directory.errors import general_error, reading_error, writing_error
+from strandline.objects.directory.sync import DirectorySync
 from strandline.objects.keys import checked_key
 from strandline.objects.source_file import size_of
 from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStoreError, ObjectStoreMisconfigured

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit, urlunsplit
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from strandline.objects.address import ObjectAddress
-from strandline.objects.cloud import CloudStore
-from strandline.objects.cloud_errors import LIBRARY_ERRORS, translate
+from strandline.objects.cloud.errors import LIBRARY_ERRORS, translate
+from strandline.objects.cloud.store import CloudStore
 from strandline.objects.options import ObjectOptions, S3Options
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
 
-from strandline.objects.directory_sync import DirectorySync
+from strandline.objects.directory.sync import DirectorySync
 from tests.waiting import wait_until
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.objects.direct_writes import write_directly
+from strandline.objects.directory.direct_writes import write_directly
 
 CHUNK = 2 * 1024 * 1024
 PATTERN = bytes(range(251)) * (3 * CHUNK // 251 + 1)
