@@ -35,7 +35,7 @@ _LOADED: Final = (
     "strandline.remote.manager",
     "strandline.remote.reader",
     "strandline.remote.topic_based",
-    "strandline.sql.postgres",
+    "strandline.sql.postgres.store",
 )
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _STEP_SECONDS: Final = 0.005

@@ -17,7 +17,7 @@ from strandline.sql import (
     TransactionConflict,
     open_store,
 )
-from strandline.sql.postgres_errors import translate
+from strandline.sql.postgres.errors import translate
 from tests.postgres import Postgres, postgres, postgres_url
 
 __all__ = ["postgres", "postgres_url"]

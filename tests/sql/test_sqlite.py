@@ -18,7 +18,7 @@ from strandline.sql import (
     StoreUnavailable,
     open_store,
 )
-from strandline.sql.sqlite_errors import translate
+from strandline.sql.sqlite.errors import translate
 
 
 def address(path: Path) -> str:

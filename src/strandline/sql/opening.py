@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from strandline.clock import Clock, Ids, SystemClock, SystemIds
 from strandline.model import uuid_to_text
 from strandline.sql.errors import StoreMisconfigured
-from strandline.sql.sqlite import MEMORY, SqliteStore
+from strandline.sql.sqlite.store import MEMORY, SqliteStore
 from strandline.sql.store import SqlStore
 
 if TYPE_CHECKING:
-    from strandline.sql.postgres import PostgresStore
+    from strandline.sql.postgres.store import PostgresStore
 
 DEFAULT_DEADLINE: Final = 10.0
 
@@ -43,7 +43,7 @@ def _make(url: str, session_id: str, deadline: float, clock: Clock) -> SqliteSto
         return SqliteStore(path, session_id=session_id, deadline=deadline)
     if separator and scheme in ("postgresql", "postgres"):
         # Imported here: an embedded broker starts faster without the driver.
-        from strandline.sql.postgres import PostgresStore
+        from strandline.sql.postgres.store import PostgresStore
 
         return PostgresStore(url, session_id=session_id, deadline=deadline, clock=clock)
     kind = f"{scheme}://…" if separator else "This"  # an address may hold a password

@@ -12,7 +12,7 @@ from uuid import UUID
 from strandline.model import uuid_to_text
 from strandline.sql.dialect import SQLITE
 from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
-from strandline.sql.sqlite_errors import translate
+from strandline.sql.sqlite.errors import translate
 from strandline.sql.store import Row, Work
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _CACHE_KIB = 8192  # the inner pages of tables with millions of rows, and the en
 sqlite3.register_adapter(UUID, uuid_to_text)
 
 
-class Connection:
+class SqliteConnection:
     """What runs in a thread of the store: all use of one connection."""
 
     def __init__(self, path: str) -> None:
@@ -104,7 +104,7 @@ class Connection:
 class _InThread:
     """A transaction for code that already runs in the thread: its methods never suspend."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self._connection = connection
         self.channels: set[str] = set()
 

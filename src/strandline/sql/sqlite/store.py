@@ -19,8 +19,8 @@ from typing import IO, ParamSpec, TypeVar
 from strandline.sql.dialect import SQLITE, Dialect
 from strandline.sql.errors import StoreInUse, StoreMisconfigured, StoreUnavailable
 from strandline.sql.notifications import Listeners
-from strandline.sql.sqlite_connection import Connection
-from strandline.sql.sqlite_errors import translate
+from strandline.sql.sqlite.connection import SqliteConnection
+from strandline.sql.sqlite.errors import translate
 from strandline.sql.store import OnNotification, Row, Transaction, Work
 
 P = ParamSpec("P")
@@ -55,7 +55,7 @@ def _lock_file(path: Path) -> IO[str]:
 
 
 class _SqliteTransaction:
-    def __init__(self, store: SqliteStore, work: Connection) -> None:
+    def __init__(self, store: SqliteStore, work: SqliteConnection) -> None:
         self._store, self._work = store, work
         self.channels: set[str] = set()
 
@@ -88,15 +88,15 @@ class SqliteStore:
         self._listeners = Listeners()
         self._held: set[str] = set()
         self._lock: IO[str] | None = None
-        self._work: Connection | None = None
-        self._reading: Connection | None = None  # opened at first use; never for a store in memory
+        self._work: SqliteConnection | None = None
+        self._reading: SqliteConnection | None = None  # opened at first use; never for a store in memory
 
     async def open(self) -> None:
         """Take the lock, open the file, bring the schema up to date."""
         if self._path != MEMORY:
             self._lock = _lock_file(Path(self._path))
         try:
-            self._work = await self.run(Connection, self._path)
+            self._work = await self.run(SqliteConnection, self._path)
             await self.run(self._work.migrate)
         except BaseException:
             await self.close()
@@ -125,7 +125,7 @@ class SqliteStore:
             raise translate(error, self._path) from error
 
     @asynccontextmanager
-    async def _turn_of(self, turn: asyncio.Lock, within: float | None) -> AsyncIterator[Connection]:
+    async def _turn_of(self, turn: asyncio.Lock, within: float | None) -> AsyncIterator[SqliteConnection]:
         """Wait for the turn; everything until the end of the block happens in time or raises StoreUnavailable."""
         scope = asyncio.timeout(self._deadline if within is None else within)
         try:
@@ -160,14 +160,14 @@ class SqliteStore:
             return await self.transact(work, within=within)
         async with self._turn_of(self._reading_turn, within):
             if self._reading is None:
-                self._reading = await self._run_in(self._reading_thread, lambda: Connection(self._path))
+                self._reading = await self._run_in(self._reading_thread, lambda: SqliteConnection(self._path))
             connection = self._reading
             return await self._whole(self._reading_thread, connection, lambda: connection.read(work))
 
     async def _whole(
         self,
         thread: ThreadPoolExecutor,
-        connection: Connection,
+        connection: SqliteConnection,
         call: Callable[[], tuple[T, Iterable[str]]],
         *,
         interrupt: bool = True,

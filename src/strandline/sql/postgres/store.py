@@ -14,8 +14,8 @@ from strandline.clock import Clock
 from strandline.sql.dialect import POSTGRESQL, Dialect
 from strandline.sql.errors import StoreUnavailable, TransactionConflict
 from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
-from strandline.sql.postgres_errors import DRIVER_ERRORS, translated
-from strandline.sql.postgres_session import Session
+from strandline.sql.postgres.errors import DRIVER_ERRORS, translated
+from strandline.sql.postgres.session import Session
 from strandline.sql.store import OnNotification, Row, Transaction, Work
 
 _log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ import asyncpg  # type: ignore[import-untyped]
 from strandline.clock import Clock
 from strandline.sql.errors import StoreInUse
 from strandline.sql.notifications import Listeners
-from strandline.sql.postgres_errors import DRIVER_ERRORS
+from strandline.sql.postgres.errors import DRIVER_ERRORS
 from strandline.sql.store import OnNotification
 
 _log = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""The transactional store on SQLite, for a cluster of one broker."""
