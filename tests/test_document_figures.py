@@ -12,9 +12,11 @@ import pytest
 from strandline.admin.commands.fsck import remote as remote_fsck
 from strandline.config import Settings
 from strandline.diskless import footer, format, keys, orphans, rotation
-from strandline.metadata import active_controller, controller, leadership
+from strandline.metadata.broker import active_controller
+from strandline.metadata.controller import controller, leadership
 from strandline.model import ZERO_UUID
-from strandline.objects import cloud, directory
+from strandline.objects.cloud import store as cloud
+from strandline.objects.directory import store as directory
 from strandline.objects.options import Patience
 from strandline.records import batch
 from strandline.remote import index_cache, object_storage

@@ -31,6 +31,7 @@ from strandline.hybrid.tiers import Tiers
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import (
+    MAX_REPLICAS,
     ActiveController,
     BrokerLifecycle,
     BrokerRegistration,
@@ -41,7 +42,6 @@ from strandline.metadata import (
     MetadataLoader,
     MetadataStore,
 )
-from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
 from strandline.replication.adoption import adopt, find_kafka_cluster
 from strandline.server.deadlines import Deadlines

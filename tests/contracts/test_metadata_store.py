@@ -10,8 +10,8 @@ import pytest
 from strandline.metadata import MetadataStore
 from strandline.metadata.delta import apply_records
 from strandline.metadata.image import EMPTY_IMAGE
+from strandline.metadata.log.store import Deposed, ImageIsBehind, Lease, Term
 from strandline.metadata.records import ClusterRecord, ControllerChangeRecord, MetadataRecord, ProducerIdsRecord
-from strandline.metadata.store import Deposed, ImageIsBehind, Lease, Term
 from strandline.sql import SqlStore
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from strandline.metadata import EMPTY_IMAGE, MetadataDelta, MetadataImage
 from strandline.metadata.delta import InconsistentLog, apply_records, delta_between
-from strandline.metadata.record_json import decode_record, encode_record
+from strandline.metadata.log.record_json import decode_record, encode_record
+from strandline.metadata.log.snapshot import decode_image, encode_image
 from strandline.metadata.records import (
     BrokerChangeRecord,
     MetadataRecord,
@@ -20,7 +21,6 @@ from strandline.metadata.records import (
     TopicRecord,
     UnknownRecord,
 )
-from strandline.metadata.snapshot import decode_image, encode_image
 from strandline.model import TopicPartition
 from tests.metadata.histories import histories
 

@@ -1,30 +1,41 @@
 """Metadata of the cluster: records, image and delta, the controller, and the brokers' membership.
 
-KRaft's model with its log in the `sql` store: records are appended by the one active controller, every broker follows
-them into an image, and components are told what changed. Deciding is pure (`topics`, `configs`, `membership`,
-`elections`, `isr`, `placement`, `delta`); only `store`, `loader`, `leadership`, `upkeep`, `controller`,
-`controller_client` and `broker_lifecycle` do I/O. Not here: what a broker does with its partitions (`replication`).
+KRaft's model with its log in the `sql` store: the one active controller appends records, every broker applies them to
+its image, and the components are told what changed.
+
+- `records`, `image`, `delta`, `requests`, `topic_names`: values, and how records change an image;
+- `log`: records and snapshots in the database, and the loader that follows them;
+- `plans`: which records answer a request, as pure functions of the image;
+- `controller`: the lease, the writes, and what a controller does without being asked;
+- `broker`: registration and heartbeats of a broker, and its requests to the active controller.
+
+Not here: what a broker does with its partitions (`replication`).
 """
 
-from strandline.metadata.active_controller import ActiveController
-from strandline.metadata.broker_lifecycle import BrokerLifecycle, ControllerChannel, LifecycleStatus
-from strandline.metadata.controller import Controller, ControllerStatus
-from strandline.metadata.controller_client import ControllerUnreachable
+from strandline.metadata.broker.active_controller import ActiveController
+from strandline.metadata.broker.controller_client import ControllerUnreachable
+from strandline.metadata.broker.lifecycle import BrokerLifecycle, ControllerChannel, LifecycleStatus
+from strandline.metadata.broker.wire_requests import heartbeat_of, registration_of
+from strandline.metadata.controller.controller import Controller, ControllerStatus
+from strandline.metadata.controller.leadership import LeaseTiming
 from strandline.metadata.delta import MetadataDelta
-from strandline.metadata.elections import ElectionType
 from strandline.metadata.image import (
     EMPTY_IMAGE,
     BrokerImage,
     ConfigResource,
     ConfigResourceType,
+    Images,
     LeaderRecoveryState,
     Listener,
     MetadataImage,
     PartitionImage,
     TopicImage,
 )
-from strandline.metadata.leadership import LeaseTiming
-from strandline.metadata.loader import MetadataLoader
+from strandline.metadata.log.loader import MetadataLoader
+from strandline.metadata.log.store import MetadataStore
+from strandline.metadata.plans.elections import ElectionType
+from strandline.metadata.plans.internal_topics import wanted_topic
+from strandline.metadata.plans.topics import MAX_REPLICAS
 from strandline.metadata.requests import (
     BrokerHeartbeat,
     BrokerRegistration,
@@ -38,11 +49,11 @@ from strandline.metadata.requests import (
     NewPartitions,
     NewTopic,
 )
-from strandline.metadata.store import MetadataStore
 from strandline.metadata.topic_names import validate_topic_name
 
 __all__ = [
     "EMPTY_IMAGE",
+    "MAX_REPLICAS",
     "ActiveController",
     "BrokerHeartbeat",
     "BrokerImage",
@@ -60,6 +71,7 @@ __all__ = [
     "ControllerUnreachable",
     "ElectionType",
     "HeartbeatReply",
+    "Images",
     "IsrChange",
     "IsrMember",
     "LeaderRecoveryState",
@@ -74,5 +86,8 @@ __all__ = [
     "NewTopic",
     "PartitionImage",
     "TopicImage",
+    "heartbeat_of",
+    "registration_of",
     "validate_topic_name",
+    "wanted_topic",
 ]

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from strandline.model import NO_LEADER
 
@@ -180,3 +180,11 @@ class MetadataImage:
 
 
 EMPTY_IMAGE: Final = MetadataImage()
+
+
+class Images(Protocol):
+    """Holds the newest image: the loader."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest image."""

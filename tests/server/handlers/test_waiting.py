@@ -19,8 +19,7 @@ from strandline.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
-from strandline.metadata import EMPTY_IMAGE, ControllerUnreachable, MetadataImage, NewTopic, TopicImage
-from strandline.metadata.internal_topics import wanted_topic
+from strandline.metadata import EMPTY_IMAGE, ControllerUnreachable, MetadataImage, NewTopic, TopicImage, wanted_topic
 from strandline.model import GROUP_METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from strandline.server.handlers.producers import ProducerIds
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator

@@ -21,8 +21,7 @@ from strandline.config.tiers import BUILT_IN_METADATA, BUILT_IN_STORAGE
 from strandline.errors import InvalidConfig, StrandlineError
 from strandline.hybrid.tiered.replicas import TieredReplicas
 from strandline.hybrid.tiered.tier import RemoteTier
-from strandline.metadata import ActiveController, MetadataLoader
-from strandline.metadata.internal_topics import wanted_topic
+from strandline.metadata import ActiveController, MetadataLoader, wanted_topic
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.remote.index_cache import open_index_cache
 from strandline.remote.manager import ManagerLimits, RemoteLogManager

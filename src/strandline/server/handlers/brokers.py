@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strandline.errors import BrokerIdNotRegistered, StrandlineError
-from strandline.metadata import Controller
-from strandline.metadata.wire_requests import heartbeat_of, registration_of
+from strandline.metadata import Controller, heartbeat_of, registration_of
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey

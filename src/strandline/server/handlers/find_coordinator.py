@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.errors import CoordinatorNotAvailable, InvalidRequest, StrandlineError
-from strandline.metadata.controller_client import Images
+from strandline.metadata.image import Images
 from strandline.model import GROUP_METADATA_TOPIC
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

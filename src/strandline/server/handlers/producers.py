@@ -14,7 +14,7 @@ from typing import Protocol
 
 from strandline.errors import InvalidRequest, NotController, StrandlineError, UnsupportedVersion
 from strandline.hybrid.partitions import Partitions
-from strandline.metadata.controller_client import ControllerUnreachable
+from strandline.metadata import ControllerUnreachable
 from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome

@@ -13,7 +13,7 @@ import typer
 
 from strandline.admin.commands.client import CommandFailed, Json
 from strandline.admin.commands.output import AsJson, print_json_line, print_line
-from strandline.metadata.store import MetadataStore
+from strandline.metadata import MetadataStore
 from strandline.model import uuid_to_text
 from strandline.sql import SqlError, StoreInUse, open_store
 

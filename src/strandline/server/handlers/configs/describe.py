@@ -15,7 +15,7 @@ from strandline.config.declare import Kind
 from strandline.config.describe import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
 from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
 from strandline.metadata import ConfigResourceType
-from strandline.metadata.controller_client import Images
+from strandline.metadata.image import Images
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CurrentSettings, outcome, unknown_topic

@@ -15,8 +15,7 @@ from uuid import UUID
 
 from strandline.coordinators.groups import CommittedOffset, GroupCoordinator
 from strandline.errors import StrandlineError, UnknownTopicId
-from strandline.metadata.controller_client import Images
-from strandline.metadata.image import MetadataImage
+from strandline.metadata.image import Images, MetadataImage
 from strandline.model import NO_OFFSET, ZERO_UUID, TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists, UnknownTopicOrPartition
-from strandline.metadata.controller_client import ControllerUnreachable, Images
+from strandline.metadata import ControllerUnreachable, Images, wanted_topic
 from strandline.metadata.image import TopicImage
-from strandline.metadata.internal_topics import wanted_topic
 from strandline.metadata.requests import NewTopic
 from strandline.metadata.topic_names import validate_topic_name
 from strandline.server.handlers.common import CurrentSettings, ServedTopics

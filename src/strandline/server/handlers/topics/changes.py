@@ -23,7 +23,7 @@ from strandline.errors import (
     TopicDeletionDisabled,
 )
 from strandline.metadata import Controller, NewPartitions, NewTopic, TopicImage
-from strandline.metadata.controller_client import Images
+from strandline.metadata.image import Images
 from strandline.model import ZERO_UUID
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import CurrentSettings, ServedTopics, outcome

@@ -15,7 +15,7 @@ import pytest
 from strandline.clock import Clock, SystemClock
 from strandline.errors import NotController, RequestTimedOut
 from strandline.metadata import LeaseTiming, NewTopic, TopicImage
-from strandline.metadata.loader import POLL_SECONDS
+from strandline.metadata.log.loader import POLL_SECONDS
 from strandline.metadata.records import ClusterRecord
 from strandline.metadata.requests import Plan
 from strandline.sql import SqlStore, StoreInUse, open_store

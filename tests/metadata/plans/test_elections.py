@@ -15,7 +15,7 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.metadata import ElectionType, IsrChange, IsrMember, PartitionImage
-from strandline.metadata.elections import PartitionChange, elect, grouped, partition_change
+from strandline.metadata.plans.elections import PartitionChange, elect, grouped, partition_change
 from strandline.model import NO_LEADER, TopicPartition
 from tests.metadata.cluster import Cluster, open_cluster
 

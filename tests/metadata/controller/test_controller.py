@@ -9,7 +9,7 @@ import pytest
 
 from strandline.errors import NotController, StaleBrokerEpoch
 from strandline.metadata import NewTopic, TopicImage
-from strandline.metadata.upkeep import SNAPSHOT_FEW, SNAPSHOT_RECORDS, SNAPSHOT_SECONDS
+from strandline.metadata.controller.upkeep import SNAPSHOT_FEW, SNAPSHOT_RECORDS, SNAPSHOT_SECONDS
 from strandline.sql import open_store
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import member, open_cluster, registration

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 
 from strandline.errors import BrokerIdNotRegistered, InconsistentClusterId, StaleBrokerEpoch
-from strandline.metadata.elections import ElectionType, PartitionChange, grouped, partition_change
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from strandline.metadata.plans.elections import ElectionType, PartitionChange, grouped, partition_change
+from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.records import (
     BrokerChangeRecord,
     MetadataRecord,
@@ -16,7 +17,6 @@ from strandline.metadata.records import (
     UnregisterBrokerRecord,
 )
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, Plan
-from strandline.metadata.rules import ConfigRules
 
 
 class BrokerState(Enum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from strandline.config import Settings
 from strandline.metadata.image import MetadataImage
+from strandline.metadata.plans.topics import MAX_REPLICAS
 from strandline.metadata.requests import NewTopic
-from strandline.metadata.topics import MAX_REPLICAS
 from strandline.model import GROUP_METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
 

@@ -9,16 +9,16 @@ from typing import Final
 
 from strandline.metadata.delta import apply_records
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
-from strandline.metadata.record_json import decode_record, encode_record
+from strandline.metadata.log.record_json import decode_record, encode_record
+from strandline.metadata.log.snapshot import decode_image, encode_image
 from strandline.metadata.records import ControllerChangeRecord, MetadataRecord
-from strandline.metadata.snapshot import decode_image, encode_image
 from strandline.sql import SqlStore, Statements, Transaction
 
 CHANNEL: Final = "strandline_metadata"
 PAGE: Final = 10_000
 _TRIM_PAGE: Final = 5_000
 
-_sql = Statements("strandline.metadata")
+_sql = Statements("strandline.metadata.log")
 
 
 class Deposed(Exception):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from strandline.clock import SystemChance
 from strandline.errors import InvalidReplicationFactor
-from strandline.metadata.placement import UsableBroker, place_partitions
+from strandline.metadata.plans.placement import UsableBroker, place_partitions
 
 
 def brokers(*racks: str | None) -> list[UsableBroker]:

@@ -32,7 +32,8 @@ from strandline.metadata.image import (
     PartitionImage,
     TopicImage,
 )
-from strandline.metadata.placement import UsableBroker, place_partitions
+from strandline.metadata.plans.placement import UsableBroker, place_partitions
+from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.records import (
     ConfigRecord,
     MetadataRecord,
@@ -41,7 +42,6 @@ from strandline.metadata.records import (
     TopicRecord,
 )
 from strandline.metadata.requests import NewPartitions, NewTopic, Plan
-from strandline.metadata.rules import ConfigRules
 from strandline.metadata.topic_names import CollisionIndex, validate_topic_name
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 

@@ -17,7 +17,7 @@ from strandline.metadata import (
     NewTopic,
     TopicImage,
 )
-from strandline.metadata.rules import ConfigRules
+from strandline.metadata.plans.rules import ConfigRules
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
 from tests.metadata.cluster import Cluster, open_cluster
 

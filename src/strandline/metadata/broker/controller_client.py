@@ -6,21 +6,11 @@ metadata database, so a broker that has never spoken to anybody knows whom to as
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from strandline.errors import NotController, RequestTimedOut
-from strandline.metadata.image import MetadataImage
+from strandline.metadata.image import Images
 from strandline.wire.api import ApiKey
 from strandline.wire.kept_connection import BrokerAddress, BrokerUnreachable, KeptConnection
 from strandline.wire.registry import Message
-
-
-class Images(Protocol):
-    """Who holds the newest image: the loader."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The newest image."""
 
 
 class ControllerUnreachable(RequestTimedOut):

@@ -18,15 +18,20 @@ from typing import Final, TypeVar
 from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, RequestTimedOut, StrandlineError
-from strandline.metadata.configs import ConfigPlanner
+from strandline.metadata.controller.leadership import Leadership, LeaseTiming, as_kafka_error
+from strandline.metadata.controller.sessions import Sessions
+from strandline.metadata.controller.upkeep import Upkeep
 from strandline.metadata.delta import MetadataDelta
-from strandline.metadata.election_requests import plan_elections
-from strandline.metadata.elections import ElectionType
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
-from strandline.metadata.isr import plan_isr_changes
-from strandline.metadata.leadership import Leadership, LeaseTiming, as_kafka_error
-from strandline.metadata.loader import MetadataLoader
-from strandline.metadata.membership import BrokerState, MembershipPlanner, checked_broker, next_state, state_of
+from strandline.metadata.log.loader import MetadataLoader
+from strandline.metadata.log.store import ImageIsBehind, MetadataStore
+from strandline.metadata.plans.configs import ConfigPlanner
+from strandline.metadata.plans.election_requests import plan_elections
+from strandline.metadata.plans.elections import ElectionType
+from strandline.metadata.plans.isr import plan_isr_changes
+from strandline.metadata.plans.membership import BrokerState, MembershipPlanner, checked_broker, next_state, state_of
+from strandline.metadata.plans.rules import ConfigRules
+from strandline.metadata.plans.topics import TopicPlanner
 from strandline.metadata.records import ClusterRecord, ProducerIdsRecord
 from strandline.metadata.requests import (
     BrokerHeartbeat,
@@ -39,11 +44,6 @@ from strandline.metadata.requests import (
     NewTopic,
     Plan,
 )
-from strandline.metadata.rules import ConfigRules
-from strandline.metadata.sessions import Sessions
-from strandline.metadata.store import ImageIsBehind, MetadataStore
-from strandline.metadata.topics import TopicPlanner
-from strandline.metadata.upkeep import Upkeep
 from strandline.model import TopicPartition, uuid_to_text
 from strandline.sql import SqlError
 

@@ -20,7 +20,7 @@ from strandline.metadata.image import (
     PartitionImage,
     TopicImage,
 )
-from strandline.metadata.record_json import shared_nodes
+from strandline.metadata.log.record_json import shared_nodes
 from strandline.metadata.records import UnknownRecord
 from strandline.model import uuid_from_text, uuid_to_text
 

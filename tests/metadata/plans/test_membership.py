@@ -13,7 +13,7 @@ from strandline.errors import (
     StaleBrokerEpoch,
 )
 from strandline.metadata import BrokerHeartbeat, IsrChange, IsrMember, LeaderRecoveryState
-from strandline.metadata.upkeep import Upkeep
+from strandline.metadata.controller.upkeep import Upkeep
 from strandline.model import NO_LEADER
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import Cluster, open_cluster, registration

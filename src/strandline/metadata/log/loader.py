@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 from strandline.clock import Clock
 from strandline.metadata.delta import MetadataDelta, apply_records, delta_between
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
+from strandline.metadata.log.store import PAGE, MetadataStore
 from strandline.metadata.records import MetadataRecord
-from strandline.metadata.store import PAGE, MetadataStore
 from strandline.sql import SqlError
 
 _log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from strandline.errors import (
     StrandlineError,
     UnknownTopicOrPartition,
 )
-from strandline.metadata.elections import ElectionType, PartitionChange, grouped, partition_change
 from strandline.metadata.image import MetadataImage, PartitionImage
+from strandline.metadata.plans.elections import ElectionType, PartitionChange, grouped, partition_change
 from strandline.metadata.records import PartitionChangeRecord
 from strandline.metadata.requests import Plan
 from strandline.model import TopicPartition

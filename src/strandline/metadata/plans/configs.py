@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from strandline.errors import InvalidConfig, InvalidRequest, StrandlineError
 from strandline.metadata.image import ConfigResource, MetadataImage
+from strandline.metadata.plans.rules import DISKLESS, ConfigRules
 from strandline.metadata.records import ConfigRecord, MetadataRecord
 from strandline.metadata.requests import (
     ConfigAlteration,
@@ -17,7 +18,6 @@ from strandline.metadata.requests import (
     ConfigReplacement,
     Plan,
 )
-from strandline.metadata.rules import DISKLESS, ConfigRules
 
 W = TypeVar("W", ConfigAlteration, ConfigReplacement)
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError, NotController, RequestTimedOut, StrandlineError
-from strandline.metadata.loader import MetadataLoader
+from strandline.metadata.log.loader import MetadataLoader
+from strandline.metadata.log.store import Deposed, Lease, MetadataStore, Term
 from strandline.metadata.records import MetadataRecord
-from strandline.metadata.store import Deposed, Lease, MetadataStore, Term
 from strandline.sql import SqlError, StoreInUse
 
 _log = logging.getLogger(__name__)

@@ -15,17 +15,17 @@ from typing import Final, TypeVar
 from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists
-from strandline.metadata.controller import Controller
-from strandline.metadata.controller_client import ControllerClient, ControllerUnreachable
-from strandline.metadata.image import TopicImage
-from strandline.metadata.loader import MetadataLoader
-from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, NewTopic
-from strandline.metadata.wire_requests import (
+from strandline.metadata.broker.controller_client import ControllerClient, ControllerUnreachable
+from strandline.metadata.broker.wire_requests import (
     create_topics_request,
     heartbeat_reply,
     heartbeat_request,
     registration_request,
 )
+from strandline.metadata.controller.controller import Controller
+from strandline.metadata.image import TopicImage
+from strandline.metadata.log.loader import MetadataLoader
+from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, NewTopic
 from strandline.sql import SqlError
 from strandline.wire.api import KNOWN_APIS, ApiKey
 from strandline.wire.errors import error_of

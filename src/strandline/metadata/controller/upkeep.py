@@ -11,14 +11,14 @@ from typing import Final, Protocol, TypeVar
 from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import NotController, StrandlineError
-from strandline.metadata.election_requests import plan_balance
+from strandline.metadata.controller.leadership import Leadership
+from strandline.metadata.controller.sessions import Sessions
 from strandline.metadata.image import MetadataImage
-from strandline.metadata.leadership import Leadership
-from strandline.metadata.loader import MetadataLoader
-from strandline.metadata.membership import BrokerState, MembershipPlanner
+from strandline.metadata.log.loader import MetadataLoader
+from strandline.metadata.log.store import MetadataStore
+from strandline.metadata.plans.election_requests import plan_balance
+from strandline.metadata.plans.membership import BrokerState, MembershipPlanner
 from strandline.metadata.requests import Plan
-from strandline.metadata.sessions import Sessions
-from strandline.metadata.store import MetadataStore
 from strandline.sql import SqlError
 
 _log = logging.getLogger(__name__)

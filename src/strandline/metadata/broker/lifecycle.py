@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, StaleBrokerEpoch, StrandlineError
-from strandline.metadata.loader import MetadataLoader
+from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply
 
 _log = logging.getLogger(__name__)

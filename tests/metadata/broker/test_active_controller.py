@@ -29,7 +29,12 @@ from strandline.metadata import (
     Listener,
     NewTopic,
 )
-from strandline.metadata.wire_requests import heartbeat_of, heartbeat_request, registration_of, registration_request
+from strandline.metadata.broker.wire_requests import (
+    heartbeat_of,
+    heartbeat_request,
+    registration_of,
+    registration_request,
+)
 from strandline.wire.api import SERVED_APIS, ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsResponse

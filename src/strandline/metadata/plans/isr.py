@@ -14,9 +14,9 @@ from strandline.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from strandline.metadata.elections import PartitionChange, grouped
 from strandline.metadata.image import LeaderRecoveryState, MetadataImage, PartitionImage
-from strandline.metadata.membership import checked_broker
+from strandline.metadata.plans.elections import PartitionChange, grouped
+from strandline.metadata.plans.membership import checked_broker
 from strandline.metadata.requests import IsrChange, IsrMember, Plan
 
 

@@ -1,0 +1,1 @@
+"""The controller of a broker: its lease, its writes, and its periodic work."""

@@ -1,0 +1,1 @@
+"""What the controller decides: image and request in, records and answers out. Pure; nothing here does I/O."""
