@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from strandline.errors import InvalidConfig, InvalidRequest, StrandlineError
 from strandline.metadata.image import ConfigResource, MetadataImage
-from strandline.metadata.plans.rules import DISKLESS, ConfigRules
+from strandline.metadata.plans.diskless_switch import with_diskless_flag
+from strandline.metadata.plans.rules import ConfigRules
 from strandline.metadata.records import ConfigRecord, MetadataRecord
 from strandline.metadata.requests import (
     ConfigAlteration,
@@ -88,10 +89,7 @@ def _replaced(before: Mapping[str, str], wish: ConfigReplacement) -> dict[str, s
     missing = sorted(key for key, value in wish.values.items() if value is None)
     if missing:
         raise InvalidConfig(f"Null value not supported for topic configs: {','.join(missing)}")
-    values = {key: value for key, value in wish.values.items() if value is not None}
-    if DISKLESS in before:  # what cannot be changed need not be repeated by those who replace everything else
-        values.setdefault(DISKLESS, before[DISKLESS])
-    return values
+    return with_diskless_flag(before, {key: value for key, value in wish.values.items() if value is not None})
 
 
 def _parts(value: str) -> list[str]:

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from strandline.config import Settings, TopicConfig, validate_topic_overrides
-from strandline.config.declare import Kind
+from strandline.config.declare import SettingKind
 from strandline.config.dynamic import validate_broker_overrides
 from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.config.topic_rules import check_tiering_change
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
+from strandline.metadata.plans.diskless_switch import DISKLESS_FLAG, check_diskless_switch
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
 
-DISKLESS: Final = "diskless.enable"
 # The other tiers are built on these: they stay on the brokers' own disks.
 _ALWAYS_LOCAL: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
 
@@ -52,10 +52,10 @@ class ConfigRules:
         settings, overrides = self.settings(image), dict(wanted)
         validate_topic_overrides(overrides, settings)
         _check_local(topic, settings.topic_config(overrides))
-        if topic not in _ALWAYS_LOCAL and DISKLESS not in overrides and settings.diskless.log_diskless_enable:
+        if topic not in _ALWAYS_LOCAL and DISKLESS_FLAG not in overrides and settings.diskless.log_diskless_enable:
             config = settings.topic_config(overrides)
             if not config.is_compacted and not config.remote_storage_enable:
-                overrides[DISKLESS] = "true"
+                overrides[DISKLESS_FLAG] = "true"
         return overrides
 
     def has_tiers(self, image: MetadataImage) -> bool:
@@ -71,23 +71,18 @@ class ConfigRules:
         """Raise the error that keeps the resource from having these overrides."""
         match resource.type:
             case ConfigResourceType.TOPIC:
-                validate_topic_overrides(overrides, self.settings(image))
-                self._check_tiers(image, resource.name, overrides)
+                self._validate_topic(image, resource.name, overrides)
             case ConfigResourceType.BROKER:
                 self._validate_broker(image, resource, overrides)
             case _:
                 raise InvalidRequest(f"Settings of type {resource.type.name} are not kept by the controller.")
 
-    def _check_tiers(self, image: MetadataImage, topic: str, overrides: Mapping[str, str]) -> None:
+    def _validate_topic(self, image: MetadataImage, topic: str, overrides: Mapping[str, str]) -> None:
         before, after = self.topic_config(image, topic), self.settings(image).topic_config(overrides)
+        check_diskless_switch(topic, before, after)
+        validate_topic_overrides(overrides, self.settings(image))
         check_tiering_change(topic, before, after)
         _check_local(topic, after)
-        if before.diskless_enable != after.diskless_enable:
-            is_now = "diskless" if before.diskless_enable else "not diskless"
-            raise InvalidConfig(
-                f"{DISKLESS} of {topic} cannot be changed: a topic is diskless or not from its creation on in this "
-                f"version, and this one is {is_now}."
-            )
 
     def _validate_broker(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
         own = {} if resource.name == "" else image.overrides(resource)
@@ -107,7 +102,7 @@ class ConfigRules:
         """The default of a list setting, to append to. Raises InvalidConfig if it is not a list."""
         known = TOPIC_DECLARATIONS if resource.type is ConfigResourceType.TOPIC else BROKER_DECLARATIONS
         declaration = known.get(key)
-        if declaration is None or declaration.kind is not Kind.LIST:
+        if declaration is None or declaration.kind is not SettingKind.LIST:
             raise InvalidConfig(f"Can't append to or subtract from {key} because its type is not LIST.")
         return declaration.text_of(declaration.default) or ""
 
