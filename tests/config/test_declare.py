@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strandline
-from strandline.config.declare import Declaration, Kind, Value, declarations_of
+from strandline.config.declare import Declaration, SettingKind, Value, declarations_of
 from strandline.config.settings import AREAS, BROKER_DECLARATIONS
 from strandline.config.tiers import METADATA_PREFIX, STORAGE_PREFIX
 from strandline.config.topic import TOPIC_DECLARATIONS, TopicConfig
@@ -50,7 +50,7 @@ def test_every_legal_value_survives_its_text_form(pair: tuple[Declaration, Value
     text = declaration.text_of(value)
     assert text is not None
     assert declaration.parse(text) == value
-    assert declaration.parse(f"  {text}\t") == value or declaration.kind is Kind.PASSWORD
+    assert declaration.parse(f"  {text}\t") == value or declaration.kind is SettingKind.PASSWORD
 
 
 @given(st.sampled_from(ALL), st.text(max_size=20))

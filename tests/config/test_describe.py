@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from strandline.config import Settings
-from strandline.config.declare import Kind
+from strandline.config.declare import SettingKind
 from strandline.config.describe import (
     ConfigEntry,
     ConfigSource,
@@ -29,7 +29,7 @@ def test_a_topic_setting_lists_every_place_it_could_come_from() -> None:
         {"log.segment.bytes": "3000000"}, {"log.segment.bytes": "4000000"}
     )
     entry = _one(describe_topic(settings, {"segment.bytes": "5000000"}), "segment.bytes")
-    assert (entry.value, entry.source, entry.kind) == ("5000000", ConfigSource.DYNAMIC_TOPIC_CONFIG, Kind.INT)
+    assert (entry.value, entry.source, entry.kind) == ("5000000", ConfigSource.DYNAMIC_TOPIC_CONFIG, SettingKind.INT)
     assert _synonyms(entry) == [
         ("segment.bytes", "5000000", "DYNAMIC_TOPIC_CONFIG"),
         ("log.segment.bytes", "4000000", "DYNAMIC_BROKER_CONFIG"),
@@ -84,7 +84,7 @@ def test_a_broker_tells_what_can_be_changed_and_hides_what_is_secret() -> None:
     assert _one(entries, "node.id").read_only
     assert not _one(entries, "log.segment.bytes").read_only
     secret = _one(entries, "strandline.metadata.url")
-    assert (secret.value, secret.is_sensitive, secret.kind) == (None, True, Kind.PASSWORD)
+    assert (secret.value, secret.is_sensitive, secret.kind) == (None, True, SettingKind.PASSWORD)
     assert all("pa55word" not in str(entry) for entry in entries)
     assert _synonyms(_one(entries, "log.roll.ms")) == [
         ("log.roll.ms", "4", "STATIC_BROKER_CONFIG"),

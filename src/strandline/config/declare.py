@@ -19,7 +19,7 @@ from strandline.model import INT32_MAX, INT64_MAX
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 
-class Kind(Enum):
+class SettingKind(Enum):
     """The type of a setting; the value is Kafka's code for it in DescribeConfigs."""
 
     BOOLEAN = 1
@@ -41,22 +41,22 @@ class Dynamic(Enum):
     CLUSTER_WIDE = "cluster-wide"
 
 
-BOOLEAN: Final = Kind.BOOLEAN
-STRING: Final = Kind.STRING
-INT: Final = Kind.INT
-SHORT: Final = Kind.SHORT
-LONG: Final = Kind.LONG
-DOUBLE: Final = Kind.DOUBLE
-LIST: Final = Kind.LIST
-CLASS: Final = Kind.CLASS
-PASSWORD: Final = Kind.PASSWORD
+BOOLEAN: Final = SettingKind.BOOLEAN
+STRING: Final = SettingKind.STRING
+INT: Final = SettingKind.INT
+SHORT: Final = SettingKind.SHORT
+LONG: Final = SettingKind.LONG
+DOUBLE: Final = SettingKind.DOUBLE
+LIST: Final = SettingKind.LIST
+CLASS: Final = SettingKind.CLASS
+PASSWORD: Final = SettingKind.PASSWORD
 PER_BROKER: Final = Dynamic.PER_BROKER
 CLUSTER_WIDE: Final = Dynamic.CLUSTER_WIDE
 
-_WHOLE_LIMITS: Final[Mapping[Kind, tuple[int, int]]] = {
-    Kind.SHORT: (-(2**15), 2**15 - 1),
-    Kind.INT: (-INT32_MAX - 1, INT32_MAX),
-    Kind.LONG: (-INT64_MAX - 1, INT64_MAX),
+_WHOLE_LIMITS: Final[Mapping[SettingKind, tuple[int, int]]] = {
+    SettingKind.SHORT: (-(2**15), 2**15 - 1),
+    SettingKind.INT: (-INT32_MAX - 1, INT32_MAX),
+    SettingKind.LONG: (-INT64_MAX - 1, INT64_MAX),
 }
 # Java's number syntax: Python's int() and float() would also take underscores and other scripts' digits.
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
@@ -73,7 +73,7 @@ class Declaration:
     """One setting as declared: what it is called, what it may hold, and what it is for."""
 
     name: str
-    kind: Kind
+    kind: SettingKind
     default: Value
     help: str
     least: int | float | None = None
@@ -99,7 +99,7 @@ class Declaration:
     @property
     def is_sensitive(self) -> bool:
         """True if the value must never be shown."""
-        return self.kind is Kind.PASSWORD
+        return self.kind is SettingKind.PASSWORD
 
     def parse(self, text: str) -> Value:
         """The value that `text` stands for. Raises InvalidConfig with the legal range."""
@@ -135,13 +135,13 @@ class Declaration:
     def legal(self) -> str:
         """What the setting may hold, in words that fit after "must be"."""
         match self.kind:
-            case Kind.BOOLEAN:
+            case SettingKind.BOOLEAN:
                 return "true or false"
-            case Kind.INT | Kind.SHORT | Kind.LONG:
+            case SettingKind.INT | SettingKind.SHORT | SettingKind.LONG:
                 return self._legal_range("a whole number")
-            case Kind.DOUBLE:
+            case SettingKind.DOUBLE:
                 return self._legal_range("a number")
-            case Kind.LIST:
+            case SettingKind.LIST:
                 return self._legal_list()
             case _:
                 if self.allowed:
@@ -151,19 +151,19 @@ class Declaration:
     def _read(self, text: str) -> Value:
         stripped = text.strip()
         match self.kind:
-            case Kind.BOOLEAN:
+            case SettingKind.BOOLEAN:
                 return self._read_boolean(stripped)
-            case Kind.INT | Kind.SHORT | Kind.LONG:
+            case SettingKind.INT | SettingKind.SHORT | SettingKind.LONG:
                 if not _WHOLE.fullmatch(stripped) or len(stripped) > 32:
                     raise self.refusal(text)
                 return int(stripped)
-            case Kind.DOUBLE:
+            case SettingKind.DOUBLE:
                 if not _DECIMAL.fullmatch(stripped):
                     raise self.refusal(text)
                 return float(stripped)
-            case Kind.LIST:
+            case SettingKind.LIST:
                 return tuple(part.strip() for part in stripped.split(",")) if stripped else ()
-            case Kind.PASSWORD:
+            case SettingKind.PASSWORD:
                 return text
             case _:
                 return stripped
@@ -179,7 +179,7 @@ class Declaration:
             case None:
                 return self.default is None
             case bool():
-                return self.kind is Kind.BOOLEAN
+                return self.kind is SettingKind.BOOLEAN
             case int() | float():
                 return self._is_in_range(value)
             case tuple():
@@ -218,7 +218,7 @@ class Declaration:
         return f"{some}, out of {', '.join(self.allowed)}" if self.allowed else some
 
 
-def setting(name: str, kind: Kind, default: Value, help: str, **rules: Any) -> Any:
+def setting(name: str, kind: SettingKind, default: Value, help: str, **rules: Any) -> Any:
     """A dataclass field for the setting `name`.
 
     `rules` are the further fields of `Declaration`: `least`, `most`, `also` (legal numbers outside the

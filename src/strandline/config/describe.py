@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from strandline.config.declare import Declaration, Dynamic, Kind
+from strandline.config.declare import Declaration, Dynamic, SettingKind
 from strandline.config.settings import BROKER_DECLARATIONS, Settings
 from strandline.config.topic import TOPIC_DECLARATIONS
 
@@ -40,7 +40,7 @@ class ConfigEntry:
     source: ConfigSource
     read_only: bool
     is_sensitive: bool
-    kind: Kind
+    kind: SettingKind
     documentation: str
     synonyms: tuple[ConfigSynonym, ...]
 

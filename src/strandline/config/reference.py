@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from strandline.config.declare import Declaration, Kind, declarations_of
+from strandline.config.declare import Declaration, SettingKind, declarations_of
 from strandline.config.names import IGNORED
 from strandline.config.settings import AREAS
 from strandline.config.topic import TOPIC_DECLARATIONS
@@ -107,11 +107,11 @@ def _default(declaration: Declaration) -> str:
 
 
 def _legal(declaration: Declaration) -> str:
-    if declaration.kind in (Kind.INT, Kind.SHORT, Kind.LONG, Kind.DOUBLE):
+    if declaration.kind in (SettingKind.INT, SettingKind.SHORT, SettingKind.LONG, SettingKind.DOUBLE):
         return _legal_number(declaration)
     if declaration.allowed:
         return ", ".join(f"`{value}`" for value in declaration.allowed)
-    return "true, false" if declaration.kind is Kind.BOOLEAN else ""
+    return "true, false" if declaration.kind is SettingKind.BOOLEAN else ""
 
 
 def _legal_number(declaration: Declaration) -> str:

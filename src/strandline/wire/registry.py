@@ -50,7 +50,7 @@ class UnsupportedApi(MalformedRequest):
         self.header = header
 
 
-class Codec(NamedTuple):
+class MessageCodec(NamedTuple):
     """The functions of one API."""
 
     read_request: Reader
@@ -59,16 +59,16 @@ class Codec(NamedTuple):
     write_response: Writer
 
 
-_codecs: dict[int, Codec] = {}
+_codecs: dict[int, MessageCodec] = {}
 
 
-def codec(api_key: ApiKey) -> Codec:
+def codec(api_key: ApiKey) -> MessageCodec:
     """The functions of one API; imports their module when it is used for the first time."""
     found = _codecs.get(api_key)
     if found is None:
         name = api_key.name.lower()
         module = importlib.import_module(f"strandline.wire.messages.{name}")
-        found = Codec(
+        found = MessageCodec(
             getattr(module, f"read_{name}_request"),
             getattr(module, f"write_{name}_request"),
             getattr(module, f"read_{name}_response"),

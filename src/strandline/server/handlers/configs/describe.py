@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from strandline.config.declare import Kind
+from strandline.config.declare import SettingKind
 from strandline.config.describe import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
 from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
 from strandline.metadata import ConfigResourceType
@@ -114,7 +114,7 @@ class ConfigsHandler:
                 name=name,
                 value=level,
                 config_source=DYNAMIC_BROKER_LOGGER,
-                config_type=Kind.STRING.value,
+                config_type=SettingKind.STRING.value,
                 documentation=None,
                 synonyms=(
                     [DescribeConfigsSynonym(name=name, value=level, source=DYNAMIC_BROKER_LOGGER)]
