@@ -56,16 +56,6 @@ class RequestTimedOut(StrandlineError):
     retriable = True
 
 
-class BrokerNotAvailable(StrandlineError):
-    """The broker is not alive."""
-
-
-class ReplicaNotAvailable(StrandlineError):
-    """The replica is not available."""
-
-    retriable = True
-
-
 class MessageTooLarge(StrandlineError):
     """A batch is larger than max.message.bytes."""
 
@@ -140,18 +130,6 @@ class RebalanceInProgress(StrandlineError):
     """The group is rebalancing; the member has to rejoin."""
 
 
-class TopicAuthorizationFailed(StrandlineError):
-    """The principal may not use this topic."""
-
-
-class GroupAuthorizationFailed(StrandlineError):
-    """The principal may not use this group."""
-
-
-class ClusterAuthorizationFailed(StrandlineError):
-    """The principal may not do this on the cluster."""
-
-
 class InvalidTimestamp(StrandlineError):
     """A record's timestamp is outside the limits of the topic."""
 
@@ -204,10 +182,6 @@ class OutOfOrderSequence(StrandlineError):
     """A producer's sequence number does not follow the previous one."""
 
 
-class DuplicateSequence(StrandlineError):
-    """A producer's sequence number was seen before."""
-
-
 class InvalidProducerEpoch(StrandlineError):
     """The producer's epoch is older than the one known."""
 
@@ -216,48 +190,14 @@ class InvalidTxnState(StrandlineError):
     """The transaction is not in a state that allows the request."""
 
 
-class InvalidProducerIdMapping(StrandlineError):
-    """The producer id does not belong to the transactional id."""
-
-
-class InvalidTransactionTimeout(StrandlineError):
-    """The transaction timeout is outside the range the broker allows."""
-
-
-class ConcurrentTransactions(StrandlineError):
-    """Another operation of the same transaction is running."""
-
-    retriable = True
-
-
 class TransactionCoordinatorFenced(StrandlineError):
     """A newer transaction coordinator has taken over."""
-
-
-class SecurityDisabled(StrandlineError):
-    """Security is not enabled on this cluster."""
-
-
-class OperationNotAttempted(StrandlineError):
-    """The operation was not tried."""
 
 
 class KafkaStorageError(StrandlineError):
     """A log directory cannot be read or written."""
 
     retriable = True
-
-
-class LogDirNotFound(StrandlineError):
-    """The broker has no such log directory."""
-
-
-class UnknownProducerId(StrandlineError):
-    """The broker has no state of this producer."""
-
-
-class ReassignmentInProgress(StrandlineError):
-    """The partition is being reassigned."""
 
 
 class NonEmptyGroup(StrandlineError):
@@ -276,12 +216,6 @@ class FetchSessionIdNotFound(StrandlineError):
 
 class InvalidFetchSessionEpoch(StrandlineError):
     """The epoch of the fetch session is not the expected one."""
-
-    retriable = True
-
-
-class ListenerNotFound(StrandlineError):
-    """The broker has no listener of this name."""
 
     retriable = True
 
@@ -362,24 +296,6 @@ class UnstableOffsetCommit(StrandlineError):
     retriable = True
 
 
-class ThrottlingQuotaExceeded(StrandlineError):
-    """A quota is used up."""
-
-    retriable = True
-
-
-class ProducerFenced(StrandlineError):
-    """A newer producer has taken over the transactional id."""
-
-
-class ResourceNotFound(StrandlineError):
-    """There is no such resource."""
-
-
-class DuplicateResource(StrandlineError):
-    """The request names a resource twice."""
-
-
 class InvalidUpdateVersion(StrandlineError):
     """The update was made against an old version."""
 
@@ -398,12 +314,6 @@ class UnknownTopicId(StrandlineError):
     retriable = True
 
 
-class InconsistentTopicId(StrandlineError):
-    """The topic id does not belong to the topic name."""
-
-    retriable = True
-
-
 class InconsistentClusterId(StrandlineError):
     """The request is meant for another cluster."""
 
@@ -418,28 +328,8 @@ class IneligibleReplica(StrandlineError):
     """The replica may not join the in-sync set."""
 
 
-class NewLeaderElected(StrandlineError):
-    """A new leader was elected meanwhile."""
-
-
 class OffsetMovedToTieredStorage(StrandlineError):
     """The offset is in remote storage only."""
-
-
-class FencedMemberEpoch(StrandlineError):
-    """The member's epoch is over."""
-
-
-class UnreleasedInstanceId(StrandlineError):
-    """The group.instance.id is still in use."""
-
-
-class UnsupportedAssignor(StrandlineError):
-    """The broker does not have this assignor."""
-
-
-class StaleMemberEpoch(StrandlineError):
-    """The member speaks of an old epoch."""
 
 
 class MismatchedEndpointType(StrandlineError):
