@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Where time comes from. `strandline.testing` has one that tests can move."""
+    """The source of time. `strandline.testing` has one that tests can move."""
 
     def now_ms(self) -> int:
         """Wall-clock time in milliseconds since 1970, as records carry it."""
@@ -67,7 +67,7 @@ async def within(clock: Clock, seconds: float, call: Coroutine[Any, Any, T]) -> 
 
 
 class Ids(Protocol):
-    """Where identifiers come from."""
+    """The source of identifiers."""
 
     def uuid(self) -> uuid.UUID:
         """A new random UUID."""
@@ -85,7 +85,7 @@ class SystemIds:
 
 
 class Chance(Protocol):
-    """Where randomness comes from."""
+    """The source of randomness."""
 
     def below(self, limit: int) -> int:
         """A number in [0, limit); 0 if `limit` is not positive."""

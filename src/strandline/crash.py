@@ -15,7 +15,7 @@ ENVIRONMENT_VARIABLE: Final = "STRANDLINE_CRASH_AT"
 
 
 def arm(text: str) -> None:
-    """Die at the place that is named like this; at none if the text is empty."""
+    """Choose the place to die at, as `name` or `name:count`; an empty text chooses none."""
     global _armed, _visit, _visits
     name, _, count = text.partition(":")
     _armed, _visit, _visits = name or None, int(count or 1), itertools.count(1)
@@ -28,6 +28,6 @@ arm(os.environ.get(ENVIRONMENT_VARIABLE, ""))
 
 
 def crash_point(name: str) -> None:
-    """Die here if this place is armed and it is visited for the wanted time. Call it where a crash would hurt most."""
+    """Die here if this place is armed and the chosen visit is reached. Call it where a crash would do most harm."""
     if name == _armed and next(_visits) == _visit:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Errors that a client can see. Engines raise them by meaning; `wire.errors` gives them Kafka's codes."""
+"""Errors that a client can see. Components raise them by meaning; `wire.errors` gives them Kafka's codes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 
 class RecordError(NamedTuple):
-    """Why one record of a refused batch is at fault."""
+    """Why one record of a batch was refused."""
 
     batch_index: int
     message: str
@@ -107,7 +107,7 @@ class InvalidRequiredAcks(StrandlineError):
 
 
 class IllegalGeneration(StrandlineError):
-    """The member speaks of another generation of its group."""
+    """The request names another generation of the group."""
 
 
 class InconsistentGroupProtocol(StrandlineError):
@@ -231,7 +231,7 @@ class FencedLeaderEpoch(StrandlineError):
 
 
 class UnknownLeaderEpoch(StrandlineError):
-    """The request names a leader epoch this broker has not heard of."""
+    """The request names a leader epoch that this broker does not know."""
 
     retriable = True
 

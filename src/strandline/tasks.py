@@ -1,4 +1,4 @@
-"""Tasks beside the one that starts them: work that lasts as long as a block, and work that nobody waits for."""
+"""Background tasks: work that lasts as long as a block, and work that its starter does not wait for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @asynccontextmanager
 async def in_background(work: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Do endless work, by name, while the block lasts. Work that dies ends the block."""
+    """Run endless coroutines, by name, while the block lasts. A coroutine that raises ends the block."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one, name=name) for name, one in work.items()]
         try:
@@ -21,9 +21,9 @@ async def in_background(work: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncI
 
 
 class TaskSet:
-    """Tasks that go on until they are through, or until their owner ends them all.
+    """Tasks that run to their end, or until their owner cancels all of them.
 
-    The event loop alone would let go of them while they wait.
+    The event loop holds only weak references to tasks: without this one they could be collected while they wait.
     """
 
     __slots__ = ("_tasks",)
@@ -32,14 +32,14 @@ class TaskSet:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-        """Begin something in the next turn of the loop."""
+        """Start a task; it runs from the next turn of the loop on."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def close(self) -> None:
-        """Cancel what still runs, and return when it has ended, however it does."""
+        """Cancel the tasks that still run, and return when all have ended. Their errors are dropped."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

@@ -29,17 +29,6 @@ from strandline.testing.clock import VirtualClock
 MEMORY = "sqlite:///:memory:"
 
 
-class CountingIds:
-    """Ids one can read in a failing test: 1, 2, 3, …"""
-
-    def __init__(self) -> None:
-        self._last = 0
-
-    def uuid(self) -> uuid.UUID:
-        self._last += 1
-        return uuid.UUID(int=self._last)
-
-
 def registration(
     node_id: int, incarnation: int = 1, *, rack: str | None = None, cluster_id: str = ""
 ) -> BrokerRegistration:

@@ -16,7 +16,6 @@ from strandline.records import (
     control_key,
     control_type_of,
     crc_matches,
-    decrement_sequence,
     increment_sequence,
     iter_headers,
     marker_of,
@@ -145,7 +144,6 @@ def test_a_long_way_to_say_null() -> None:
 )
 def test_sequences_wrap(sequence: int, step: int, expected: int) -> None:
     assert increment_sequence(sequence, step) == expected
-    assert decrement_sequence(expected, step) == sequence
 
 
 def test_the_last_sequence_of_a_batch_wraps() -> None:

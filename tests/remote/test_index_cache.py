@@ -241,7 +241,7 @@ async def test_a_fetch_that_failed_is_not_remembered(harness: Harness) -> None:
     made = await harness.made()
     harness.store.fail("get", times=2)
     async with harness.cache() as cache:
-        with pytest.raises(RemoteStorageError, match="a test lets get fail"):
+        with pytest.raises(RemoteStorageError, match="A test lets get fail"):
             await cache.indexes(made.metadata)
         await cache.indexes(made.metadata)
 

@@ -1,8 +1,8 @@
 """Record batches of Kafka's format 2: the bytes every other layer carries.
 
 Here: headers, checksums, stamping offsets, reading and building records, codecs, control records, the rules for
-produced batches and for the sequences of their producers, fields of the records in topics of Kafka's own. Not here:
-files, offsets of a log.
+produced batches and for the sequences of their producers, fields of the records in Kafka's internal topics. Not here:
+files, and offsets of a log.
 """
 
 from strandline.records.batch import (
@@ -12,6 +12,7 @@ from strandline.records.batch import (
     Buffer,
     TimestampType,
     crc_matches,
+    increment_sequence,
     iter_headers,
     read_header,
     stamp,
@@ -30,7 +31,6 @@ from strandline.records.control import (
 )
 from strandline.records.producer_entry import BatchSpan, ProducerEntry, SequencedBatch
 from strandline.records.record import Header, Record, iter_records, read_records
-from strandline.records.sequence import decrement_sequence, increment_sequence
 from strandline.records.shares import fair_shares
 from strandline.records.validation import (
     BatchLimits,
@@ -64,7 +64,6 @@ __all__ = [
     "control_type_of",
     "crc_matches",
     "decompress",
-    "decrement_sequence",
     "fair_shares",
     "increment_sequence",
     "iter_headers",

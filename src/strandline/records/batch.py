@@ -17,9 +17,8 @@ from typing import Final, NamedTuple, TypeAlias
 from crc32c import crc32c
 
 from strandline.errors import CorruptMessage
-from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
+from strandline.model import INT32_MAX, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 from strandline.records.codecs import Codec
-from strandline.records.sequence import increment_sequence
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -47,7 +46,7 @@ _INT16: Final = Struct(">h")
 
 
 class TimestampType(IntEnum):
-    """Who set the timestamps of a batch: the producer, or the broker that appended it."""
+    """Whether the producer set the timestamps of a batch, or the broker that appended it."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
@@ -126,6 +125,13 @@ _new_header = tuple.__new__
 _unpack_header = HEADER.unpack_from
 
 
+def increment_sequence(sequence: int, increment: int) -> int:
+    """The sequence number `increment` records after `sequence`. After the largest 31-bit number comes zero."""
+    if sequence > INT32_MAX - increment:
+        return increment - (INT32_MAX - sequence) - 1
+    return sequence + increment
+
+
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`. Raises CorruptMessage if the bytes there cannot begin a batch.
 
@@ -171,14 +177,14 @@ def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leade
 
 
 def stamp_log_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Say in place that the broker appended the batch at `timestamp_ms`, and renew the checksum."""
+    """Set LogAppendTime `timestamp_ms` in place, and renew the checksum."""
     stamp_max_timestamp(buffer, position, TimestampType.LOG_APPEND_TIME, timestamp_ms)
 
 
 def stamp_max_timestamp(
     buffer: bytearray | memoryview, position: int, timestamp_type: TimestampType, timestamp_ms: int
 ) -> None:
-    """Set type and maximum of the timestamps in place, and renew the checksum. Does nothing if they are so."""
+    """Set type and maximum of the timestamps in place, and renew the checksum, unless they are set already."""
     attributes: int = _INT16.unpack_from(buffer, position + CRC_START)[0]
     wanted = attributes | TIMESTAMP_TYPE_BIT if timestamp_type else attributes & ~TIMESTAMP_TYPE_BIT
     if wanted == attributes and _INT64.unpack_from(buffer, position + 35)[0] == timestamp_ms:
@@ -220,7 +226,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
         if len(buffer) - position < _LEGACY_SIZE + 8:
             raise CorruptMessage(f"The record at position {position} is cut inside its header.")
         timestamp = _INT64.unpack_from(buffer, position + _LEGACY_SIZE)[0]
-    # A compressed wrapper carries the offset of its last record; what it wraps is not counted here.
+    # A compressed wrapper carries the offset of its last record; the records inside it are not counted here.
     return BatchHeader(
         base_offset=offset,
         batch_length=length,

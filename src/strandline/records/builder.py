@@ -44,10 +44,10 @@ def build_batch(
     is_transactional: bool = False,
     is_control: bool = False,
 ) -> bytearray:
-    """One batch with these records. Their offsets must rise from `base_offset` on; holes are allowed.
+    """One batch with these records. Their offsets must rise from `base_offset` on; gaps are allowed.
 
-    `max_timestamp` is by default that of the records, `last_offset` that of the last record. Without records both
-    are needed: such a batch only remembers its producer.
+    `max_timestamp` is by default that of the records, `last_offset` that of the last record. A batch without
+    records needs both: it only keeps the state of its producer.
     """
     if last_offset is None:
         last_offset = _last_offset(records)
@@ -110,7 +110,7 @@ def write_record(output: bytearray, record: Record, base_offset: int, base_times
 def write_raw_record(
     output: bytearray, timestamp_delta: int, offset_delta: int, rest: bytes | bytearray | memoryview
 ) -> None:
-    """Append a record of which everything behind the offset delta is encoded already."""
+    """Append a record; everything behind its offset delta is encoded already."""
     write_varint(output, 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + len(rest))
     output.append(0)
     write_varint(output, timestamp_delta)
@@ -128,5 +128,5 @@ def _write_bytes(output: bytearray, value: bytes | None) -> None:
 
 def _last_offset(records: Sequence[Record]) -> int:
     if not records:
-        raise InvalidRecord("A batch without records needs to be told its last offset.")
+        raise InvalidRecord("A batch without records needs a last offset.")
     return records[-1].offset

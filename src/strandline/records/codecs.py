@@ -2,7 +2,7 @@
 
 All of them work on whole buffers. Snappy comes in the framing of the xerial library that Kafka's Java client
 uses, lz4 in frames of independent blocks (Kafka's Java reader knows no others); reading accepts a little more
-than writing gives, because other clients differ.
+than writing produces, because other clients differ.
 """
 
 from __future__ import annotations
@@ -127,14 +127,14 @@ def _unsnappy(data: _Buffer, limit: int) -> bytes:
             return _unsnappy_block(raw, limit)
         return _unsnappy_stream(raw, limit)
     except cramjam.DecompressionError as error:
-        raise CorruptMessage(f"The snappy data of the batch is damaged: {error}") from error
+        raise CorruptMessage(f"The snappy data of the batch is damaged: {error}.") from error
 
 
 def _unsnappy_stream(raw: bytes, limit: int) -> bytes:
     parts: list[bytes] = []
     position = len(_XERIAL_HEADER)
     while position < len(raw):
-        if raw.startswith(_XERIAL_MAGIC, position):  # streams may be put one behind the other
+        if raw.startswith(_XERIAL_MAGIC, position):  # several streams may follow one another
             position += len(_XERIAL_HEADER)
             continue
         if len(raw) - position < 4:
@@ -156,7 +156,7 @@ def _unsnappy_block(block: bytes, limit: int) -> bytes:
     size = cramjam.snappy.decompress_raw_len(block)
     if size > limit:
         raise _too_large(Codec.SNAPPY)
-    # A copy of one byte makes at most 64: a block that claims more is damaged, and must not cost its claim.
+    # One byte of a snappy copy yields at most 64 bytes: a block that claims more is damaged. No memory is allocated.
     if size > 64 * len(block):
         raise CorruptMessage(f"A snappy block of {len(block)} bytes claims to hold {size}.")
     return bytes(cramjam.snappy.decompress_raw(block))
@@ -175,13 +175,13 @@ def _stream_decompressor(codec: Codec, module: ModuleType) -> Callable[[_Buffer,
         except cramjam.DecompressionError as error:
             if "whole buffer" in str(error):
                 raise _too_large(codec) from error
-            raise CorruptMessage(f"The {codec.name.lower()} data of the batch is damaged: {error}") from error
+            raise CorruptMessage(f"The {codec.name.lower()} data of the batch is damaged: {error}.") from error
 
     return decompress_stream
 
 
 def _decompress_at_large(module: ModuleType, data: _Buffer, limit: int) -> bytes:
-    # Anonymous memory costs only the pages that are written: the limit bounds, the data decides.
+    # Anonymous memory costs only the pages that are written, so reserving the whole limit is cheap.
     with mmap.mmap(-1, limit) as room:
         return room[: module.decompress_into(data, room)]
 

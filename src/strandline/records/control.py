@@ -1,4 +1,4 @@
-"""Control records: what brokers write between the records of clients, above all the ends of transactions."""
+"""Control records: written by brokers among the records of clients, above all to end transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARKER: Final = Struct(">hi")
 
 
 class ControlType(IntEnum):
-    """What a control record says. Readers skip types they do not know."""
+    """The type of a control record. Readers skip types they do not know."""
 
     ABORT = 0
     COMMIT = 1
@@ -58,7 +58,7 @@ def control_type_of(key: bytes | None) -> ControlType:
 
 
 def marker_of(record: Record) -> EndTransactionMarker | None:
-    """The end of a transaction that a control record marks; None if it is another kind. Raises InvalidRecord."""
+    """The end of a transaction that a control record marks; None for other types. Raises InvalidRecord."""
     control_type = control_type_of(record.key)
     if control_type not in (ControlType.ABORT, ControlType.COMMIT):
         return None

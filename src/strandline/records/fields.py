@@ -1,7 +1,7 @@
-"""Fields of the records in Kafka's own topics, `__consumer_offsets` and `__remote_log_metadata`: what both have.
+"""Fields of records in `__consumer_offsets` and `__remote_log_metadata`: what both topics have in common.
 
-Here: numbers, ids, tagged fields. How texts, bytes and arrays begin differs, and is with those who read them. The
-fields of requests are in `wire`, which reads them without objects.
+Here: numbers, ids, tagged fields. The length prefixes of texts, bytes and arrays differ between the two; their readers
+are in `coordinators` and `remote`. The fields of requests are in `wire`, which reads them without objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FieldReader:
         end = self.position + size
         if size < 0 or end > len(self.data):
             left = len(self.data) - self.position
-            raise CorruptMessage(f"a field of {size} bytes at position {self.position}, where {left} are left")
+            raise CorruptMessage(f"A field of {size} bytes at position {self.position} is cut: {left} bytes are left.")
         start, self.position = self.position, end
         return self.data[start:end]
 
@@ -54,7 +54,7 @@ class FieldReader:
     def uvarint(self) -> int:
         """An unsigned varint of at most five bytes."""
         if self.position < len(self.data) and (byte := self.data[self.position]) < 0x80:
-            self.position += 1  # by far the most have one byte
+            self.position += 1  # most varints have one byte
             return byte
         value = 0
         for shift in _VARINT_SHIFTS:
@@ -62,22 +62,23 @@ class FieldReader:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise CorruptMessage(f"a varint of more than five bytes before position {self.position}")
+        raise CorruptMessage(f"A varint before position {self.position} has more than five bytes.")
 
     def uuid(self) -> UUID:
         return UUID(bytes=self.take(16))
 
     def text(self, size: int) -> str:
-        """So many bytes of UTF-8."""
+        """`size` bytes of UTF-8."""
         try:
             return self.take(size).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise CorruptMessage(f"a string is no UTF-8: {error}") from error
+            raise CorruptMessage(f"A string is not UTF-8: {error}.") from error
 
     def expect(self, count: int, element_size: int = 1) -> int:
-        """The same count, if so many elements of at least this size can follow."""
+        """`count`, if that many elements of at least this size fit into the bytes that are left."""
         if count * element_size > len(self.data) - self.position:
-            raise CorruptMessage(f"an array of {count} elements, where {len(self.data) - self.position} bytes are left")
+            left = len(self.data) - self.position
+            raise CorruptMessage(f"An array of {count} elements does not fit into the {left} bytes that are left.")
         return count
 
     def tags(self) -> dict[int, bytes]:
@@ -88,9 +89,9 @@ class FieldReader:
         return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Check that no bytes are left."""
         if self.position != len(self.data):
-            raise CorruptMessage(f"{len(self.data) - self.position} bytes too many after the last field")
+            raise CorruptMessage(f"{len(self.data) - self.position} bytes follow the last field.")
 
 
 def write_uvarint(out: bytearray, value: int) -> None:

@@ -1,6 +1,6 @@
-"""What a partition remembers of one producer, and the rules its next batch has to follow.
+"""The state that a partition keeps of one producer, and the rules for its next batch.
 
-One set of rules for local logs, which ask with the header of a batch, and for the control plane of diskless topics.
+Local logs and the control plane of diskless topics use the same rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRANSACTIONS_WITH_EPOCH_BUMP: Final = 2
 
 
 class SequencedBatch(Protocol):
-    """What the rules ask of a batch. Its header knows all of it."""
+    """What the rules need to know of a batch: fields of its header."""
 
     @property
     def producer_epoch(self) -> int: ...
@@ -42,7 +42,7 @@ class SequencedBatch(Protocol):
 
 
 class BatchSpan(NamedTuple):
-    """One of the newest batches of a producer, kept to recognise it when it is sent again."""
+    """One of the newest batches of a producer, kept to recognise duplicates."""
 
     last_sequence: int
     last_offset: int
@@ -80,7 +80,7 @@ class ProducerEntry:
         return self.batches[-1].offset_delta if self.batches else 0
 
     def is_next(self, header: SequencedBatch) -> bool:
-        """True if the batch is the one that every rule allows: same epoch, next sequence, no transaction open."""
+        """True if the batch passes every rule at once: same epoch, next sequence, no transaction open."""
         batches = self.batches
         return (
             header.producer_epoch == self.epoch
@@ -108,7 +108,7 @@ class ProducerEntry:
     def check_sequence(self, header: SequencedBatch) -> None:
         """Refuse a gap in the sequence. Raises OutOfOrderSequence.
 
-        A producer without an epoch is accepted with any sequence: its earlier records may be gone by retention.
+        A producer that is not known is accepted with any sequence: retention may have deleted its earlier records.
         """
         first = header.base_sequence
         if header.producer_epoch != self.epoch:
@@ -121,7 +121,7 @@ class ProducerEntry:
         last = self.last_sequence
         if first != last + 1 and not (first == 0 and last == INT32_MAX):
             raise OutOfOrderSequence(
-                f"Producer {self.producer_id} sent sequence {first}, but its last one was {last}: something between "
+                f"Producer {self.producer_id} sent sequence {first}, but its last one was {last}: a batch between "
                 "them is missing."
             )
 
@@ -151,7 +151,7 @@ class ProducerEntry:
             )
 
     def add_batch(self, header: SequencedBatch, last_offset: int) -> None:
-        """Take a batch over."""
+        """Remember a batch that was appended."""
         if header.producer_epoch != self.epoch:
             self.move_to_epoch(header.producer_epoch)
         timestamp = header.max_timestamp
@@ -162,7 +162,7 @@ class ProducerEntry:
         self.last_timestamp = timestamp
 
     def move_to_epoch(self, epoch: int) -> None:
-        """Adopt an epoch. Batches of another one do not count for duplicates or sequences any more."""
+        """Move to an epoch. Batches of earlier epochs no longer count as duplicates or for sequences."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()

@@ -1,4 +1,4 @@
-"""Records inside a batch: reading them, for the few places where a semantic needs more than the header."""
+"""Reading the records inside a batch, for the few rules that need more than the header."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Record(NamedTuple):
 
 
 class RawRecord(NamedTuple):
-    """A record of which only the key was looked at. `rest` and `end` delimit what follows the offset delta."""
+    """A record of which only the key was read. `rest` and `end` delimit the bytes behind the offset delta."""
 
     timestamp_delta: int
     offset_delta: int
@@ -61,13 +61,13 @@ def records_data(batch: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRESS
     body = memoryview(batch)[HEADER_SIZE : header.size]
     if not header.attributes & CODEC_MASK:
         return bytes(body)
-    if not body:  # an emptied batch keeps its codec but has nothing to decompress
+    if not body:  # compaction may leave a batch that has a codec but no records
         return b""
     return decompress(header.codec, body, limit)
 
 
 def read_records(batch: Buffer) -> list[Record]:
-    """All records of one whole batch. Raises CorruptMessage or InvalidRecord; the checksum is not looked at."""
+    """All records of one whole batch. Raises CorruptMessage or InvalidRecord; the checksum is not checked."""
     return list(iter_records(batch))
 
 
@@ -107,7 +107,7 @@ def iter_raw_records(data: bytes, count: int) -> Iterator[RawRecord]:
 
 
 def _read_raw(data: bytes, position: int) -> RawRecord:
-    """The record at `position`. Numbers of one byte, by far the most, are read without a call."""
+    """The record at `position`. Numbers of one byte, which are the most frequent, are read without a call."""
     length = data[position]
     position += 1
     if length >= 0x80:

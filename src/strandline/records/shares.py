@@ -1,4 +1,4 @@
-"""How the room of one response is divided among partitions. Pure."""
+"""How the bytes of one response are divided among partitions. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 def fair_shares(wanted: Sequence[int], budget: int) -> list[int]:
-    """Split `budget`: nobody gets more than he wants, nor more than another who wants more than he got."""
+    """Split `budget` fairly (max-min): no share exceeds its demand; what small demands leave goes to larger ones."""
     shares = [0] * len(wanted)
     left = max(budget, 0)
-    hungry = sorted(range(len(wanted)), key=wanted.__getitem__)
-    for place, index in enumerate(hungry):
-        shares[index] = min(max(wanted[index], 0), left // (len(hungry) - place))
+    ascending = sorted(range(len(wanted)), key=wanted.__getitem__)
+    for place, index in enumerate(ascending):
+        shares[index] = min(max(wanted[index], 0), left // (len(ascending) - place))
         left -= shares[index]
     return shares

@@ -1,4 +1,4 @@
-"""Record batches in memory that are only passed on."""
+"""Record batches in memory on their way to a client."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What a leader checks before it appends a batch: Kafka's rules, in Kafka's order, with Kafka's errors.
 
 The header is enough for almost every batch. The records themselves are read only where a rule is about them: keys on
-compacted topics, the oldest timestamp allowed, and a compression type that the topic prescribes. A header that
-contradicts its records in any other way is the producer's own damage: its checksum vouches for it.
+compacted topics, the oldest timestamp allowed, and a compression type that the topic prescribes. Other
+contradictions between a header and its records are not looked for: the producer wrote both, and a checksum over them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from strandline.records.record import Record, read_records
 
 HOUR_MS: Final = 3_600_000
 
-# Attributes that need no second look: any codec but those without a name, transactional or not.
+# Attributes of ordinary batches: a known codec, transactional or not.
 _PLAIN_ATTRIBUTES: Final = frozenset({codec | bit for codec in Codec for bit in (0, 0x10)})
 _FIRST_WITH_ZSTD: Final = 7
 _SHOWN_ERRORS: Final = 3
@@ -112,7 +112,7 @@ class Produced(NamedTuple):
 
 
 def validate_produced(buffer: memoryview, *, limits: BatchLimits, now_ms: int) -> Produced:
-    """Check what a client sent for one partition.
+    """Check the batch that a client sent for one partition.
 
     The buffer comes back unless the batch had to be rewritten; LogAppendTime is stamped into it in place. Raises
     CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge or UnsupportedCompressionType.
@@ -120,7 +120,7 @@ def validate_produced(buffer: memoryview, *, limits: BatchLimits, now_ms: int) -
     size = len(buffer)
     if size >= HEADER_SIZE and buffer[MAGIC_POSITION] == CURRENT_MAGIC and limits.header_is_enough:
         header = read_header(buffer)
-        # One test of everything that is so in a batch as clients send it. Which rule was broken is found out later.
+        # One test for everything that holds in ordinary batches; `_validate_closely` finds out which rule was broken.
         if (
             header.batch_length + LOG_OVERHEAD == size <= limits.max_message_bytes
             and not header.base_offset
@@ -137,7 +137,7 @@ def validate_produced(buffer: memoryview, *, limits: BatchLimits, now_ms: int) -
 def validate_internal(buffer: memoryview, *, limits: BatchLimits, now_ms: int) -> Produced:
     """Check a batch that a coordinator of this broker built: format and size, not the rules for clients.
 
-    A coordinator compresses as it likes, and its batches get the LogAppendTime of the topic like all others.
+    Any codec is allowed. Topics with LogAppendTime stamp these batches like all others.
     """
     header = _only_batch(buffer)
     buffer = buffer[: header.size]
@@ -282,8 +282,8 @@ def _too_large(size: int, limits: BatchLimits) -> MessageTooLarge:
 
 
 def check_codec_of_version(attributes: int, produce_version: int) -> None:
-    """Refuse zstd in a Produce request too old to know it. Raises UnsupportedCompressionType."""
+    """Refuse zstd in a Produce request of a version without it. Raises UnsupportedCompressionType."""
     if produce_version < _FIRST_WITH_ZSTD and attributes & CODEC_MASK == Codec.ZSTD:
         raise UnsupportedCompressionType(
-            f"zstd needs Produce version {_FIRST_WITH_ZSTD}, the request is of {produce_version}"
+            f"Compression with zstd needs Produce version {_FIRST_WITH_ZSTD}; the request has {produce_version}."
         )

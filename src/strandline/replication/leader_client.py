@@ -27,7 +27,7 @@ class LeaderClient:
         try:
             return await self._connection.ask(target, api_key, message, within=within)
         except BrokerUnreachable as error:
-            raise LeaderNotAvailable(f"{target}, which leads {self._partition}, {error}") from error
+            raise LeaderNotAvailable(f"The leader of {self._partition} is not reached. {error}") from error
 
     def _target(self) -> BrokerAddress:
         image = self._images.image

@@ -1,4 +1,4 @@
-"""What tests control instead of waiting for it: clocks, object stores that fail, and later networks.
+"""Doubles that tests control: clocks, and object stores that fail on demand.
 
 Production never imports this package.
 """

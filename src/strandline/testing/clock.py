@@ -6,12 +6,12 @@ import asyncio
 import heapq
 from typing import Any
 
-# Turns of the event loop that let everything happen that can happen without time passing.
+# Turns of the event loop after which all tasks wait for time to pass.
 _TURNS = 50
 
 
 class VirtualClock:
-    """A `Clock` on which time passes only when a test says so."""
+    """A `Clock` whose time passes only when a test moves it."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._start_ms = now_ms
@@ -53,7 +53,7 @@ class VirtualClock:
                 future.set_result(None)
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass step by step: everyone wakes at their own moment and does what they do."""
+        """Let time pass step by step: each sleeper wakes at its own time and runs until it waits again."""
         await self.settle()
         end = self._elapsed + seconds
         while (step := self._next_wake()) is not None and step <= end:
@@ -63,7 +63,7 @@ class VirtualClock:
         await self.settle()
 
     async def settle(self) -> None:
-        """Let everything happen that needs no time."""
+        """Run all tasks until each of them waits for time to pass."""
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""An object store that fails as a test says: errors, lost answers, short reads, latency, calls that hang."""
+"""An object store with faults that a test chooses: errors, lost answers, short reads, latency, calls that hang."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ ALWAYS = 1 << 60
 
 
 class Gate:
-    """Holds calls until a test lets them go."""
+    """Holds calls until a test releases them."""
 
     def __init__(self) -> None:
         self._reached = asyncio.Event()
         self._open = asyncio.Event()
 
     async def wait_reached(self) -> None:
-        """Return when a call stands before the gate."""
+        """Return when a call has reached the gate."""
         await self._reached.wait()
 
     def release(self) -> None:
-        """Let the calls go that wait, and those that come."""
+        """Let waiting calls and all later calls pass."""
         self._open.set()
 
     async def pass_through(self) -> None:
-        """Wait here, as a call."""
+        """Wait at the gate; called by the store."""
         self._reached.set()
         await self._open.wait()
 
@@ -53,7 +53,7 @@ class _Fault:
     keep_bytes: int | None = None
 
     def takes(self, operation: str) -> bool:
-        """Whether it is this call's turn. Counts the call."""
+        """Whether the fault applies to this call. Counts the call."""
         if self.operation not in (ANY, operation) or self.times == 0:
             return False
         if self.skip:
@@ -85,8 +85,8 @@ class _Turn:
 class FaultyStore:
     """A store around another one. Operations are those of `ObjectStore` by name, or `ANY`.
 
-    Faults add up: a call may be delayed, then wait at a gate, then fail. Without faults it is the store inside, and
-    passes the contract suite.
+    Faults add up: a call may be delayed, then wait at a gate, then fail. Without faults it behaves
+    as the store inside, and passes the contract suite.
     """
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
@@ -99,16 +99,16 @@ class FaultyStore:
         return self._store.url
 
     def fail(self, operation: str, *, times: int = 1, skip: int = 0, error: ObjectStoreError | None = None) -> None:
-        """Let calls fail before anything happens."""
-        error = error or ObjectStoreUnavailable(f"a test lets {operation} fail")
+        """Let calls fail before they reach the store inside."""
+        error = error or ObjectStoreUnavailable(f"A test lets {operation} fail.")
         self._faults.append(_Fault(operation, times, skip, error=error))
 
     def lose_answer(self, operation: str, *, times: int = 1, skip: int = 0) -> None:
-        """Let calls happen, and fail afterwards."""
+        """Let calls reach the store inside, and fail afterwards."""
         self._faults.append(_Fault(operation, times, skip, lose_answer=True))
 
     def shorten(self, operation: str, keep_bytes: int, *, times: int = 1, skip: int = 0) -> None:
-        """Let reads ("get", "get_range") answer only their first bytes, which no store may do."""
+        """Let reads ("get", "get_range") answer only their first bytes, which the contract forbids."""
         self._faults.append(_Fault(operation, times, skip, keep_bytes=keep_bytes))
 
     def delay(self, operation: str, seconds: float, *, times: int = ALWAYS, skip: int = 0) -> None:
@@ -116,13 +116,13 @@ class FaultyStore:
         self._faults.append(_Fault(operation, times, skip, seconds=seconds))
 
     def block(self, operation: str, *, times: int = ALWAYS, skip: int = 0) -> Gate:
-        """Let calls wait, before anything happens, until the gate is opened."""
+        """Let calls wait, before they reach the store inside, until the gate is opened."""
         gate = Gate()
         self._faults.append(_Fault(operation, times, skip, gate=gate))
         return gate
 
     def heal(self) -> None:
-        """From now on everything works. Calls that wait at a gate go on waiting."""
+        """Remove all faults. Calls that wait at a gate go on waiting."""
         self._faults.clear()
 
     def count(self, operation: str = ANY) -> int:
@@ -145,7 +145,7 @@ class FaultyStore:
         return await self._read("get_range", key, lambda: self._store.get_range(key, start, length))
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
-        """A lost answer is one that breaks off after the first object."""
+        """A lost answer breaks off after the first object."""
         turn = self._turn("list", (prefix,))
         await self._before(turn)
         async for info in self._store.list(prefix, after=after):
@@ -187,4 +187,4 @@ class FaultyStore:
     def _after(self, turn: _Turn) -> None:
         for fault in turn.faults:
             if fault.lose_answer:
-                raise ObjectStoreUnavailable(f"a test loses the answer of {fault.operation}")
+                raise ObjectStoreUnavailable(f"A test loses the answer of {fault.operation}.")

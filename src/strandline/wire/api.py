@@ -24,7 +24,6 @@ __all__ = [
     "ApiKey",
     "VersionRange",
     "is_flexible",
-    "request_header_version",
     "response_header_version",
 ]
 
@@ -76,8 +75,8 @@ API_VERSIONS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
     {key: _NARROWED.get(key, KNOWN_APIS[key]) for key in sorted(_OFFERED)}
 )
 
-# Served on the listeners of brokers, because a controller has none of its own. Clients are not told of them, as by
-# Kafka's brokers: only who names itself like this in ApiVersions is.
+# Served on the listeners of brokers, because a controller has none of its own. As in Kafka, clients are not offered
+# them: only a peer that calls itself BROKER_SOFTWARE in its ApiVersions request is.
 CONTROLLER_APIS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
     {
         key: KNOWN_APIS[key]
@@ -97,11 +96,6 @@ SERVED_APIS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType({**API_VERS
 def is_flexible(api_key: ApiKey, version: int) -> bool:
     """Whether this version has compact types and tagged fields."""
     return version >= KNOWN_APIS[api_key].first_flexible
-
-
-def request_header_version(api_key: ApiKey, version: int) -> int:
-    """2 if the header ends in tagged fields, else 1."""
-    return 2 if is_flexible(api_key, version) else 1
 
 
 def response_header_version(api_key: ApiKey, version: int) -> int:

@@ -1,11 +1,12 @@
-"""How one broker talks to another: a connection on the event loop that carries several requests at a time.
+"""A connection from one broker to another, on the event loop, that carries several requests at a time.
 
     connection = await BrokerConnection.open("10.0.0.7", 9092, client_id="broker-2")
     answer = await connection.request(ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatRequest(...))
 
-It asks for the other's versions first and then uses the newest version both sides know. A connection that fails in any
-way is over: everybody who waits for an answer gets a ConnectionError. Whoever waits too long closes it, since answers
-come in the order of requests. Not here: whom to talk to, how long to wait, when to try again.
+It asks for the other side's versions first and then uses the newest version both sides know. A connection that fails in
+any way is over: all requests that wait for an answer get a ConnectionError. A caller whose request times out has to
+close the connection, since answers come in the order of requests. Not here: which broker to ask, how long to wait, when
+to try again.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ class BrokerConnection:
         answer = await self._exchange(ApiKey.API_VERSIONS, KNOWN_APIS[ApiKey.API_VERSIONS].max, request)
         if answer.error_code:
             name = ErrorCode(answer.error_code).name
-            raise UnsupportedVersion(f"the broker answers our ApiVersions request with {name}")
+            raise UnsupportedVersion(f"The broker answered ApiVersions with {name}.")
         self._versions = common_versions(answer)
 
     @property
     def is_open(self) -> bool:
-        """False as soon as it has failed or was closed."""
+        """False once it has failed or was closed."""
         return self._failure is None
 
     async def request(self, api_key: ApiKey, message: Message) -> Message:
@@ -85,25 +86,27 @@ class BrokerConnection:
         finally:
             self._waiting.pop(correlation_id, None)
             if answered.done() and not answered.cancelled():
-                answered.exception()  # the connection may have failed while we were still sending
+                answered.exception()  # marks it as seen: the connection may have failed while we were still sending
         return response
 
     async def _receive(self) -> None:
-        """Give each answer to the one who waits for it, until the connection ends."""
+        """Give each answer to its request, until the connection ends."""
         try:
             while True:
                 (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
                 if not INT32.size <= length <= _MAX_FRAME:
-                    raise ConnectionError(f"the broker announces an answer of {length} bytes")
+                    raise ConnectionError(f"The broker announces an answer of {length} bytes.")
                 frame = await self._reader.readexactly(length)
                 (correlation_id,) = INT32.unpack_from(frame)
                 answered = self._waiting.pop(correlation_id, None)
                 if answered is None:
-                    raise ConnectionError(f"the broker answers request {correlation_id}, which nobody waits for")
+                    raise ConnectionError(
+                        f"The broker answers request {correlation_id}, which is not open."
+                    )
                 if not answered.done():
                     answered.set_result(frame)
         except asyncio.IncompleteReadError:
-            self._fail(ConnectionError("the broker closed the connection"))
+            self._fail(ConnectionError("The broker closed the connection."))
         except OSError as error:
             self._fail(ConnectionError(str(error)))
 
@@ -117,6 +120,6 @@ class BrokerConnection:
                 answered.set_exception(failure)
 
     def close(self) -> None:
-        """End it; whoever still waits gets a ConnectionError."""
+        """End it. Requests without an answer get a ConnectionError."""
         self._receiving.cancel()
-        self._fail(ConnectionError("the connection was closed"))
+        self._fail(ConnectionError("The connection was closed."))

@@ -4,7 +4,7 @@
         answer = client.request(ApiKey.METADATA, MetadataRequest(topics=None))
 
 It asks for the broker's versions first and then uses the newest version both sides know. It does not retry, follow
-leaders or heartbeat: callers that need this use a real client library.
+leaders or heartbeat: callers that need that use a real client library.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Client:
             version = 0  # the broker could not know our version, and answered in the oldest
         _, answer = decode_response(ApiKey.API_VERSIONS, version, memoryview(frame))
         if not isinstance(answer, ApiVersionsResponse):
-            raise TypeError(f"ApiVersions was answered by {type(answer).__name__}")
+            raise TypeError(f"ApiVersions was answered by {type(answer).__name__}.")
         return answer
 
     def request(self, api_key: ApiKey, message: Message, *, version: int | None = None) -> Message:
@@ -79,7 +79,7 @@ class Client:
         frame = self._send(api_key, version, message)
         correlation_id, response = decode_response(api_key, version, memoryview(frame))
         if correlation_id != self._correlation_id:
-            raise ConnectionError(f"expected the response to request {self._correlation_id}, got {correlation_id}")
+            raise ConnectionError(f"The broker answered request {correlation_id} instead of {self._correlation_id}.")
         return response
 
     def version_of(self, api_key: ApiKey) -> int:
@@ -109,7 +109,7 @@ class Client:
         while len(data) < size:
             part = self._socket.recv(min(size - len(data), 1 << 20))
             if not part:
-                raise ConnectionClosed("the broker closed the connection")
+                raise ConnectionClosed("The broker closed the connection.")
             data += part
         return bytes(data)
 

@@ -1,4 +1,4 @@
-"""Kafka's error codes, and which of them each of our errors becomes."""
+"""Kafka's error codes, and the code of each of our errors."""
 
 from __future__ import annotations
 

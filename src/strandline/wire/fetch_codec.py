@@ -1,8 +1,8 @@
 """Fetch, parsed and written by hand: records go from file to socket without passing through Python.
 
 Versions 4 to 18. A response is a list of parts: bytes, and record sets that know their length but not
-their content. The generated codec of `wire.messages.fetch` describes the same bytes; tests hold the two
-against each other.
+their content. The generated codec of `wire.messages.fetch` describes the same bytes; tests compare the
+two.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class FetchRequest(NamedTuple):
 
 
 class FetchAnswer(NamedTuple):
-    """What one partition of a Fetch response says."""
+    """One partition of a Fetch response."""
 
     topic: str | bytes
     partition: int
@@ -99,12 +99,12 @@ class FetchAnswer(NamedTuple):
 def read_fetch_request(frame: memoryview, position: int, version: int) -> FetchRequest:
     """Parse the body that starts at `position`. Raises MalformedRequest, and nothing else."""
     try:
-        if len(frame) <= MAX_ELEMENTS:  # too short to have more
+        if len(frame) <= MAX_ELEMENTS:  # a shorter frame cannot hold more elements
             return _read(frame, position, version)
         with at_most(MAX_ELEMENTS):
             return _read(frame, position, version)
     except DECODING_FAILURES as error:
-        raise MalformedRequest(f"Fetch v{version} request: {error}") from error
+        raise MalformedRequest(f"The Fetch request of version {version} is malformed: {error}.") from error
 
 
 def _read(frame: memoryview, position: int, version: int) -> FetchRequest:
@@ -206,7 +206,7 @@ def _topic(frame: memoryview, position: int, version: int) -> tuple[str | bytes,
     if version >= FIRST_WITH_TOPIC_IDS:
         end = position + 16
         if end > len(frame):
-            raise MalformedRequest("the request ends inside a topic id")
+            raise MalformedRequest("The Fetch request ends inside a topic id.")
         return bytes(frame[position:end]), end
     return read_compact_string(frame, position)
 

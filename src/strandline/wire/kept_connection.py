@@ -1,7 +1,7 @@
-"""A connection to another broker that is made when it is needed, and made anew when another broker is meant.
+"""A connection to another broker that is opened at the first request, and again when the target changes or it failed.
 
 Answers come in the order of requests: those that must not wait behind others need a connection of their own. Not here:
-whom to ask, what a failure means, when to try again.
+which broker to ask, what a failure means, when to try again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class BrokerAddress(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"broker {self.node_id} ({self.host}:{self.port})"
+        return f"Broker {self.node_id} ({self.host}:{self.port})"
 
 
 class BrokerUnreachable(Exception):
-    """The broker could not be asked, or did not answer in time; the text is the end of a sentence about it."""
+    """The request could not be sent, or was not answered in time. The text is a sentence that names the broker."""
 
 
 class KeptConnection:
@@ -53,10 +53,10 @@ class KeptConnection:
                 return await connection.request(api_key, message)
         except TimeoutError as error:
             self.close()
-            raise BrokerUnreachable(f"did not answer {api_key.name} within {within:g} s") from error
+            raise BrokerUnreachable(f"{target} did not answer {api_key.name} within {within:g} s.") from error
         except _FAILURES as error:
             self.close()
-            raise BrokerUnreachable(f"cannot be asked: {error}") from error
+            raise BrokerUnreachable(f"{target} cannot be asked: {str(error).rstrip('.')}.") from error
 
     async def _connect(self, target: BrokerAddress) -> BrokerConnection:
         async with self._connecting:
@@ -73,13 +73,13 @@ class KeptConnection:
             return connection
 
     async def _check_cluster(self, connection: BrokerConnection) -> None:
-        """The address may be that of a dead broker, where another cluster's broker listens now."""
+        """A broker of another cluster may listen at the address of a dead one."""
         answer = await connection.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
         if answer.cluster_id != self._cluster_id():
-            raise ConnectionError(f"somebody of another cluster ({answer.cluster_id}) answers there")
+            raise ConnectionError(f"A broker of another cluster ({answer.cluster_id}) answers at that address.")
 
     def close(self) -> None:
-        """End the connection, if there is one. The next request makes another."""
+        """End the connection, if there is one. The next request opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -1,4 +1,4 @@
-"""Which version of an API two sides use: the newest that both know."""
+"""Which version of an API two sides use: the newest version that both know."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strandline.wire.messages.api_versions import ApiVersionsResponse
 
 
 def common_versions(offer: ApiVersionsResponse) -> dict[ApiKey, VersionRange]:
-    """What the other side offers and we know; the range of an API without a common version is empty."""
+    """The versions that the other side offers and we know; an API without a common version has an empty range."""
     common = {}
     for row in offer.api_keys:
         if row.api_key in KNOWN_APIS:
@@ -25,5 +25,5 @@ def newest_version(common: Mapping[ApiKey, VersionRange], api_key: ApiKey) -> in
     """The version to use. Raises UnsupportedVersion."""
     versions = common.get(api_key)
     if versions is None or versions.min > versions.max:
-        raise UnsupportedVersion(f"the broker does not offer {api_key.name} in a version we know")
+        raise UnsupportedVersion(f"The broker does not offer {api_key.name} in a version that this program knows.")
     return versions.max

@@ -26,14 +26,14 @@ INT64: Final = struct.Struct(">q")
 _SHORT_LAYOUTS: Final = {code: tuple(struct.Struct(f">{count}{code}") for count in range(9)) for code in "bhHiq"}
 
 MAX_STRING_LENGTH: Final = 0x7FFF
-# For the arrays of one request. One about every partition of the largest cluster has half as many.
+# For all arrays of one request together. A request that names every partition of the largest cluster has half as many.
 MAX_ELEMENTS: Final = 400_000
 # Kafka's varint of 32 bits: five bytes at most, seven bits each.
 _LAST_VARINT_SHIFT: Final = 28
 
 
 class MalformedRequest(ValueError):
-    """The bytes are no message of the announced kind and version. Whoever sent them is disconnected."""
+    """The bytes are no message of the announced kind and version. The sender is disconnected."""
 
 
 DECODING_FAILURES: Final = (struct.error, IndexError, OverflowError)
@@ -41,12 +41,12 @@ DECODING_FAILURES: Final = (struct.error, IndexError, OverflowError)
 
 def truncated(message: str) -> MalformedRequest:
     """The error for bytes that end in the middle of `message`."""
-    return MalformedRequest(f"{message} ends before its last field")
+    return MalformedRequest(f"{message} ends before its last field.")
 
 
 def null_error(name: str) -> MalformedRequest:
     """The error for a null where this version of the message allows none."""
-    return MalformedRequest(f"field {name} may not be null in this version")
+    return MalformedRequest(f"Field {name} may not be null in this version.")
 
 
 # Reading
@@ -67,15 +67,18 @@ def read_uvarint(buffer: memoryview, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFFFFFF, position
         if shift == _LAST_VARINT_SHIFT:
-            raise MalformedRequest("a varint is longer than five bytes")
+            raise MalformedRequest("A varint is longer than five bytes.")
         shift += 7
 
 
 def _text(buffer: memoryview, position: int, length: int) -> tuple[str, int]:
     end = position + length
     if end > len(buffer) or length > MAX_STRING_LENGTH:
-        raise MalformedRequest(f"a string of {length} bytes does not fit the {len(buffer) - position} bytes left")
-    # Like Kafka, bytes that are no UTF-8 become replacement characters: a client id in Latin-1 must not disconnect.
+        raise MalformedRequest(
+            f"A string of {length} bytes does not fit into the {len(buffer) - position} bytes that are left."
+        )
+    # As in Kafka, bytes that are not UTF-8 become replacement characters: a client id in Latin-1 is no reason to
+    # disconnect.
     return str(buffer[position:end], "utf-8", "replace"), end
 
 
@@ -114,7 +117,7 @@ def read_compact_nullable_string(buffer: memoryview, position: int) -> tuple[str
 def _bytes(buffer: memoryview, position: int, length: int) -> tuple[bytes, int]:
     end = position + length
     if end > len(buffer):
-        raise MalformedRequest(f"{length} bytes do not fit the {len(buffer) - position} bytes left")
+        raise MalformedRequest(f"{length} bytes do not fit into {len(buffer) - position} bytes.")
     return bytes(buffer[position:end]), end
 
 
@@ -156,7 +159,7 @@ def read_uuid(buffer: memoryview, position: int) -> tuple[UUID, int]:
     return UUID(bytes=raw), position
 
 
-# One number for all readers: reading a message never waits, so one message at a time is read.
+# One counter for all readers: reading a message never waits, so messages are read one at a time.
 _elements_left = [sys.maxsize]
 
 
@@ -176,10 +179,12 @@ def at_most(elements: int) -> Iterator[None]:
 
 def _check_array(buffer: memoryview, position: int, count: int, element_size: int) -> None:
     if count * element_size > len(buffer) - position:
-        raise MalformedRequest(f"an array of {count} elements does not fit the {len(buffer) - position} bytes left")
+        raise MalformedRequest(
+            f"An array of {count} elements does not fit into {len(buffer) - position} bytes."
+        )
     _elements_left[0] -= count
     if _elements_left[0] < 0:
-        raise MalformedRequest("the arrays of the message have too many elements")
+        raise MalformedRequest("The arrays of the message have too many elements.")
 
 
 def read_nullable_array_length(buffer: memoryview, position: int, element_size: int) -> tuple[int, int]:
@@ -228,7 +233,9 @@ def read_tag(buffer: memoryview, position: int) -> tuple[int, int, int]:
     size, position = read_uvarint(buffer, position)
     end = position + size
     if end > len(buffer):
-        raise MalformedRequest(f"tagged field {tag} of {size} bytes does not fit the {len(buffer) - position} left")
+        raise MalformedRequest(
+            f"Tagged field {tag} of {size} bytes does not fit into {len(buffer) - position} bytes."
+        )
     return tag, position, end
 
 
@@ -257,7 +264,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 def _encoded(value: str) -> bytes:
     raw = value.encode("utf-8", "replace")
     if len(raw) > MAX_STRING_LENGTH:
-        raise ValueError(f"a string of {len(raw)} bytes is longer than the protocol allows ({MAX_STRING_LENGTH})")
+        raise ValueError(f"A string of {len(raw)} bytes is longer than the protocol allows ({MAX_STRING_LENGTH}).")
     return raw
 
 

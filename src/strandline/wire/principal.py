@@ -34,10 +34,10 @@ def decode_principal(data: bytes) -> str:
     try:
         (version,) = _VERSION.unpack_from(view)
         if version != _NEWEST:
-            raise MalformedRequest(f"version {version} of a principal is not known")
+            raise MalformedRequest(f"Version {version} of a principal is not known.")
         kind, position = read_compact_string(view, _VERSION.size)
         name, position = read_compact_string(view, position)
         skip_tags(view, position + 1)
     except DECODING_FAILURES as error:
-        raise truncated("the principal") from error
+        raise truncated("The principal") from error
     return f"{kind}:{name}"

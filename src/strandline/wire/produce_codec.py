@@ -1,7 +1,7 @@
 """Produce, parsed and written by hand: the one request whose body we never copy.
 
 Versions 3 to 13. Record sets stay memoryviews into the frame. The generated codec of `wire.messages.produce`
-describes the same bytes; tests hold the two against each other.
+describes the same bytes; tests compare the two.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ProduceRequest(NamedTuple):
 
 
 class ProduceAnswer(NamedTuple):
-    """What one partition of a Produce response says."""
+    """One partition of a Produce response."""
 
     error_code: int = 0
     base_offset: int = -1
@@ -88,7 +88,7 @@ def read_produce_request(frame: memoryview, position: int, version: int) -> Prod
         with at_most(MAX_ELEMENTS):
             return _read(frame, position, version)
     except DECODING_FAILURES as error:
-        raise MalformedRequest(f"Produce v{version} request: {error}") from error
+        raise MalformedRequest(f"The Produce request of version {version} is malformed: {error}.") from error
 
 
 def _read(frame: memoryview, position: int, version: int) -> ProduceRequest:
@@ -133,7 +133,7 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> ProduceReq
             position = skip_tags(frame, position)
             entries.append(ProduceEntry(topic, partition, records))
         position = skip_tags(frame, position)
-    skip_tags(frame, position)  # a request without its last byte was cut short: nothing of it may be written
+    skip_tags(frame, position)  # a request without its last byte was cut: none of its records may be written
     return ProduceRequest(transactional_id, acks, timeout_ms, entries)
 
 
@@ -142,7 +142,9 @@ def _records(frame: memoryview, position: int, length: int) -> tuple[memoryview 
         return None, position
     end = position + length
     if end > len(frame):
-        raise MalformedRequest(f"a record set of {length} bytes is announced, {len(frame) - position} are left")
+        raise MalformedRequest(
+            f"A record set of {length} bytes does not fit into {len(frame) - position} bytes."
+        )
     return frame[position:end], end
 
 
@@ -174,7 +176,7 @@ def write_produce_response(
 
 
 def _write_single(correlation_id: int, entry: ProduceEntry, answer: ProduceAnswer) -> bytes:
-    """What most responses are: one partition that was written. Built from a head that only depends on the topic."""
+    """The most frequent response: one partition that was written. Its head depends on the topic only, and is cached."""
     head = _single_heads.get(entry.topic)
     if head is None:
         start = bytearray(b"\x00\x02")  # header tags, one topic

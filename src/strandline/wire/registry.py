@@ -25,7 +25,7 @@ from strandline.wire.primitives import (
     write_nullable_string,
 )
 
-# Messages differ by API; callers know which class they get. A union of 160 classes would tell nobody more.
+# Messages differ by API; callers know which class they get. A union of 160 classes would not tell a reader more.
 Message = Any
 Reader = Callable[[memoryview, int, int], tuple[Message, int]]
 Writer = Callable[[bytearray, Message, int], None]
@@ -34,7 +34,7 @@ _HEADER: Final = Struct(">hhi")
 
 
 class RequestHeader(NamedTuple):
-    """Who asks what, in which version. `api_key` may be a number no API has: see `UnsupportedApi`."""
+    """API, version and client of a request. `api_key` may be a number that no API has: see `UnsupportedApi`."""
 
     api_key: int
     api_version: int
@@ -43,10 +43,10 @@ class RequestHeader(NamedTuple):
 
 
 class UnsupportedApi(MalformedRequest):
-    """The API, or this version of it, is not known. `header` is as far as it could be read."""
+    """The API, or this version of it, is not known. `header` holds the fields that could be read."""
 
     def __init__(self, header: RequestHeader) -> None:
-        super().__init__(f"API {header.api_key} version {header.api_version} is not known")
+        super().__init__(f"API {header.api_key} version {header.api_version} is not known.")
         self.header = header
 
 
@@ -89,12 +89,12 @@ def read_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
         versions = KNOWN_APIS.get(api_key)
         if versions is None or not versions.min <= api_version <= versions.max:
             raise UnsupportedApi(RequestHeader(api_key, api_version, correlation_id, None))
-        # The client id stays a legacy string in flexible versions, so that it can be read before they are known.
+        # The client id is a legacy string in all versions, so that it can be read before the version is known.
         client_id, position = read_nullable_string(frame, _HEADER.size)
         if api_version >= versions.first_flexible:
             position = skip_tags(frame, position)
     except DECODING_FAILURES as error:
-        raise truncated("the request header") from error
+        raise truncated("The request header") from error
     return RequestHeader(api_key, api_version, correlation_id, client_id), position
 
 
@@ -102,7 +102,7 @@ def decode_request(frame: memoryview) -> tuple[RequestHeader, Message]:
     """Header and message of a request. Raises MalformedRequest, UnsupportedApi."""
     header, position = read_request_header(frame)
     read = codec(ApiKey(header.api_key)).read_request
-    if len(frame) <= MAX_ELEMENTS:  # too short to have more
+    if len(frame) <= MAX_ELEMENTS:  # a shorter frame cannot hold more elements
         message, _ = read(frame, position, header.api_version)
     else:
         with at_most(MAX_ELEMENTS):
@@ -151,6 +151,6 @@ def decode_response(api_key: ApiKey, api_version: int, frame: memoryview) -> tup
         if response_header_version(api_key, api_version):
             position = skip_tags(frame, position)
     except DECODING_FAILURES as error:
-        raise truncated("the response header") from error
+        raise truncated("The response header") from error
     message, _ = codec(api_key).read_response(frame, position, api_version)
     return correlation_id, message

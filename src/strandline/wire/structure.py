@@ -1,7 +1,7 @@
-"""What all generated message classes share.
+"""The base of all generated message classes.
 
-Dataclasses could write `__eq__` and `__repr__` for each class, but they do so when the class is imported: for the 150
-classes a broker uses, that is a noticeable part of its start.
+Dataclasses would generate `__eq__` and `__repr__` for each class when it is imported: for the 150 classes that a broker
+uses, that is a noticeable part of its start.
 """
 
 from __future__ import annotations

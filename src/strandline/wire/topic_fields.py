@@ -1,4 +1,4 @@
-"""What the hand-written codecs of Produce and Fetch write alike: counts, and topics by name or by id."""
+"""Fields that the hand-written codecs of Produce and Fetch share: counts, and topics by name or by id."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ async def test_a_silent_controller_is_given_up_in_time_and_its_connection_closed
         other.answers = {ApiKey.BROKER_HEARTBEAT: [BrokerHeartbeatResponse(is_fenced=False)]}
         await move_controller(cluster, 2)
         other.is_silent = True
-        with pytest.raises(ControllerUnreachable, match=rf"broker 2 \(127.0.0.1:{other.port}\) did not answer"):
+        with pytest.raises(ControllerUnreachable, match=rf"Broker 2 \(127.0.0.1:{other.port}\) did not answer"):
             await asked.broker_heartbeat(ALIVE)
         other.is_silent = False
         assert not (await asked.broker_heartbeat(ALIVE)).is_fenced

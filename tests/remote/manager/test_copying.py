@@ -207,7 +207,7 @@ async def test_backoff_grows_and_jitters_within_the_settings(world: World) -> No
         assert 6 <= errors <= 8
         assert "the last try failed" in world.status().local_because
         assert world.status().failures_in_a_row == errors
-        assert "a test lets put_file fail" in str(world.status().last_error)
+        assert "A test lets put_file fail" in str(world.status().last_error)
 
 
 async def test_copying_stops_with_remote_log_copy_disable_and_goes_on_without_it(world: World) -> None:

@@ -33,7 +33,7 @@ class ControllerClient:
         try:
             return await self._connection.ask(target, api_key, message, within=within)
         except BrokerUnreachable as error:
-            raise ControllerUnreachable(f"the controller on {target} {error}.") from error
+            raise ControllerUnreachable(f"The active controller is not reached. {error}") from error
 
     def _target(self) -> BrokerAddress:
         image = self._images.image
