@@ -86,9 +86,7 @@ async def test_a_copy_that_fails_for_good_leaves_no_log_and_can_be_repeated_or_d
 ) -> None:
     for _ in range(2):
         faulty.store.fail("put_file", times=ALWAYS, skip=skip)
-        with pytest.raises(
-            RemoteStorageError, match="failed 3 times, the last time because: A test lets put_file fail"
-        ):
+        with pytest.raises(RemoteStorageError, match=r"failed 3 times\. The last error: A test lets put_file fail"):
             await faulty.storage.copy_log_segment_data(made.metadata, made.data)
         assert "log" not in await faulty.suffixes()
     await faulty.storage.delete_log_segment_data(made.metadata)

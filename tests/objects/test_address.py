@@ -45,7 +45,7 @@ def test_wrong_addresses_are_explained(url: str, words: str) -> None:
 
 
 def test_credentials_in_an_address_are_refused_and_not_repeated() -> None:
-    with pytest.raises(ObjectStoreMisconfigured, match="credentials do not belong") as raised:
+    with pytest.raises(ObjectStoreMisconfigured, match="must not hold credentials") as raised:
         parse_address("s3://key:very-secret@bucket/prefix")
     assert "very-secret" not in str(raised.value)
 

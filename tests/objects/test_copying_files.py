@@ -181,7 +181,7 @@ async def test_a_file_that_becomes_shorter_is_no_object(
         read_into(self, piece, position)
 
     monkeypatch.setattr(SourceFile, "read_into", cut)
-    with pytest.raises(SourceUnreadable, match="has become shorter"):
+    with pytest.raises(SourceUnreadable, match="became shorter"):
         await directory.put_file("key", path)
     assert [info.key async for info in directory.list("")] == []
 

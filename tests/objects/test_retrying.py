@@ -224,7 +224,7 @@ async def test_reads_that_stay_short_fail(store: RetryingStore, faulty: FaultySt
         faulty.shorten("get_range", keep_bytes=0, skip=skip)
     reading = asyncio.create_task(store.get_range("key", 2, 5))
     await clock.advance(60)
-    with pytest.raises(ObjectStoreUnavailable, match="answered 0 bytes of object key where 5 from 2 on were asked for"):
+    with pytest.raises(ObjectStoreUnavailable, match="answered 0 bytes of object key; 5 from 2 on were asked for"):
         await reading
 
 

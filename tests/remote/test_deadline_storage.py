@@ -260,7 +260,7 @@ async def test_a_store_that_hangs_ends_in_an_error_of_the_storage(clock: Virtual
     ):
         running = asyncio.create_task(call)
         await clock.advance(40)
-        with pytest.raises(RemoteStorageError, match="the store did not answer in time"):
+        with pytest.raises(RemoteStorageError, match="The store did not answer in time"):
             await running
     assert storage.status().stuck == 0
 

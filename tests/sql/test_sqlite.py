@@ -74,7 +74,7 @@ async def test_a_second_process_is_told_who_has_the_database_and_what_to_do(tmp_
 
 async def test_a_file_that_is_no_database_is_called_so(tmp_path: Path) -> None:
     (tmp_path / "m.db").write_bytes(b"this is a text file, not a database" * 50)
-    with pytest.raises(StoreCorrupt, match=r"m\.db is damaged or is no SQLite database"):
+    with pytest.raises(StoreCorrupt, match=r"m\.db is damaged or is not a SQLite database"):
         async with open_store(address(tmp_path / "m.db")):
             pass
     (tmp_path / "m.db").unlink()

@@ -1,4 +1,4 @@
-"""Addresses of object stores: what comes before the colon says which kind, the rest says where."""
+"""Addresses of object stores: the scheme says which kind of store, the rest says where it is."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class ObjectAddress:
 
 
 def parse_address(url: str) -> ObjectAddress:
-    """What an address means. Raises ObjectStoreMisconfigured.
+    """Parse an address. Raises ObjectStoreMisconfigured.
 
-    After file:// comes a path as it is, absolute or relative to the working directory. memory:// takes nothing.
+    The text after file:// is a path, absolute or relative to the working directory. memory:// takes nothing.
     """
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _BUCKETS | {"file", "memory"}:
-        kind = f"{scheme}://…" if separator else "This"
-        raise ObjectStoreMisconfigured(f"{kind} is no address of an object store: use {_EXAMPLES} or memory://.")
+        given = f"{scheme}://…" if separator else "This"
+        raise ObjectStoreMisconfigured(f"{given} is no address of an object store: use {_EXAMPLES} or memory://.")
     if scheme == "file":
         if not rest or "\0" in rest:
             raise ObjectStoreMisconfigured("file:// needs the path of a directory: file:///var/lib/strandline/objects.")
@@ -51,8 +51,8 @@ def _bucket(scheme: str, rest: str) -> ObjectAddress:
     prefix = prefix.strip("/")
     if "@" in bucket:
         raise ObjectStoreMisconfigured(
-            f"{scheme}://… has an @ before the bucket: credentials do not belong into the address, use the settings or "
-            "the environment."
+            f"{scheme}://… has an @ before the bucket. An address must not hold credentials: use the settings or the "
+            "environment."
         )
     if not bucket:
         raise ObjectStoreMisconfigured(f"{scheme}:// needs the name of a bucket: {scheme}://bucket/prefix.")

@@ -1,6 +1,6 @@
-"""What comparisons of a store with somebody's knowledge of it have in common: findings, a report, many trips at once.
+"""What all comparisons of a store with an index of its objects share: findings, a report, parallel requests.
 
-Here: nothing of what the objects are. Whoever compares has kinds of trouble of their own.
+Not here: what the objects mean, and which kinds of findings there are.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ T = TypeVar("T")
 
 _AT_ONCE: Final = 16
 
-# What is being done, how much of it is done.
+# Called with what is being compared, and how many items are done.
 Progress: TypeAlias = Callable[[str, int], None]
 
 
 def ignore_progress(what: str, done: int) -> None:
-    """For callers without a terminal."""
+    """A `Progress` that shows nothing."""
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong."""
+    """One difference between the store and the index."""
 
     kind: enum.StrEnum
     key: str
-    """The object with which it is wrong, or what several of them have in common."""
+    """The object, or the common part of the keys of several objects."""
     size: int
     age_ms: int
-    """Since it was written or changed its state, as far as known; 0 where nobody knows."""
+    """Since the object was written or changed its state; 0 if that is not known."""
     detail: str
     is_repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonReport:
-    """What was compared, and what was found."""
+    """How much was compared, and what was found."""
 
     objects: int
     object_bytes: int
     young_objects: int
-    """That nobody knows, and that are young enough to be on their way."""
+    """Not in the index, but young enough to be uploads that are not committed yet."""
     foreign_objects: int
-    """Not named as ours are. Never touched."""
+    """With keys that are not ours. Never touched."""
     findings: tuple[Finding, ...]
 
     @property
@@ -54,16 +54,16 @@ class ComparisonReport:
 
 
 async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int = _AT_ONCE) -> None:
-    """Some at a time: each may be a trip to the store. Stops at the first error, and raises it."""
+    """Do `work` for all items, `at_once` at a time. Stops at the first error, and raises it."""
     waiting = iter(items)
 
-    async def one_after_the_other() -> None:
+    async def take_turns() -> None:
         for item in waiting:
             await work(item)
 
     try:
         async with asyncio.TaskGroup() as tasks:
             for _ in range(at_once):
-                tasks.create_task(one_after_the_other())
+                tasks.create_task(take_turns())
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None

@@ -1,4 +1,4 @@
-"""What is asked of a store, in numbers: for metrics, and to see what a gigabyte costs."""
+"""Counts the requests to a store: for metrics, and to compute what a gigabyte costs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class OperationStatus:
     """Attempts that were sent, also those that failed, were cancelled or still run. Of a listing: listings begun."""
     errors: int
     bytes: int
-    """Of the objects, in calls that succeeded."""
+    """Bytes of objects, in calls that succeeded."""
     seconds: float
-    """The time that finished calls took, together."""
+    """The total time of finished calls."""
     pending: int
     oldest_pending_seconds: float
     """How long the oldest unfinished call has been running: a call that never returns shows here."""
@@ -34,7 +34,7 @@ class OperationStatus:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStoreStatus:
-    """What a store was asked for since it was opened."""
+    """All operations since the store was opened."""
 
     url: str
     operations: dict[str, OperationStatus]
@@ -42,7 +42,7 @@ class ObjectStoreStatus:
     hedges: int
     """Reads that were sent a second time because the first answer was late."""
     hedges_won: int
-    """Those of them where the second answer came first."""
+    """Hedges whose answer came before the first one."""
 
 
 @dataclass(slots=True)
@@ -67,13 +67,13 @@ class Traffic:
 
     @contextmanager
     def call(self, operation: str) -> Iterator[None]:
-        """Around one call."""
+        """Count one call, which is the block."""
         self._operations[operation].calls += 1
         with self._waiting(operation):
             yield
 
     async def listing(self, infos: AsyncGenerator[ObjectInfo, None]) -> AsyncGenerator[ObjectInfo, None]:
-        """The same listing. Its time is that of waiting for the store, not that of whoever looks at the answers."""
+        """Count a listing. Only the time of waiting for the store is counted, not the time of the consumer."""
         self._operations["list"].calls += 1
         async with aclosing(infos):
             while True:
@@ -97,11 +97,11 @@ class Traffic:
             counts.seconds += self._clock.monotonic() - start
 
     def moved(self, operation: str, size: int) -> None:
-        """A call moved so many bytes."""
+        """Add the bytes of a call that succeeded."""
         self._operations[operation].bytes += size
 
     def status(self, url: str) -> ObjectStoreStatus:
-        """The numbers as they are now."""
+        """The counters so far."""
         now = self._clock.monotonic()
         return ObjectStoreStatus(
             url=url,
@@ -135,7 +135,7 @@ class CountingStore:
         return self._store.url
 
     def status(self) -> ObjectStoreStatus:
-        """What was asked for so far."""
+        """The counters so far."""
         return self._traffic.status(self.url)
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:

@@ -1,4 +1,4 @@
-"""Sends a read a second time when its answer is late. Object stores are slow now and then, rarely twice in a row."""
+"""Sends a read a second time when its answer is late. One slow answer is common, two in a row are rare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strandline.clock import Clock
 from strandline.objects.counting import Traffic
 from strandline.objects.store import Buffer, ObjectInfo, ObjectStore
 
-# A store that is slow for everyone must not get twice the work.
+# A store that is slow for all reads must not get twice the load.
 _MOST_AT_ONCE: Final = 16
 
 _Read: TypeAlias = Callable[[], Coroutine[Any, Any, Buffer]]
@@ -70,7 +70,7 @@ class HedgingStore:
             await asyncio.gather(alarm, *calls, return_exceptions=True)
 
     async def _first_answer(self, calls: Sequence[asyncio.Task[Buffer]]) -> Buffer:
-        """What comes first. An error counts only if the other call has no answer either."""
+        """The first answer. An error counts only if the other call fails, too."""
         done, late = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
         winner = next((call for call in calls if call in done and call.exception() is None), None)
         if winner is None and late:

@@ -1,4 +1,4 @@
-"""Which keys every store can hold: they must be good as the path of a file and as the key of an S3 object."""
+"""Which keys are legal in every store: as the path of a file and as the key of an S3 object."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Final
 
 from strandline.objects.store import ObjectStoreError
 
-# S3 allows 1024 bytes, and the prefix of the address needs some of them. A part is a file name on a directory.
+# S3 allows 1024 bytes, and the prefix of the address needs some of them. In a directory each part is a file name.
 _LONGEST_KEY: Final = 900
 _LONGEST_PART: Final = 255
 
 
 def checked_key(key: str) -> str:
-    """The key itself. Raises ObjectStoreError if some store could not hold it, or could take it for another place."""
+    """The key itself. Raises ObjectStoreError if it is not legal in every store."""
     fault = _fault(key)
     if fault is not None:
         raise ObjectStoreError(f"{key!r} cannot be the key of an object: {fault}.")
@@ -30,7 +30,7 @@ def _fault(key: str) -> str | None:
         return "it is empty, begins or ends with a slash, or has two of them side by side"
     if "." in parts or ".." in parts:
         return 'a part of it is "." or ".."'
-    if not key.isprintable():  # control characters, and bytes that are no UTF-8
+    if not key.isprintable():  # control characters, and bytes that are not UTF-8
         return "it has a character that cannot be printed"
     if len(key.encode()) > _LONGEST_KEY:
         return f"it is longer than {_LONGEST_KEY} bytes"

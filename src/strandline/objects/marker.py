@@ -21,7 +21,7 @@ async def claim_prefix(store: ObjectStore, cluster_id: str) -> None:
         try:
             await store.put_new(MARKER_KEY, [text.encode()])
             return
-        except ObjectExists:  # another broker was faster, hopefully one of ours
+        except ObjectExists:  # another broker was faster; it may be of another cluster
             owner = await prefix_owner(store)
     if owner != cluster_id:
         raise ObjectStoreMisconfigured(
@@ -32,9 +32,9 @@ async def claim_prefix(store: ObjectStore, cluster_id: str) -> None:
 
 
 async def prefix_owner(store: ObjectStore) -> str | None:
-    """The id of the cluster that the store belongs to; None while it belongs to nobody. Only reads.
+    """The id of the cluster that the store belongs to; None if it belongs to none yet. Only reads.
 
-    Raises ObjectStoreMisconfigured if the marker cannot be understood.
+    Raises ObjectStoreMisconfigured if the marker cannot be parsed.
     """
     try:
         data = await store.get(MARKER_KEY)

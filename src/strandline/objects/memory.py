@@ -1,4 +1,4 @@
-"""Objects in the memory of this process: for tests, and for trying things out. Everything is gone when it ends."""
+"""Objects in the memory of this process: for tests and trials. They are lost when the process ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Object(NamedTuple):
 
 
 class MemoryStore:
-    """A dictionary. Every call is done in one turn of the event loop, which suits clocks that tests move."""
+    """A dictionary. Every call ends in one turn of the event loop, which suits clocks that tests move."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class MemoryStore:
 
     async def put_new(self, key: str, parts: Sequence[Buffer]) -> None:
         if checked_key(key) in self._objects:
-            raise ObjectExists(f"There is an object {key} in {self.url} already.")
+            raise ObjectExists(f"Object {key} exists in {self.url} already.")
         await self.put(key, parts)
 
     async def put_file(self, key: str, path: Path) -> None:
@@ -51,7 +51,7 @@ class MemoryStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         if start < 0 or length < 0:
-            raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: both must be positive.")
+            raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: neither may be negative.")
         return memoryview(await self.get(key))[start : start + length]
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:

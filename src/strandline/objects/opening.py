@@ -1,4 +1,4 @@
-"""From an address to an open store that tries again, keeps deadlines and counts."""
+"""Opens the store at an address, with retries, deadlines and counters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def open_objects(
 
 
 def harden(store: ObjectStore, options: ObjectOptions, *, clock: Clock, chance: Chance) -> RetryingStore:
-    """The same store with retries, deadlines and, if wanted, hedged reads. Every attempt is counted."""
+    """The store with retries, deadlines and, if the options ask for them, hedged reads. Every attempt is counted."""
     traffic = Traffic(clock)
     store = CountingStore(store, traffic)
     if options.hedge_after > 0:

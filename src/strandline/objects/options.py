@@ -10,7 +10,7 @@ class S3Options:
     """What the environment (AWS_*) does not say, or says differently. None leaves it to the environment."""
 
     endpoint_url: str | None = None
-    """For stores that are not Amazon's: http://127.0.0.1:9000. Plain http is allowed only if it is written here."""
+    """For stores that are not Amazon's: http://127.0.0.1:9000. Plain http is used only if it is written here."""
     region: str | None = None
     path_style: bool | None = None
     """True: http://endpoint/bucket/key, which is also what None means. False: http://bucket.endpoint/key."""
@@ -21,7 +21,7 @@ class S3Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often and how long a request is tried. Times are in seconds."""
+    """How often and for how long a call is tried. Times are in seconds."""
 
     attempts: int = 8
     backoff: float = 0.05
@@ -31,16 +31,16 @@ class Patience:
     deadline: float = 30.0
     """For all attempts and waits of one call together; for each page of a listing and of a delete."""
     slowest_copy: int = 1024 * 1024
-    """Bytes per second. Both deadlines of copying a file are later by the time that its bytes take at this rate."""
+    """Bytes per second. Copying a file may take longer than both deadlines by its size divided by this rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectOptions:
-    """Everything about a store beside its address."""
+    """Everything about a store except its address."""
 
     s3: S3Options = field(default_factory=S3Options)
     patience: Patience = field(default_factory=Patience)
     hedge_after: float = 0.0
-    """A read that has no answer after so many seconds is sent a second time. 0 switches that off."""
+    """A read without an answer after this many seconds is sent a second time. 0 switches that off."""
     threads: int = 8
     """For a directory: how many files are written at once, and how many are read at once."""

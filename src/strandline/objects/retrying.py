@@ -1,9 +1,9 @@
-"""Tries again what may succeed the next time, with deadlines, and finds answers that are too short.
+"""Retries calls that may succeed the next time, with deadlines, and detects answers that are too short.
 
 The size of an object is not known here. An answer to a ranged read that is shorter than asked for is right only at the
 end of the object, so one more byte is asked for behind it: if there is one, the answer was cut short and counts as a
-failed attempt. Readers who know their ranges never ask beyond the end and never pay for that. An answer to `get` is
-compared, by the store itself, with the size that came with it.
+failed attempt. Readers that know the size of their object never ask beyond its end and never cause that extra request.
+An answer to `get` is compared, by the store itself, with the size that came with it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MICROSECONDS: Final = 1_000_000
 
 
 class RetryingStore:
-    """A store whose calls are tried again, and end.
+    """A store whose calls are retried, and end within a deadline.
 
-    Between attempts it waits a random time below a limit that doubles ("full jitter"), so that brokers which failed
-    together do not come back together.
+    Between attempts it waits a random time below a limit that doubles ("full jitter"), so that brokers that failed
+    together do not retry together.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class RetryingStore:
         return self._store.url
 
     def status(self) -> ObjectStoreStatus:
-        """What was asked of the store so far, attempts counted one by one."""
+        """The counters so far. Each attempt counts as a call."""
         return self._traffic.status(self.url)
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:
@@ -59,7 +59,7 @@ class RetryingStore:
             try:
                 await self._store.put_new(key, parts)
             except ObjectExists:
-                # The answer to our own earlier attempt may be what was lost.
+                # An earlier attempt of ours may have written it, with its answer lost.
                 if attempts == 1 or not await self._holds(key, parts):
                     raise
 
@@ -79,14 +79,14 @@ class RetryingStore:
         return await self._persist(f"Reading object {key} from", lambda: self._whole_range(key, start, length))
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
-        """When a page fails, a new listing goes on behind the last one that arrived."""
+        """When a page fails, a new listing continues after the last page that arrived."""
         async with aclosing(_PagedListing(self._store, prefix, after)) as listing:
             while page := await self._persist(f"Listing objects {prefix}* of", listing.next_page):
                 for info in page:
                     yield info
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Page by page: a failure never starts again with what is deleted already."""
+        """Page by page: a retry does not repeat pages that are deleted already."""
         for first in range(0, len(keys), _PAGE):
             page = keys[first : first + _PAGE]
             await self._persist(
@@ -95,7 +95,7 @@ class RetryingStore:
             )
 
     async def _persist(self, action: str, attempt: Callable[[], Coroutine[Any, Any, T]], *, longer: float = 0.0) -> T:
-        """Attempt after attempt, until one succeeds, one fails for good, or patience ends, `longer` seconds later."""
+        """Try until an attempt succeeds or fails for good, or until attempts or time (`longer` is added) run out."""
         patience = self._patience
         end = self._clock.monotonic() + patience.deadline + longer
         number = 1
@@ -104,14 +104,14 @@ class RetryingStore:
             try:
                 return await within(self._clock, min(left, patience.attempt_deadline + longer), attempt())
             except TimeoutError as error:
-                failure = ObjectStoreUnavailable("the store did not answer in time")
+                failure = ObjectStoreUnavailable("The store did not answer in time.")
                 failure.__cause__ = error
             except ObjectStoreUnavailable as error:
                 failure = error
             pause = self._pause(number)
             if number == patience.attempts or self._clock.monotonic() + pause >= end:
                 raise ObjectStoreUnavailable(
-                    f"{action} {self.url} failed {number} times, the last time because: {failure}"
+                    f"{action} {self.url} failed {number} times. The last error: {failure}"
                 ) from failure
             await self._clock.sleep(pause)
             self._traffic.retries += 1
@@ -127,12 +127,12 @@ class RetryingStore:
             len(data) < length and len(await self._store.get_range(key, start + len(data), 1)) > 0
         ):
             raise ObjectStoreUnavailable(
-                f"{self.url} answered {len(data)} bytes of object {key} where {length} from {start} on were asked for"
+                f"{self.url} answered {len(data)} bytes of object {key}; {length} from {start} on were asked for."
             )
         return data
 
     async def _holds(self, key: str, parts: Sequence[Buffer]) -> bool:
-        """True if the object consists of these parts. Who must know that it was the first writes something unique."""
+        """True if the object consists of these parts. Callers that must tell writers apart write unique bytes."""
         data = await self._store.get(key)
         return await asyncio.to_thread(lambda: bytes(data) == b"".join(parts))
 

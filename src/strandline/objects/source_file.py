@@ -1,4 +1,4 @@
-"""A file that becomes an object. Everything here blocks, but for asking for its size."""
+"""A file that is copied into an object. Everything here blocks; asking for a size is quick."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from strandline.objects.store import SourceUnreadable
 
 _ONLY_CACHED: Final = getattr(os, "RWF_NOWAIT", 0)
-# Answers of kernels and file systems that cannot say whether bytes are in the page cache.
+# Errors of kernels and file systems that cannot tell whether bytes are in the page cache.
 _CANNOT_TELL: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
 
 
@@ -26,8 +26,8 @@ def size_of(path: Path) -> int:
 class SourceFile:
     """A file, opened for copying.
 
-    Reading leaves the page cache as it found it: what is there is taken from there, and what has to come from the disk
-    does not stay. Segments are copied when they are old; the cache belongs to those that clients read.
+    Reading leaves the page cache as it is: cached bytes are read from it, and bytes that come from the disk do not stay
+    in it. Segments are copied when they are old; the cache is for segments that clients read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,7 +36,7 @@ class SourceFile:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 self.size = os.fstat(self._fd).st_size
-                # Otherwise the kernel reads ahead, and what it brought looks like what was there before.
+                # Without this the kernel reads ahead, and bytes it has read look as if they had been cached before.
                 os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
             except BaseException:
                 os.close(self._fd)
@@ -57,7 +57,7 @@ class SourceFile:
         return data
 
     def read_into(self, piece: memoryview, position: int) -> None:
-        """Fill `piece` with what begins at `position`. Raises SourceUnreadable."""
+        """Fill `piece` with the bytes from `position` on. Raises SourceUnreadable."""
         with _readable(self._path):
             done = self._read_cached(piece, position)
             if done == len(piece):
@@ -65,7 +65,7 @@ class SourceFile:
             while done < len(piece):
                 count = os.preadv(self._fd, [piece[done:]], position + done)
                 if count == 0:
-                    raise SourceUnreadable(f"{self._path} has become shorter while it was copied.")
+                    raise SourceUnreadable(f"{self._path} became shorter while it was copied.")
                 done += count
             os.posix_fadvise(self._fd, position, len(piece), os.POSIX_FADV_DONTNEED)
 

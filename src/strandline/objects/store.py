@@ -1,4 +1,4 @@
-"""The interface of an object store, and what can go wrong in one, in our own words."""
+"""The interface of an object store, and its errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class ObjectStoreError(Exception):
-    """The store refused. Base of all errors of this package; trying again does not help."""
+    """The store refused a call. Base of all errors of this package; a retry does not help."""
 
     retriable: ClassVar[bool] = False
 
@@ -30,11 +30,11 @@ class ObjectExists(ObjectStoreError):
 
 
 class ObjectStoreMisconfigured(ObjectStoreError):
-    """The address, the credentials or the rights do not allow to use the store."""
+    """The address, the credentials or the rights do not allow the use of the store."""
 
 
 class SourceUnreadable(ObjectStoreError):
-    """The file that was to become an object cannot be read, or changed meanwhile."""
+    """The file to copy cannot be read, or changed meanwhile."""
 
 
 class ObjectInfo(NamedTuple):
@@ -50,7 +50,7 @@ class ObjectStore(Protocol):
 
     - keys are relative to the address of the store, with "/" between parts, never at the ends;
     - a write is atomic (readers see the whole object or none) and durable when it returns;
-    - a write that raised ObjectStoreUnavailable may have happened; writing the same bytes again is harmless;
+    - a write that raised ObjectStoreUnavailable may have taken effect; writing the same bytes again is harmless;
     - reads after a write see it; calls may run at the same time;
     - cancelling a call leaves the object whole or absent;
     - every call ends within the store's deadline, in an answer or in an ObjectStoreError.
@@ -81,9 +81,9 @@ class ObjectStore(Protocol):
     def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         """Every object whose key begins with `prefix` and is greater than `after`, in the order of keys, in pages.
 
-        `after` lets a listing go on where another one ended. What is written or deleted meanwhile may be listed or not.
-        Whoever does not read it to the end closes it: `async with aclosing(store.list(prefix)) as infos:`.
+        `after` continues a listing where another one ended. Objects written or deleted meanwhile may be listed or not.
+        A caller that does not read it to the end closes it: `async with aclosing(store.list(prefix)) as infos:`.
         """
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects. Keys without an object are fine, so that a delete can be tried again."""
+        """Delete objects. Keys without an object are ignored, so that a delete can be repeated."""

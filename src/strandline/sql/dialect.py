@@ -1,12 +1,12 @@
-"""The few words in which SQLite and PostgreSQL differ, and how a statement is put into one of the two dialects.
+"""How SQLite and PostgreSQL differ, and how a statement is rendered for one of the two.
 
 Statements are written once, with $1-style arguments and these words in braces:
 
 - {now_ms}: the database's own time in milliseconds since 1970;
 - {for_update}: lock the selected rows until the transaction ends.
 
-Where one spelling does not do, a statement has a file for each database. Many rows go into one statement, and come out
-of one, in the way that each does best: see `Dialect.bulk` and `Dialect.unpacked`.
+Where one text does not serve both, a statement has a file for each database. Many rows go into one statement, and come
+out of one, in the fastest way of each database: see `Dialect.bulk` and `Dialect.unpacked`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ARGUMENT: Final = re.compile(r"\$(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dialect(ABC):
-    """How one database spells what the standard leaves open."""
+    """The SQL dialect of one database."""
 
     name: str
     argument: str
     words: Mapping[str, str]
 
     def render(self, statement: str) -> str:
-        """The statement as this database wants it."""
+        """The statement in this dialect."""
         return _render(self, statement)
 
     @abstractmethod
@@ -43,12 +43,12 @@ class Dialect(ABC):
         """Many rows of `width` columns as the last arguments of one statement.
 
         PostgreSQL gets an array per column, for unnest($1::int[], $2::bigint[], …); SQLite one JSON array of arrays,
-        for json_each($1), because its driver gives up and takes back the interpreter for each row it handles.
+        for json_each($1), because its driver releases and takes the interpreter lock for each row.
         """
 
     @abstractmethod
     def unpacked(self, fetched: list[Row]) -> list[Row]:
-        """The rows of a query which on SQLite packs them into one value: json_group_array(json_array(…))."""
+        """The rows of a query that on SQLite packs them into one value: json_group_array(json_array(…))."""
 
     @abstractmethod
     def uuid(self, value: Any) -> UUID:
@@ -76,7 +76,7 @@ class _Sqlite(Dialect):
 def _plain(value: object) -> str:
     if isinstance(value, UUID):
         return uuid_to_text(value)
-    raise TypeError(f"{type(value).__name__} cannot be an argument of many rows")
+    raise TypeError(f"{type(value).__name__} cannot be a value in `Dialect.bulk`.")
 
 
 class _Postgresql(Dialect):

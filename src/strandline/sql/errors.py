@@ -1,7 +1,7 @@
-"""What can go wrong in a database, in our own words.
+"""Errors of the database.
 
-Drivers raise dozens of classes; callers only ask one thing: may I try again? These are not Kafka errors. The layer
-that talks to clients gives them a Kafka meaning.
+Drivers raise dozens of classes; callers only need to know whether to retry. These are not Kafka errors: the layer that
+answers clients translates them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class SqlError(Exception):
-    """The database refused a statement. Base of all errors of this package; trying again does not help."""
+    """The database refused a statement. Base of all errors of this package; a retry does not help."""
 
     retriable: ClassVar[bool] = False
 
@@ -22,7 +22,7 @@ class StoreUnavailable(SqlError):
 
 
 class TransactionConflict(SqlError):
-    """The database chose this transaction to give way (serialization, deadlock). It has not committed."""
+    """The database aborted this transaction for another one (serialization, deadlock). It has not committed."""
 
     retriable = True
 
@@ -32,11 +32,11 @@ class IntegrityViolation(SqlError):
 
 
 class StoreInUse(SqlError):
-    """Another process has this store, or holds this name in it."""
+    """Another process has this store open, or holds this name in it."""
 
 
 class StoreMisconfigured(SqlError):
-    """The address, the credentials or the rights do not allow to use the database."""
+    """The address, the credentials or the rights do not allow the use of the database."""
 
 
 class SchemaMismatch(SqlError):
@@ -44,4 +44,4 @@ class SchemaMismatch(SqlError):
 
 
 class StoreCorrupt(SqlError):
-    """The database file is damaged or is no database."""
+    """The database file is damaged or is not a database."""

@@ -1,4 +1,4 @@
-"""Who wants to know when something changed."""
+"""Listeners for notifications of the database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Listeners:
         return frozenset(self._by_channel)
 
     def wake(self, channels: Iterable[str]) -> None:
-        """Tell the listeners of these channels."""
+        """Call the listeners of these channels."""
         for channel in channels:
             for listener in tuple(self._by_channel.get(channel, ())):
                 listener()

@@ -1,4 +1,4 @@
-"""From an address to an open store."""
+"""Opens the store at an address."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _make(url: str, session_id: str, deadline: float, clock: Clock) -> SqliteSto
         from strandline.sql.postgres.store import PostgresStore
 
         return PostgresStore(url, session_id=session_id, deadline=deadline, clock=clock)
-    kind = f"{scheme}://…" if separator else "This"  # an address may hold a password
+    given = f"{scheme}://…" if separator else "This"  # an address may hold a password
     raise StoreMisconfigured(
-        f"{kind} is no database address: use sqlite:///path/to/file or postgresql://user@host/database."
+        f"{given} is no database address: use sqlite:///path/to/file or postgresql://user@host/database."
     )

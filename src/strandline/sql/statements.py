@@ -1,4 +1,4 @@
-"""Named SQL: one operation, one file. A package keeps them in a folder and reads them through `Statements`."""
+"""Named SQL statements: a package keeps each in a file of a folder, and reads them through `Statements`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strandline.sql.dialect import Dialect
 class Statements:
     """The .sql files of one folder, read once, by name without the ending.
 
-    With a dialect: a file in the folder's subfolder of its name goes before the one that serves both databases.
+    With a dialect: a file in the subfolder named after it takes precedence over the file for both databases.
     """
 
     def __init__(self, package: str, folder: str = "statements", *, dialect: Dialect | None = None) -> None:

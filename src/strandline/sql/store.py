@@ -1,4 +1,4 @@
-"""The interface of the transactional store: what the layers above may ask of a database."""
+"""The interface of the transactional store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Transaction(Protocol):
         """Run one statement; the number of rows it changed."""
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run one statement once per row, in order, in one trip."""
+        """Run one statement once per row, in order, in one round trip."""
 
     async def fetch(self, statement: str, *args: object) -> list[Row]:
         """All rows of a query."""
@@ -34,7 +34,7 @@ class Transaction(Protocol):
         """Wake the listeners of `channel`, in every process, if and when this transaction commits."""
 
 
-# What happens in one transaction. It awaits the methods of the transaction and nothing else; it may run in a thread.
+# The body of a transaction. It awaits only the methods of the transaction; it may run in a thread.
 Work: TypeAlias = Callable[[Transaction], Coroutine[Any, Any, T]]
 
 
@@ -45,48 +45,48 @@ class SqlStore(Protocol):
     - durable: a committed transaction survives a crash of the process and of the machine;
     - isolated: transactions that lock the same row with {for_update}, or that write it, happen one after the other;
     - bounded: a transaction that takes longer than its deadline raises StoreUnavailable;
-    - cancelled: rolled back, unless the cancellation met the commit itself, which then may have happened.
+    - cancelled: rolled back, unless the commit had begun; then it may have committed.
 
     All errors are SqlErrors; drivers' exceptions do not leave this package.
     """
 
     @property
     def is_exclusive(self) -> bool:
-        """True if no other process can have this store open: whoever wrote to it before is gone."""
+        """True if no other process can have this store open: every earlier writer is gone."""
 
     @property
     def session_id(self) -> str:
-        """A random name of this opening of the store."""
+        """A random id, new each time that the store is opened."""
 
     @property
     def dialect(self) -> Dialect:
-        """How this database wants its statements."""
+        """The SQL dialect of this database."""
 
     def transaction(self, *, within: float | None = None) -> AbstractAsyncContextManager[Transaction]:
         """A read-write transaction of at most `within` seconds (default: the store's deadline)."""
 
     async def transact(self, work: Work[T], *, within: float | None = None) -> T:
-        """Do `work` in one read-write transaction, and once more if the database makes it give way to another.
+        """Do `work` in one read-write transaction, and repeat it if the database aborts it in favour of another one.
 
-        On SQLite the whole of it is one trip to the store's thread, where `transaction` takes one for each statement.
-        Cancelled: it may have happened.
+        On SQLite all of it is one call to the store's thread, where `transaction` makes one for each statement.
+        Cancelled: it may have committed.
         """
 
     async def read(self, work: Work[T], *, within: float | None = None) -> T:
         """Do `work`, which only reads and locks nothing. Each statement sees what is committed when it begins.
 
-        On SQLite it does not wait for writers, nor they for it.
+        On SQLite it neither waits for writers nor delays them.
         """
 
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
-        """Call `wake` on the event loop after commits that notified `channel`; returns how to stop.
+        """Call `wake` on the event loop after commits that notified `channel`; returns a function that stops it.
 
         Notifications are hints: they may be merged, may come without a change (after a lost connection) and may be
         lost, so listeners also poll.
         """
 
     def hold(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Hold `name` until the block ends or this process dies. Raises StoreInUse if somebody else has it."""
+        """Hold `name` until the block ends or this process dies. Raises StoreInUse if another holder has it."""
 
     async def close(self) -> None:
-        """Give everything back. Open transactions are rolled back; closing twice is fine."""
+        """Release all resources. Open transactions are rolled back; closing twice is fine."""

@@ -100,9 +100,7 @@ class BrokerConnection:
                 (correlation_id,) = INT32.unpack_from(frame)
                 answered = self._waiting.pop(correlation_id, None)
                 if answered is None:
-                    raise ConnectionError(
-                        f"The broker answers request {correlation_id}, which is not open."
-                    )
+                    raise ConnectionError(f"The broker answers request {correlation_id}, which is not open.")
                 if not answered.done():
                     answered.set_result(frame)
         except asyncio.IncompleteReadError:

@@ -179,9 +179,7 @@ def at_most(elements: int) -> Iterator[None]:
 
 def _check_array(buffer: memoryview, position: int, count: int, element_size: int) -> None:
     if count * element_size > len(buffer) - position:
-        raise MalformedRequest(
-            f"An array of {count} elements does not fit into {len(buffer) - position} bytes."
-        )
+        raise MalformedRequest(f"An array of {count} elements does not fit into {len(buffer) - position} bytes.")
     _elements_left[0] -= count
     if _elements_left[0] < 0:
         raise MalformedRequest("The arrays of the message have too many elements.")
@@ -233,9 +231,7 @@ def read_tag(buffer: memoryview, position: int) -> tuple[int, int, int]:
     size, position = read_uvarint(buffer, position)
     end = position + size
     if end > len(buffer):
-        raise MalformedRequest(
-            f"Tagged field {tag} of {size} bytes does not fit into {len(buffer) - position} bytes."
-        )
+        raise MalformedRequest(f"Tagged field {tag} of {size} bytes does not fit into {len(buffer) - position} bytes.")
     return tag, position, end
 
 

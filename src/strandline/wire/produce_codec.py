@@ -142,9 +142,7 @@ def _records(frame: memoryview, position: int, length: int) -> tuple[memoryview 
         return None, position
     end = position + length
     if end > len(frame):
-        raise MalformedRequest(
-            f"A record set of {length} bytes does not fit into {len(frame) - position} bytes."
-        )
+        raise MalformedRequest(f"A record set of {length} bytes does not fit into {len(frame) - position} bytes.")
     return frame[position:end], end
 
 

@@ -33,7 +33,7 @@ from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRe
 from strandline.wire.messages.envelope import EnvelopeRequest
 from strandline.wire.registry import Message, decode_response, encode_request
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class ActiveController:
                 if self._clock.monotonic() >= deadline:
                     raise
                 if str(error) != trouble:
-                    _log.info("looking for the controller again: %s", error)
+                    logger.info("looking for the controller again: %s", error)
                 trouble = str(error)
             await self._clock.sleep(_RETRY_SECONDS)
             await self.catch_up()
@@ -95,7 +95,7 @@ class ActiveController:
         except SqlError as error:
             if not error.retriable:
                 raise
-            _log.warning("cannot read the newest metadata: %s", error)
+            logger.warning("cannot read the newest metadata: %s", error)
 
     # Being a member
 

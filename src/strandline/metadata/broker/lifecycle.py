@@ -15,7 +15,7 @@ from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.5
 _SHUTDOWN_RETRY_SECONDS: Final = 0.05
@@ -104,11 +104,11 @@ class BrokerLifecycle:
                 if not is_passing or self._clock.monotonic() >= deadline:
                     raise
                 if str(error) != self._trouble:
-                    _log.info("cannot register yet: %s", error)
+                    logger.info("cannot register yet: %s", error)
                 self._trouble = str(error)
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
-                _log.info("registered broker %d with epoch %d", self._registration.node_id, self._epoch)
+                logger.info("registered broker %d with epoch %d", self._registration.node_id, self._epoch)
                 return self._epoch
 
     async def unfence(self) -> None:
@@ -131,7 +131,7 @@ class BrokerLifecycle:
             if reply is not None and reply.should_shut_down:
                 return True
             if self._clock.monotonic() >= deadline:
-                _log.warning("the controller did not finish the controlled shutdown in time")
+                logger.warning("the controller did not finish the controlled shutdown in time")
                 return False
             await self._clock.sleep(_SHUTDOWN_RETRY_SECONDS)
 
@@ -148,7 +148,7 @@ class BrokerLifecycle:
                 )
             )
         if reply.is_fenced and not self._is_fenced and not self._want_shut_down:
-            _log.warning("broker %d was fenced", self._registration.node_id)
+            logger.warning("broker %d was fenced", self._registration.node_id)
         self._is_fenced, self._trouble = reply.is_fenced, ""
         return reply
 
@@ -159,7 +159,7 @@ class BrokerLifecycle:
             if isinstance(error, StaleBrokerEpoch | BrokerIdNotRegistered) or not error.retriable:
                 raise
             if str(error) != self._trouble:  # once, and not with each of many attempts
-                _log.info("the heartbeat was not heard, trying again: %s", error)
+                logger.info("the heartbeat was not heard, trying again: %s", error)
             self._trouble = str(error)
             return None
 

@@ -47,7 +47,7 @@ from strandline.metadata.requests import (
 from strandline.model import TopicPartition, uuid_to_text
 from strandline.sql import SqlError
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -171,7 +171,7 @@ class Controller:
             async with self._turn:
                 await self._leadership.resign()
         except SqlError as error:
-            _log.warning("the controller's lease was not given back, it will run out by itself: %s", error)
+            logger.warning("the controller's lease was not given back, it will run out by itself: %s", error)
 
     async def write(self, decide: Callable[[MetadataImage], Plan[T]], *, validate_only: bool = False) -> T:
         """Decide on the newest image, write what was decided, publish it, and give the answer."""

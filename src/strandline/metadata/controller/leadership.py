@@ -20,7 +20,7 @@ from strandline.metadata.log.store import Deposed, Lease, MetadataStore, Term
 from strandline.metadata.records import MetadataRecord
 from strandline.sql import SqlError, StoreInUse
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 10.0
 RENEW_SECONDS: Final = 3.0
@@ -88,7 +88,7 @@ class Leadership:
             if self._clock.monotonic() >= deadline:
                 raise
             if not self._is_waiting:
-                _log.warning("%s Waiting %.0f s for it to go.", error, IDENTITY_SECONDS)
+                logger.warning("%s Waiting %.0f s for it to go.", error, IDENTITY_SECONDS)
             self._is_waiting = True
             return False
         return True
@@ -105,7 +105,7 @@ class Leadership:
         self._renewed_at = self._clock.monotonic()
         await self._loader.catch_up()
         self._term = term
-        _log.info("broker %d is the active controller, epoch %d", self._node_id, term.epoch)
+        logger.info("broker %d is the active controller, epoch %d", self._node_id, term.epoch)
         return True
 
     def _may_take(self, lease: Lease, *, is_first: bool) -> bool:
@@ -134,7 +134,7 @@ class Leadership:
     def step_down(self, reason: str) -> None:
         """Stop being the controller without a word to the database."""
         if self._term is not None:
-            _log.warning("broker %d is no longer the active controller: %s", self._node_id, reason)
+            logger.warning("broker %d is no longer the active controller: %s", self._node_id, reason)
         self._term = None
 
     async def resign(self) -> None:

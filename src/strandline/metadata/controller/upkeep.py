@@ -21,7 +21,7 @@ from strandline.metadata.plans.membership import BrokerState, MembershipPlanner
 from strandline.metadata.requests import Plan
 from strandline.sql import SqlError
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class Upkeep:
                 return Plan(self._membership.change_state(image, broker, BrokerState.FENCED), True)
 
             if await self._controller.write(decide):
-                _log.warning("broker %d was not heard of in time and is fenced", node_id)
+                logger.warning("broker %d was not heard of in time and is fenced", node_id)
             if node_id in self._sessions.silent():
                 self._sessions.forget(node_id)
 
@@ -135,7 +135,7 @@ class Upkeep:
     async def _snapshot(self, image: MetadataImage) -> None:
         await self._store.add_snapshot(image)
         self._snapshot_offset, self._last_snapshot = image.offset, self._clock.monotonic()
-        _log.info("wrote a metadata snapshot at offset %d", image.offset)
+        logger.info("wrote a metadata snapshot at offset %d", image.offset)
 
     async def finish(self) -> None:
         """The last step of a broker that stops in good order: the next start finds a snapshot."""
@@ -162,4 +162,4 @@ class Upkeep:
             except (SqlError, StrandlineError) as error:
                 if not error.retriable:
                     raise
-                _log.warning("the controller cannot do its upkeep, trying again: %s", error)
+                logger.warning("the controller cannot do its upkeep, trying again: %s", error)

@@ -15,7 +15,7 @@ from strandline.metadata.log.store import PAGE, MetadataStore
 from strandline.metadata.records import MetadataRecord
 from strandline.sql import SqlError
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Subscriber: TypeAlias = Callable[[MetadataDelta, MetadataImage], None]
 
@@ -127,4 +127,4 @@ class MetadataLoader:
             except SqlError as error:
                 if not error.retriable:
                     raise
-                _log.warning("cannot follow the metadata log, trying again: %s", error)
+                logger.warning("cannot follow the metadata log, trying again: %s", error)

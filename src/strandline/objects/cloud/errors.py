@@ -1,7 +1,7 @@
-"""obstore's errors in our own words.
+"""Translates errors of obstore.
 
 The library has classes for the common refusals and one for everything else, whose text holds the HTTP status; the
-status decides whether trying again can help.
+status decides whether a retry can help.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from strandline.objects.store import (
 LIBRARY_ERRORS: Final = (BaseError, OSError, ValueError, NotImplementedError)
 
 _STATUS: Final = re.compile(r"status(?: code)?:? (\d{3})")
-# Where a machine in the cloud finds credentials of its own; asked when there are no others.
+# Where a machine in the cloud finds its own credentials; asked when no others are set.
 _METADATA_SERVICE: Final = "169.254.169.254"
 _LATER: Final = frozenset({408, 409, 425, 429})
 _REFUSALS: Final = range(400, 500)
@@ -45,19 +45,21 @@ _MISCONFIGURED: Final = (
 
 
 def translate(error: Exception, action: str, url: str) -> ObjectStoreError:
-    """The error of a call. `action` says what was tried: "read object KEY from"."""
+    """Our error for a failed call. `action` says what was tried: "read object KEY from"."""
     text = str(error).partition("\n\nDebug source")[0] or type(error).__name__
     if "NoSuchBucket" in text or "ContainerNotFound" in text or "bucket does not exist" in text:
         return ObjectStoreMisconfigured(f"Cannot {action} {url}: there is no such bucket. Create it, or name another.")
     if isinstance(error, FileNotFoundError):
         return ObjectNotFound(f"Cannot {action} {url}: there is no such object.")
     if isinstance(error, AlreadyExistsError) and "ConditionalRequestConflict" not in text:
-        return ObjectExists(f"Cannot {action} {url}: there is an object already.")
+        return ObjectExists(f"Cannot {action} {url}: the object exists already.")
     if isinstance(error, _MISCONFIGURED):
-        return ObjectStoreMisconfigured(f"Cannot {action} {url}: check credentials, rights and region. {text}")
+        return ObjectStoreMisconfigured(
+            f"Cannot {action} {url}: check credentials, rights and region. {_sentence(text)}"
+        )
     if isinstance(error, InvalidPathError | ValueError):
-        return ObjectStoreError(f"Cannot {action} {url}: {text}")
-    return _by_status(text, f"Cannot {action} {url}: {text}")
+        return ObjectStoreError(f"Cannot {action} {url}: {_sentence(text)}")
+    return _by_status(text, f"Cannot {action} {url}: {_sentence(text)}")
 
 
 def status_of(error: Exception) -> int | None:
@@ -66,11 +68,15 @@ def status_of(error: Exception) -> int | None:
     return int(match[1]) if match else None
 
 
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
 def _by_status(text: str, message: str) -> ObjectStoreError:
     if "redirect without LOCATION" in text:
-        return ObjectStoreMisconfigured(f"{message}. The bucket is in another region: check region and endpoint.")
+        return ObjectStoreMisconfigured(f"{message} The bucket is in another region: check region and endpoint.")
     if _METADATA_SERVICE in text:
-        return ObjectStoreUnavailable(f"{message}. No credentials are set, and the machine has none of its own.")
+        return ObjectStoreUnavailable(f"{message} No credentials are set, and the machine has none of its own.")
     match = _STATUS.search(text)
     status = int(match[1]) if match else 0
     if status in _REFUSALS and status not in _LATER:

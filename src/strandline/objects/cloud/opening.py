@@ -1,4 +1,4 @@
-"""From an address of a bucket and its options to obstore's object for it."""
+"""Opens a bucket: from its address and options to a `CloudStore`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strandline.objects.options import ObjectOptions, S3Options
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
-# RetryingStore tries again, with deadlines and jitter of our own; two layers of retries would multiply.
+# RetryingStore retries, with its own deadlines and jitter; two layers of retries would multiply.
 _NO_RETRIES: Final[RetryConfig] = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
 
 
@@ -59,7 +59,7 @@ def _s3_config(bucket: str, options: S3Options) -> S3Config:
 
 
 def _endpoint(bucket: str, endpoint: str, path_style: bool | None) -> str:
-    """The library wants the bucket in the name of the host, where it belongs there."""
+    """The endpoint as the library wants it: with the bucket in the host name if path_style is False."""
     if path_style is not False:
         return endpoint
     parts = urlsplit(endpoint)

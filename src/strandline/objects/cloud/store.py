@@ -1,6 +1,6 @@
 """Objects in S3, GCS or Azure, through obstore.
 
-Nothing is tried twice here: the library's own retries are off, `RetryingStore` is the only one that tries again.
+Nothing is retried here: the library's own retries are off, only `RetryingStore` retries.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from strandline.objects.store import Buffer, ObjectInfo, ObjectStoreError, Objec
 
 _PAGE: Final = 1000
 _RANGE_NOT_SATISFIABLE: Final = 416
-# Copying less than this is not worth the way to a thread.
+# Fewer bytes are copied faster than a thread is reached.
 _COPY_HERE: Final = 256 * 1024
-# Of a file that is copied; a piece is what is read in one go. Copies of 32, 128 and 384 MiB took 17, 33 and 27 MiB of
-# memory, in one run of each.
+# Files are uploaded in parts, and read in pieces. Copies of 32, 128 and 384 MiB took 17, 33 and 27 MiB of memory, in
+# one run of each.
 _PART: Final = 8 * 1024 * 1024
 _MOST_PARTS: Final = 10_000
 _PARTS_AT_ONCE: Final = 2
@@ -49,7 +49,7 @@ class CloudStore:
         await self._put(key, parts, "create")
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Large files in parts. Those of a write that failed stay hidden in some stores: let the bucket expire them."""
+        """Large files in parts. Some stores keep the parts of a failed upload, unlisted: let the bucket expire them."""
         size = size_of(path)
         if size <= _PART:
             await self.put(key, [await asyncio.to_thread(_whole, path)])
@@ -73,7 +73,7 @@ class CloudStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         if start < 0 or length < 0:
-            raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: both must be positive.")
+            raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: neither may be negative.")
         with self._translated(f"read object {checked_key(key)} from"):
             if length == 0:
                 await obstore.head_async(self._store, key)
@@ -81,7 +81,7 @@ class CloudStore:
             try:
                 result = await obstore.get_async(self._store, key, options={"range": (start, start + length)})
             except GenericError as error:
-                # A range that begins at the end or behind it is an error in some stores, with many wordings.
+                # Some stores refuse a range that begins at or behind the end of the object, in many wordings.
                 if status_of(error) not in (None, _RANGE_NOT_SATISFIABLE):
                     raise
                 if start < (await obstore.head_async(self._store, key))["size"]:
@@ -92,7 +92,7 @@ class CloudStore:
         return data
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
-        # The library knows only prefixes that are whole parts of a key.
+        # The library lists only by prefixes that end with a slash.
         directory = prefix.rpartition("/")[0]
         last = after
         with self._translated(f"list objects {prefix}* of"):
@@ -102,7 +102,7 @@ class CloudStore:
                     key = meta["path"]
                     if key.startswith(prefix):
                         if key <= last:
-                            raise ObjectStoreError(f"{self._url} lists {key} behind {last}: it does not sort by key.")
+                            raise ObjectStoreError(f"{self._url} lists {key} after {last}: it does not sort by key.")
                         last = key
                         yield ObjectInfo(key, meta["size"], int(meta["last_modified"].timestamp() * 1000))
                     elif key > prefix:
@@ -114,7 +114,7 @@ class CloudStore:
             with self._translated(f"delete {len(page)} objects, among them {page[0]}, from"):
                 try:
                     await obstore.delete_async(self._store, page)
-                except FileNotFoundError:  # stores without a call for many keys stop at the first that is missing
+                except FileNotFoundError:  # stores without bulk deletes stop at the first key that is missing
                     await self._delete_one_by_one(page)
 
     async def _delete_one_by_one(self, keys: Sequence[str]) -> None:
@@ -144,7 +144,7 @@ class CloudStore:
 async def _joined(parts: Sequence[Buffer]) -> Buffer:
     """One buffer for all parts. The library could take them one by one, but takes the interpreter lock for each.
 
-    It is a copy also of a single part that can change: after a cancelled call the library may hold on to it.
+    A single part is copied, too, if it can change: after a cancelled call the library may still read it.
     """
     if len(parts) == 1 and isinstance(parts[0], bytes):
         return parts[0]
@@ -154,7 +154,7 @@ async def _joined(parts: Sequence[Buffer]) -> Buffer:
 
 
 def _copied(parts: Sequence[Buffer]) -> bytearray:
-    """Part by part: the interpreter serves others in between."""
+    """Part by part, so that other threads can run in between."""
     joined = bytearray()
     for part in parts:
         joined += part
@@ -167,7 +167,7 @@ def _whole(path: Path) -> bytearray:
 
 
 def _pieces(path: Path, size: int) -> Iterator[bytearray]:
-    """The bytes of a file, asked for by a thread of the library. The file is open as long as that thread may ask."""
+    """The bytes of a file, read by a thread of the library. The file stays open until that thread is done."""
     with SourceFile(path) as source:
         for position in range(0, size, _PIECE):
             yield source.read(position, min(_PIECE, size - position))

@@ -1,8 +1,8 @@
 """Writing large files around the page cache.
 
-An object is written once and, while it is young, read from the broker's own memory: a second copy in the page cache
-helps nobody, and where memory is not at hand (a virtual machine that has to be given each page) making it cost ten
-times as much processor time as the write itself. Bytes go through a small buffer that is used again and again.
+An object is written once and, while it is young, read from the broker's own memory: a second copy in the page cache is
+of no use. On virtual machines whose host hands out each page, making that copy took ten times as much processor time as
+the write itself. Bytes go through a small buffer that is reused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Final
 
-# The kernel wants positions, sizes and addresses that are multiples of the blocks of the device: 512 or 4096.
+# Direct I/O needs positions, sizes and addresses that are multiples of the device's block size: 512 or 4096.
 _BLOCK: Final = 4096
 _CHUNK: Final = 2 * 1024 * 1024
 _DIRECT: Final = getattr(os, "O_DIRECT", 0)
@@ -24,7 +24,7 @@ _own = threading.local()
 
 
 def write_directly(fd: int, views: Iterable[memoryview]) -> None:
-    """Write views of bytes to an empty file. Where that is not possible without the page cache, through it."""
+    """Write views of bytes to an empty file; through the page cache where the file system has no direct I/O."""
     with memoryview(_buffer()) as buffer:
         _set_direct(fd, is_direct=True)
         filled = 0
@@ -46,7 +46,7 @@ def write_directly(fd: int, views: Iterable[memoryview]) -> None:
 def copy_directly(fd: int, size: int, read_into: Callable[[memoryview, int], None], go_on: Callable[[], bool]) -> None:
     """Write `size` bytes, piece by piece as `read_into(piece, position)` fills them in, to an empty file.
 
-    Ends early when `go_on` says no. The interpreter is free while a piece is read and while it is written.
+    Ends early when `go_on` returns False. Other threads can run while a piece is read or written.
     """
     with memoryview(_buffer()) as buffer:
         _set_direct(fd, is_direct=True)
@@ -63,7 +63,7 @@ def copy_directly(fd: int, size: int, read_into: Callable[[memoryview, int], Non
 
 
 def _buffer() -> mmap.mmap:
-    """This thread's buffer. A mapping begins at a page."""
+    """This thread's buffer. A mapping is aligned to a page, as direct I/O needs."""
     found: mmap.mmap | None = getattr(_own, "buffer", None)
     if found is None:
         found = _own.buffer = mmap.mmap(-1, _CHUNK)
@@ -75,7 +75,7 @@ def _set_direct(fd: int, *, is_direct: bool) -> None:
     try:
         fcntl.fcntl(fd, fcntl.F_SETFL, flags | _DIRECT if is_direct else flags & ~_DIRECT)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # the file system cannot
+        if error.errno != errno.EINVAL:  # the file system has no direct I/O
             raise
 
 
@@ -86,7 +86,7 @@ def _write_all(fd: int, view: memoryview) -> None:
         except OSError as error:
             if error.errno != errno.EINVAL or not fcntl.fcntl(fd, fcntl.F_GETFL) & _DIRECT:
                 raise
-            written = 0  # larger blocks than ours
+            written = 0  # the device has larger blocks than _BLOCK
         if written < len(view):
-            _set_direct(fd, is_direct=False)  # the rest need not begin with a block
+            _set_direct(fd, is_direct=False)  # the rest is not aligned to a block
         view = view[written:]

@@ -1,4 +1,4 @@
-"""The operating system's errors in our own words."""
+"""Translates errors of the operating system."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def writing_error(error: OSError, key: str, url: str) -> ObjectStoreError:
 
 
 def general_error(error: OSError, action: str, url: str) -> ObjectStoreError:
-    """Why something else failed."""
+    """Why any other operation failed."""
     reason = error.strerror or str(error)
     if error.errno in _RIGHTS:
         return ObjectStoreMisconfigured(
             f"Cannot {action} in {url}: {reason}. The user of this process needs the right to read and write there."
         )
-    # A full disk, too many open files, a lost network file system: somebody may help while we try again. A failed
-    # fsync is followed by a new file, never by another fsync of the same one.
+    # A full disk, too many open files, a lost network file system: an operator may repair it while we retry. After a
+    # failed fsync a new file is written; the same file is never fsynced again.
     return ObjectStoreUnavailable(f"Cannot {action} in {url}: {reason}.")

@@ -1,7 +1,7 @@
-"""Files of a directory store, as the threads of `DirectoryStore` touch them. Everything here blocks.
+"""Operations on the files of a directory store. Everything here blocks; the threads of `DirectoryStore` call it.
 
 An object is written to `.uploads`, flushed, and only then gets its name, so that a name always stands for a whole
-object. What a crash leaves in `.uploads` is never listed, and removed by `remove_leftovers` when it is old.
+object. Files that a crash leaves in `.uploads` are never listed; `remove_leftovers` removes them when they are old.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from strandline.objects.store import Buffer, ObjectInfo
 UPLOADS: Final = ".uploads"
 # The most buffers that Linux takes in one call.
 _MOST_BUFFERS: Final = 1024
-# Larger objects ask for their blocks first: a full disk shows before anything is written. It was mostly faster too,
-# with 8 MiB on ext4; the limit itself is a guess.
+# Blocks of larger objects are allocated first: a full disk is found before anything is written. It was mostly faster,
+# too, with 8 MiB on ext4; the limit itself is a guess.
 _LARGE: Final = 256 * 1024
-# Answers of file systems that do not know how: then writing finds the blocks.
+# Errors of file systems that cannot allocate in advance.
 _CANNOT_ALLOCATE: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV})
 
 
@@ -45,7 +45,7 @@ def write_flushed(path: str, parts: Sequence[Buffer]) -> None:
 
 
 def copy_flushed(source_path: Path, path: str, go_on: Callable[[], bool]) -> None:
-    """Make a new file that is a copy of another and flush it to the disk, unless `go_on` says no meanwhile."""
+    """Make a new file that is a copy of another and flush it to the disk, unless `go_on` returns False meanwhile."""
     with SourceFile(source_path) as source:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
@@ -82,7 +82,7 @@ def _write_all(fd: int, views: list[memoryview]) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Make the names in a directory durable. A directory that is gone again has none."""
+    """Make the names in a directory durable. A directory that was removed meanwhile is skipped."""
     with suppress(FileNotFoundError):
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -104,7 +104,7 @@ def make_root(path: str) -> None:
 
 
 def remove_leftovers(root: str, before_ms: int) -> None:
-    """Remove uploads that nobody has touched since `before_ms`: the process that wrote them is gone."""
+    """Remove uploads that were not written to since `before_ms`: their process is gone."""
     with os.scandir(os.path.join(root, UPLOADS)) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):  # another broker of this directory was faster
@@ -119,7 +119,7 @@ def read_range(path: str, start: int, length: int | None) -> bytes:
         left = max(os.fstat(fd).st_size - start, 0)
         if length is not None:
             left = min(left, length)
-        # Also for nothing: to read a directory is an error.
+        # Read even if nothing is left: reading a directory must raise.
         pieces = [os.pread(fd, left, start)]
         left -= len(pieces[-1])
         while left and pieces[-1]:  # a single call reads at most 2 GiB

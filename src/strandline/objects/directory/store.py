@@ -24,26 +24,27 @@ from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectSto
 
 T = TypeVar("T")
 
-# Much longer than any upload is left untouched, also one of another broker that writes to this directory. Looked for
-# at the start and, since a copy that a crash cut short may be large, as often when objects are deleted.
+# No upload that still runs, of this broker or of another one, is idle for that long. Leftovers are looked for at the
+# start and, since a copy that a crash cut short may be large, with this interval when objects are deleted.
 _LEFTOVER_AGE_MS: Final = 3_600_000
 _PAGE: Final = 1000
-# A file of this size takes so long that others must not queue behind it. More copies at once only make a disk slower.
+# A file of this size takes so long that smaller files must not queue behind it. More copies at once only make a disk
+# slower.
 _LONG_COPY: Final = 8 * 1024 * 1024
 _LONG_COPIES_AT_ONCE: Final = 4
 
-# Makes a flushed file under a name, and may end early when it is told that nobody wants it any more.
+# Writes and flushes a file with the given name. It may end early when the second argument returns False.
 _Write: TypeAlias = Callable[[str, Callable[[], bool]], None]
 
 
 class DirectoryStore:
     """A directory with a file for each object; several processes may use it at the same time.
 
-    A write is two flushes: one of the file, which writes of several objects at once wait for side by side, and one of
-    the directory, which they share. Both in one thread: on a busy broker a change of threads takes as long as a flush.
+    A write takes two flushes: one of the file, in parallel with those of other objects, and one of the directory, which
+    concurrent writes share. Both happen in one thread: on a busy broker a thread switch takes as long as a flush.
     Writes, copies and reads have their own threads: no read waits for a flush, no small write for a large copy. Small
-    files are copied one after the other: nobody waits for them, and several flushes and threads at a time delay those
-    who serve clients, without being done any sooner.
+    files are copied one after the other: no client waits for them, and several flushes at a time would delay those that
+    clients wait for without ending any sooner.
     """
 
     def __init__(self, path: str, *, clock: Clock, ids: Ids, threads: int) -> None:
@@ -54,7 +55,7 @@ class DirectoryStore:
         self._long_copiers = ThreadPoolExecutor(_LONG_COPIES_AT_ONCE, thread_name_prefix="objects-long-copy")
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="objects-read")
         self._sync = DirectorySync(files.sync_directory)
-        # Under the lock a directory is made and gets its object, or is found empty and removed.
+        # Held while a directory is made and gets its object, and while one is found empty and removed.
         self._tree = threading.Lock()
         self._removals = 0
         self._looked_ms = 0
@@ -65,17 +66,17 @@ class DirectoryStore:
         return f"file://{self._root}"
 
     async def open(self) -> None:
-        """Make the directory if it is missing, and remove what crashes left behind."""
+        """Make the directory if it is missing, and remove uploads that crashes left behind."""
         try:
             await self._in(self._writers, lambda: files.make_root(self._root))
             await self._in(self._writers, self._remove_leftovers)
         except OSError as error:
             if isinstance(error, FileExistsError | NotADirectoryError):
-                raise ObjectStoreMisconfigured(f"{self.url} is not a directory: name another place.") from error
+                raise ObjectStoreMisconfigured(f"{self.url} is not a directory. Name another one.") from error
             raise general_error(error, "make the directory for objects", self.url) from error
 
     async def close(self) -> None:
-        """End the threads. Writes that nobody waits for any more end as if they had been cancelled."""
+        """End the threads. Writes whose callers were cancelled end without an object."""
         for threads in (self._writers, self._copiers, self._long_copiers, self._readers):
             await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
 
@@ -96,7 +97,7 @@ class DirectoryStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         if start < 0 or length < 0:
-            raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: both must be positive.")
+            raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: neither may be negative.")
         return await self._read(key, start, length)
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
@@ -144,7 +145,7 @@ class DirectoryStore:
             abandoned.set()  # from now on the parts may change: the object must not appear
             raise
         except FileExistsError as error:
-            raise ObjectExists(f"There is an object {key} in {self.url} already.") from error
+            raise ObjectExists(f"Object {key} exists in {self.url} already.") from error
         except OSError as error:
             raise writing_error(error, key, self.url) from error
 
@@ -164,7 +165,7 @@ class DirectoryStore:
             with self._tree:
                 if abandoned.is_set():
                     return
-                # What is made now was never made before, or was removed: by us, or by another broker.
+                # A directory made now is new, or was removed before by this broker or another one.
                 self._durable.difference_update(_make_directory(os.path.dirname(path)))
                 publish(upload, path)
                 is_renamed = publish is os.rename
@@ -199,7 +200,7 @@ class DirectoryStore:
         return found
 
     def _remember_durable(self, directories: Sequence[str], removals: int) -> None:
-        """What was flushed is known to be durable, unless it may have been removed and made again meanwhile."""
+        """Remember flushed directories as durable, unless they may have been removed and made again meanwhile."""
         with self._tree:
             if removals == self._removals:
                 self._durable.update(directories)
@@ -211,7 +212,7 @@ class DirectoryStore:
                 with self._tree:
                     try:
                         os.rmdir(directory)
-                    except OSError:  # not empty, or removed by another
+                    except OSError:  # not empty, or removed by another broker
                         break
                     self._removals += 1
                     self._durable.discard(directory)
@@ -233,7 +234,7 @@ def _make_directory(path: str) -> Sequence[str]:
     except FileNotFoundError:
         return [*_make_directory(os.path.dirname(path)), *_make_directory(path)]
     except FileExistsError as error:
-        if not os.path.isdir(path):  # an object, and not the one that is written
+        if not os.path.isdir(path):  # an object has the name of this directory
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from error
         return []
     return [path]

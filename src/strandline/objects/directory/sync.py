@@ -1,4 +1,4 @@
-"""One fsync of a directory for everyone who waits for one. Everything here blocks its thread."""
+"""One fsync of a directory for all threads that wait for one. Everything here blocks its thread."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from concurrent.futures import Future, wait
 
 
 class DirectorySync:
-    """Makes names durable. Those who come while a directory is being flushed share the next flush of it.
+    """Makes names durable. Callers that arrive while a directory is being flushed share the next flush of it.
 
-    A flush covers only what happened before it began: who comes later never rides on one that is already running.
+    A flush covers only what happened before it began, so a caller never joins one that is running.
     """
 
     def __init__(self, flush: Callable[[str], None]) -> None:
@@ -22,7 +22,7 @@ class DirectorySync:
         self._sharing: Counter[str] = Counter()
 
     def waiting(self, directory: str) -> int:
-        """How many wait for a flush of a directory that has not begun."""
+        """How many callers wait for a flush of the directory that has not begun."""
         return self._sharing[directory]
 
     def wait_durable(self, directory: str) -> None:
@@ -46,7 +46,7 @@ class DirectorySync:
             del self._sharing[directory]
         try:
             self._flush(directory)
-        except BaseException as error:  # noqa: BLE001 - raised to all who wait, this caller among them
+        except BaseException as error:  # noqa: BLE001 - raised to all waiting callers, this one included
             turn.set_exception(error)
         else:
             turn.set_result(None)

@@ -1,7 +1,7 @@
 """Schema migrations: numbered files per database, applied once, forward only, each checked by its checksum.
 
-A file is named `V<number>__<what>.sql` and opens with a comment that says which locks it takes. Files that have been
-released never change. Several brokers may start at once: a lock lets one of them migrate while the others wait.
+A file is named `V<number>__<what>.sql` and begins with a comment that says which locks it takes. Released files never
+change. Several brokers may start at once: a lock lets one of them migrate while the others wait.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Migration:
 
     @property
     def checksum(self) -> int:
-        """Of the text, whatever the line endings of the checkout are."""
+        """The checksum of the text, whatever the line endings of the checkout are."""
         return zlib.crc32("\n".join(self.script.splitlines()).encode())
 
 

@@ -1,4 +1,4 @@
-"""asyncpg's errors in our own words."""
+"""Translates errors of asyncpg."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _BY_STATE: Final[dict[str, type[SqlError]]] = {
 
 
 def translate(error: BaseException) -> SqlError:
-    """The driver's error in our words."""
-    text = str(error) or type(error).__name__
+    """Our error for an error of the driver."""
+    text = (str(error) or type(error).__name__).rstrip(".")
     state = getattr(error, "sqlstate", None)
     if state is not None:
         kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or SqlError
-        return kind(f"PostgreSQL answers {state}: {text}")
+        return kind(f"PostgreSQL answers {state}: {text}.")
     if isinstance(error, asyncpg.ClientConfigurationError):
-        return StoreMisconfigured(f"The PostgreSQL address cannot be used: {text}")
+        return StoreMisconfigured(f"The PostgreSQL address cannot be used: {text}.")
     if isinstance(error, ValueError):
-        return SqlError(f"PostgreSQL cannot take an argument: {text}")
-    return StoreUnavailable(f"PostgreSQL cannot be reached: {text}")
+        return SqlError(f"PostgreSQL cannot take an argument: {text}.")
+    return StoreUnavailable(f"PostgreSQL cannot be reached: {text}.")
 
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
@@ -51,7 +51,7 @@ DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.I
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Around each use of the driver, and nothing else: what callers raise goes through unchanged."""
+    """Translates errors of the driver inside the block; all others pass unchanged."""
     try:
         yield
     except DRIVER_ERRORS as error:

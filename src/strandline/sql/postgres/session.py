@@ -1,6 +1,6 @@
-"""The one connection of a broker that stays open: it hears notifications and holds session-level locks.
+"""The one connection of a broker that stays open: it receives notifications and holds session-level locks.
 
-When it is lost it is made again, the names are taken again, and every listener is woken because a notification may
+When it is lost it is opened again, the locks are taken again, and every listener is woken because a notification may
 have been missed.
 """
 
@@ -21,13 +21,13 @@ from strandline.sql.notifications import Listeners
 from strandline.sql.postgres.errors import DRIVER_ERRORS
 from strandline.sql.store import OnNotification
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _LOCK_SPACE: Final = 0x5374_7264  # first half of our advisory lock numbers
 _RETRY_SECONDS: Final = 0.5
 _SETTINGS: Final = {
     "application_name": "strandline-session",
-    # Locks of a machine that vanished without a word are freed after these seconds.
+    # The locks of a machine that lost power are freed when these keepalives fail, after about eleven seconds.
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",
@@ -47,7 +47,7 @@ class Session:
         self._listening: set[str] = set()
         self._held: set[str] = set()
         self._connection: Any = None
-        self._turn = asyncio.Lock()  # a connection does one thing at a time
+        self._turn = asyncio.Lock()  # a connection runs one statement at a time
         self._wake = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
@@ -59,8 +59,8 @@ class Session:
         return remove
 
     async def hold(self, name: str) -> None:
-        """The beginning of SqlStore.hold."""
-        if name in self._held:  # PostgreSQL would give a session the lock that it has once more
+        """Take the lock `name`: the first half of SqlStore.hold."""
+        if name in self._held:  # PostgreSQL lets a session take a lock that it holds
             raise StoreInUse(f"Another {name} runs in this process.")
         async with self._turn:
             await self._ensure_connected()
@@ -69,7 +69,7 @@ class Session:
         self._start_keeper()
 
     async def let_go(self, name: str) -> None:
-        """The end of SqlStore.hold. A connection that is lost has let go already."""
+        """Release the lock `name`: the second half of SqlStore.hold. A lost connection has released it already."""
         self._held.discard(name)
         async with self._turn:
             if self._connection is not None:
@@ -101,7 +101,7 @@ class Session:
         for channel in fresh:
             await self._connection.add_listener(channel, self._heard)
             self._listening.add(channel)
-        self._listeners.wake(fresh)  # what happened before we listened was not heard
+        self._listeners.wake(fresh)  # notifications from before were not received
 
     def _heard(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
         self._listeners.wake((channel,))
@@ -118,7 +118,7 @@ class Session:
                     await self._ensure_connected()
                     await self._ensure_listening()
             except (*DRIVER_ERRORS, StoreInUse) as error:
-                _log.warning("the PostgreSQL session is not available, trying again: %s", error)
+                logger.warning("the PostgreSQL session is not available, trying again: %s", error)
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
                 await self._wake.wait()
@@ -130,7 +130,7 @@ class Session:
             connection.terminate()
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Close the connection, which releases all locks."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.cancel()

@@ -18,11 +18,11 @@ from strandline.sql.postgres.errors import DRIVER_ERRORS, translated
 from strandline.sql.postgres.session import Session
 from strandline.sql.store import OnNotification, Row, Transaction, Work
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-_MIGRATION_LOCK: Final = 7_305_810_221  # any constant: who holds it may migrate
+_MIGRATION_LOCK: Final = 7_305_810_221  # any constant: the broker that holds it may migrate
 _POOL_SIZE: Final = 6
-_ATTEMPTS: Final = 3  # of a transaction that the database makes give way
+_ATTEMPTS: Final = 3  # of a transaction that the database aborts in favour of another one
 
 T = TypeVar("T")
 
@@ -82,13 +82,13 @@ class PostgresStore:
             raise
 
     def _settings(self) -> dict[str, str]:
-        # Who is stopped in the middle of a transaction must not keep its locks for ever.
+        # A process that is suspended in the middle of a transaction must not keep its locks for ever.
         milliseconds = str(int(self._deadline * 1000))
         return {
             "application_name": "strandline",
             "idle_in_transaction_session_timeout": milliseconds,
-            # Every statement here finds its rows by a key, whatever the arguments: planning it anew for each of them,
-            # or compiling it, takes longer than running it.
+            # Every statement finds its rows by a key, whatever the arguments: planning or compiling it for each call
+            # takes longer than running it.
             "plan_cache_mode": "force_generic_plan",
             "jit": "off",
         }
@@ -107,7 +107,7 @@ class PostgresStore:
 
     @asynccontextmanager
     async def _connection(self, within: float | None) -> AsyncIterator[Any]:
-        """A connection of the pool; everything until the end of the block happens in time or raises."""
+        """A connection of the pool. The block raises StoreUnavailable when it takes longer than `within`."""
         scope = asyncio.timeout(self._deadline if within is None else within)
         pool = self._pool
         if pool is None:
@@ -119,7 +119,7 @@ class PostgresStore:
                 try:
                     yield connection
                 finally:
-                    with suppress(*DRIVER_ERRORS):  # it was lost after its work was done: the pool makes another
+                    with suppress(*DRIVER_ERRORS):  # lost after its work was done: the pool opens another
                         await pool.release(connection)
         except TimeoutError as error:
             if scope.expired():
@@ -142,10 +142,10 @@ class PostgresStore:
     async def read(self, work: Work[T], *, within: float | None = None) -> T:
         async with self._connection(within) as connection:
             try:
-                return await work(_PostgresTransaction(connection))  # without BEGIN and COMMIT: two trips less
+                return await work(_PostgresTransaction(connection))  # without BEGIN and COMMIT: two round trips less
             except asyncio.CancelledError:
                 with suppress(*DRIVER_ERRORS):
-                    connection.terminate()  # rather than wait for the server to give up
+                    connection.terminate()  # do not wait until the server has cancelled the query
                 raise
 
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
@@ -168,12 +168,12 @@ class PostgresStore:
 
 
 async def _leave_as_it_is(_connection: Any) -> None:
-    """Our transactions leave nothing behind in the session: the usual reset would be one more trip for each."""
+    """Our transactions leave no state in the session: the usual reset would cost a round trip each time."""
 
 
 @asynccontextmanager
 async def _transaction(connection: Any) -> AsyncIterator[_PostgresTransaction]:
-    """Begin, and commit or roll back. Whoever is cancelled does not wait for the server: the connection goes."""
+    """Begin, and commit or roll back. A cancelled caller does not wait for the server: the connection is closed."""
     transaction = _PostgresTransaction(connection)
     try:
         with translated():
@@ -184,7 +184,7 @@ async def _transaction(connection: Any) -> AsyncIterator[_PostgresTransaction]:
     except Exception:
         try:
             await connection.execute("ROLLBACK")
-        except DRIVER_ERRORS:  # a connection that is lost has rolled back; one in doubt is not used again
+        except DRIVER_ERRORS:  # a lost connection has rolled back; one in an unknown state is not reused
             with suppress(*DRIVER_ERRORS):
                 connection.terminate()
         raise
@@ -201,6 +201,6 @@ async def _migrate(connection: Any) -> None:
         await connection.execute(CREATE_HISTORY)
         history = [tuple(row) for row in await connection.fetch(READ_HISTORY)]
         for step in pending(known, history):
-            _log.info("applying schema migration V%03d__%s", step.version, step.name)
+            logger.info("applying schema migration V%03d__%s", step.version, step.name)
             await connection.execute(step.script)
             await connection.execute(POSTGRESQL.render(ADD_TO_HISTORY), step.version, step.name, step.checksum)

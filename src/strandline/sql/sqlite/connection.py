@@ -1,4 +1,4 @@
-"""One connection to a SQLite file, used from one thread: statements one by one, or whole transactions in one trip."""
+"""One connection to a SQLite file, used from one thread: for single statements and for whole transactions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTO
 from strandline.sql.sqlite.errors import translate
 from strandline.sql.store import Row, Work
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_CACHE_KIB = 8192  # the inner pages of tables with millions of rows, and the ends of a thousand logs
+_CACHE_KIB = 8192  # holds the inner pages of tables with millions of rows, and the newest rows of a thousand logs
 
 sqlite3.register_adapter(UUID, uuid_to_text)
 
 
 class SqliteConnection:
-    """What runs in a thread of the store: all use of one connection."""
+    """All use of one connection. Its methods run in a thread of the store."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class SqliteConnection:
             self.connection.execute(CREATE_HISTORY)
             history = self.connection.execute(READ_HISTORY).fetchall()
             for step in pending(load_migrations(SQLITE.name), history):
-                _log.info("applying schema migration V%03d__%s", step.version, step.name)
+                logger.info("applying schema migration V%03d__%s", step.version, step.name)
                 for statement in _split(step.script):
                     self.connection.execute(statement)
                 self.execute(SQLITE.render(ADD_TO_HISTORY), (step.version, step.name, step.checksum))
@@ -74,18 +74,18 @@ class SqliteConnection:
     def fetch(self, statement: str, args: Sequence[object]) -> list[Row]:
         return self.connection.execute(statement, args).fetchall()
 
-    # Whole transactions in one trip
+    # Whole transactions in one call to the thread
 
     def transact(self, work: Work[T]) -> tuple[T, frozenset[str]]:
         """Begin, do `work`, commit. The result, and the channels to notify."""
         return self._whole("BEGIN IMMEDIATE", work)
 
     def read(self, work: Work[T]) -> tuple[T, frozenset[str]]:
-        """Do `work` on what is committed now."""
+        """Do `work` on a snapshot of what is committed."""
         return self._whole("BEGIN", work)
 
-    def commit_and_tell(self, channels: Iterable[str]) -> tuple[None, frozenset[str]]:
-        """Commit what was begun statement by statement."""
+    def commit_and_notify(self, channels: Iterable[str]) -> tuple[None, frozenset[str]]:
+        """Commit a transaction that was run statement by statement. None, and the channels to notify."""
         self.commit()
         return None, frozenset(channels)
 

@@ -1,4 +1,4 @@
-"""sqlite3's errors in our own words."""
+"""Translates errors of sqlite3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RETRIABLE = frozenset(
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
         sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,  # a disk that is full or away for a while also looks like this
+        sqlite3.SQLITE_IOERR,  # also raised for a disk that is full or unavailable for a while
         sqlite3.SQLITE_NOMEM,
         sqlite3.SQLITE_INTERRUPT,
     }
@@ -27,14 +27,14 @@ _MISCONFIGURED = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sq
 
 
 def translate(error: sqlite3.Error, path: str) -> SqlError:
-    """The driver's error in our words."""
+    """Our error for an error of the driver."""
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF  # the low byte is the primary code
     if code in _RETRIABLE:
         return StoreUnavailable(f"The database {path} cannot take the transaction now: {error}.")
     if code in _CORRUPT:
-        return StoreCorrupt(f"The database {path} is damaged or is no SQLite database: {error}.")
+        return StoreCorrupt(f"The database {path} is damaged or is not a SQLite database: {error}.")
     if code in _MISCONFIGURED:
         return StoreMisconfigured(f"The database {path} cannot be opened for writing: {error}.")
     if isinstance(error, sqlite3.IntegrityError):
-        return IntegrityViolation(str(error))
+        return IntegrityViolation(f"The database {path} refused a row: {error}.")
     return SqlError(f"The database {path} refused a statement: {error}.")

@@ -1,7 +1,7 @@
-"""SQLite: one file, one process, one thread that does all the writing, and one that reads beside it.
+"""SQLite: one file, one process, one thread for all writes, and one thread for reads.
 
 WAL mode with synchronous=FULL: a commit is one fsync of the write-ahead log. A lock file beside the database keeps a
-second process out with a clear message, so an opened store proves that every earlier user of it is gone.
+second process out, so a process that has opened the store knows that every earlier user of it is gone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEMORY = ":memory:"
 
 
 def _lock_file(path: Path) -> IO[str]:
-    """Take the lock beside the database, or raise StoreInUse naming the process that has it."""
+    """Take the lock file beside the database. Raises StoreInUse, naming the process that holds it."""
     lock_path = path.with_name(path.name + ".lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class SqliteStore:
         return SQLITE
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do `call` in the store's thread. Cancelling the caller does not take it back."""
+        """Do `call` in the thread for writes. Cancelling the caller does not stop it."""
         return await self._run_in(self._thread, lambda: call(*args, **kwargs))
 
     async def _run_in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
@@ -146,10 +146,10 @@ class SqliteStore:
                 await self.run(work.begin)
                 yield transaction
             except BaseException:
-                work.connection.interrupt()  # a statement still running is of no use any more
+                work.connection.interrupt()  # ends a statement that still runs
                 await self.run(work.rollback)
                 raise
-            await self._whole(self._thread, work, lambda: work.commit_and_tell(transaction.channels), interrupt=False)
+            await self._whole(self._thread, work, lambda: work.commit_and_notify(transaction.channels), interrupt=False)
 
     async def transact(self, work: Work[T], *, within: float | None = None) -> T:
         async with self._turn_of(self._turn, within) as connection:
@@ -172,7 +172,7 @@ class SqliteStore:
         *,
         interrupt: bool = True,
     ) -> T:
-        """Do something that ends with a commit, and then wake who waits for it, whatever becomes of the caller."""
+        """Run a call that ends with a commit, and wake its listeners, even if the caller is cancelled meanwhile."""
         done = asyncio.ensure_future(self._run_in(thread, call))
 
         def wake(finished: asyncio.Future[tuple[T, Iterable[str]]]) -> None:
@@ -184,7 +184,7 @@ class SqliteStore:
             return (await asyncio.shield(done))[0]
         except asyncio.CancelledError:
             if interrupt and not done.done():
-                connection.connection.interrupt()  # a statement still running is of no use any more
+                connection.connection.interrupt()  # ends a statement that still runs
                 await asyncio.wait([done])
             raise
 
