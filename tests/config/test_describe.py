@@ -41,7 +41,7 @@ def test_a_topic_setting_lists_every_place_it_could_come_from() -> None:
 
 def test_a_default_says_so() -> None:
     entry = _one(describe_topic(Settings.from_properties({}), {}), "segment.bytes")
-    assert entry.is_default
+    assert entry.source is ConfigSource.DEFAULT_CONFIG
     assert not entry.read_only
     assert _synonyms(entry) == [("log.segment.bytes", "1073741824", "DEFAULT_CONFIG")]
 
@@ -94,9 +94,9 @@ def test_a_broker_tells_what_can_be_changed_and_hides_what_is_secret() -> None:
 
 def test_places_below_the_data_directory_are_described_as_they_are() -> None:
     entry = _one(describe_broker(Settings.from_properties({"strandline.data.dir": "/d"})), "log.dirs")
-    assert (entry.value, entry.is_default, _synonyms(entry)) == (
+    assert (entry.value, entry.source, _synonyms(entry)) == (
         "/d/logs",
-        True,
+        ConfigSource.DEFAULT_CONFIG,
         [("log.dirs", "/d/logs", "DEFAULT_CONFIG")],
     )
 

@@ -128,7 +128,7 @@ def test_records_about_nothing_are_refused(record: MetadataRecord) -> None:
 
 
 def test_partitions_leave_no_gap() -> None:
-    with pytest.raises(InconsistentLog, match="without a gap"):
+    with pytest.raises(InconsistentLog, match="without gaps"):
         replay(
             [
                 TopicRecord(name="t", topic_id=A),

@@ -2,8 +2,8 @@
 
 Why it exists: the loader, the range checks, `DescribeConfigs`, dynamic changes and the reference page must
 never disagree, so all of them read one declaration. What goes here: names, types, defaults, ranges, help and
-the rules between settings. What does not: components. They take the value of their own area
-(`LogSettings`, `GroupSettings`, ...), never the whole of `Settings`.
+the rules between settings. What does not: components. They take the settings of their own area
+(`LogSettings`, `GroupSettings`, ...), never all `Settings`.
 """
 
 from strandline.config.admin import AdminSettings

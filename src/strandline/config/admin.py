@@ -10,7 +10,7 @@ from strandline.config.listeners import parse_address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings:
-    """Everything the HTTP side of the broker is told."""
+    """Settings of the HTTP side of the broker."""
 
     strandline_http_listen: str = setting(
         "strandline.http.listen",

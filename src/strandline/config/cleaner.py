@@ -11,7 +11,7 @@ from strandline.model import INT64_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerSettings:
-    """Everything compaction is told. Part of `LogSettings`."""
+    """Settings of compaction. Part of `LogSettings`."""
 
     log_cleaner_enable: bool = setting(
         "log.cleaner.enable", BOOLEAN, True, "Compaction runs. Switched off, compacted topics only grow."

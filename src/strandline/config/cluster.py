@@ -1,4 +1,4 @@
-"""Settings of the broker as a member of a cluster: who it is, where its metadata is, what topics start with."""
+"""Settings of the broker as a member of a cluster: its identity, its metadata, and defaults of new topics."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from strandline.errors import InvalidConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """Everything the controller, the broker lifecycle and topic creation are told."""
+    """Settings of the controller, the broker lifecycle and topic creation."""
 
     node_id: int = setting("node.id", INT, 1, "The id of this broker, unique in its cluster.", least=0)
     process_roles: tuple[str, ...] = setting(
         "process.roles",
         LIST,
         ("broker", "controller"),
-        "What the process does. One of the brokers that may be controller is the active one.",
+        "The roles of the process. One of the brokers with the role controller is the active controller.",
         allowed=("broker", "controller"),
         may_be_empty=False,
     )
@@ -28,8 +28,8 @@ class ClusterSettings:
         "strandline.data.dir",
         STRING,
         "strandline-data",
-        "The directory that holds everything of this broker that has no other place: logs (unless log.dirs is set) "
-        "and the embedded metadata database.",
+        "The directory of this broker's data: logs (unless log.dirs is set) and the embedded metadata database (unless "
+        "strandline.metadata.url is set).",
         may_be_empty=False,
     )
     strandline_metadata_url: str = setting(
@@ -41,13 +41,13 @@ class ClusterSettings:
         may_be_empty=False,
     )
     broker_heartbeat_interval_ms: int = setting(
-        "broker.heartbeat.interval.ms", INT, 2000, "How often the broker tells the controller that it lives.", least=1
+        "broker.heartbeat.interval.ms", INT, 2000, "How often the broker sends a heartbeat to the controller.", least=1
     )
     broker_session_timeout_ms: int = setting(
         "broker.session.timeout.ms",
         INT,
         9000,
-        "A broker that has not been heard of for this long is fenced: its partitions get other leaders.",
+        "A broker without a heartbeat for this long is fenced: its partitions get other leaders.",
         least=1,
     )
     initial_broker_registration_timeout_ms: int = setting(
@@ -70,7 +70,7 @@ class ClusterSettings:
         "default.replication.factor", INT, 1, "Replicas of a topic whose creator does not say how many.", least=1
     )
     auto_create_topics_enable: bool = setting(
-        "auto.create.topics.enable", BOOLEAN, True, "A topic that a client asks for is made when it does not exist."
+        "auto.create.topics.enable", BOOLEAN, True, "A topic that a client asks for is created if it does not exist."
     )
     delete_topic_enable: bool = setting("delete.topic.enable", BOOLEAN, True, "Topics may be deleted.")
     auto_leader_rebalance_enable: bool = setting(

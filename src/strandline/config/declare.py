@@ -34,7 +34,7 @@ class SettingKind(Enum):
 
 
 class Dynamic(Enum):
-    """Who may change a broker setting while the broker runs; the value is Kafka's word for it."""
+    """Whether a setting can be changed while the broker runs, and for which brokers; the value is Kafka's word."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"

@@ -1,4 +1,4 @@
-"""What `DescribeConfigs` says: values with their sources, and synonyms in Kafka's order."""
+"""The answers to `DescribeConfigs`: values with their sources, and synonyms in Kafka's order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSynonym:
-    """A place that could give a setting its value, and the value it gives."""
+    """A source that could give a setting its value, and the value it gives."""
 
     name: str
     value: str | None
@@ -44,17 +44,12 @@ class ConfigEntry:
     documentation: str
     synonyms: tuple[ConfigSynonym, ...]
 
-    @property
-    def is_default(self) -> bool:
-        """True if nobody set the value."""
-        return self.source is ConfigSource.DEFAULT_CONFIG
-
 
 _ROLL: Final = ("log.roll.ms", "log.roll.hours")
 _JITTER: Final = ("log.roll.jitter.ms", "log.roll.jitter.hours")
 _RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
-# Settings that say the same in other units, the one that wins first.
+# Settings with the same meaning in different units, the one that wins first.
 _FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(_ROLL, _ROLL),
     **dict.fromkeys(_JITTER, _JITTER),
@@ -94,7 +89,7 @@ def describe_broker(settings: Settings, names: Collection[str] | None = None) ->
 
 
 def describe_cluster_default(settings: Settings, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """The dynamic settings that hold for all brokers: only those that somebody set."""
+    """The dynamic settings that hold for all brokers: only those that are set."""
     entries = []
     for declaration in _chosen(BROKER_DECLARATIONS, names, settings.cluster_default):
         if declaration.name not in settings.cluster_default:
@@ -111,7 +106,7 @@ def describe_cluster_default(settings: Settings, names: Collection[str] | None =
 def _chosen(
     declared: Mapping[str, Declaration], names: Collection[str] | None, given: Mapping[str, str]
 ) -> Iterator[Declaration]:
-    """Declarations to show, by name. Internal ones are shown only where somebody set them."""
+    """Declarations to show, by name. Internal ones are shown only if they are set."""
     for name in sorted(declared):
         if (names is None or name in names) and (not declared[name].is_internal or name in given):
             yield declared[name]
@@ -140,7 +135,7 @@ def _broker_synonyms(settings: Settings, name: str) -> tuple[ConfigSynonym, ...]
 
 
 def _find_broker_synonyms(settings: Settings, name: str) -> list[ConfigSynonym]:
-    """Who could give the broker setting `name` its value, the winner first.
+    """The sources that could give the broker setting `name` its value, the one in force first.
 
     The order is Kafka's: by source, and within a source by precedence of the names. Synonyms before the
     first that bears the name itself are left out, as Kafka does; so a setting whose value comes from
@@ -172,7 +167,7 @@ def _defaults(settings: Settings, names: Sequence[str]) -> dict[str, str]:
     for name in names:
         declaration = BROKER_DECLARATIONS[name]
         is_given = name in settings.static or name in settings.cluster_default or name in settings.per_broker
-        # What lies below the data directory has a default that depends on it: the value in force.
+        # Paths below the data directory have a default that depends on it: the value in force.
         text = declaration.text_of(declaration.default if is_given else settings.value(name))
         if text is not None:
             defaults[name] = text

@@ -16,13 +16,13 @@ _TASKS: Final = "reads are tasks of one event loop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisklessSettings:
-    """Everything the writer, the reader and the cleaners of diskless topics are told."""
+    """Settings of the writer, the reader and the cleaners of diskless topics."""
 
     diskless_storage_system_enable: bool = setting(
         "diskless.storage.system.enable",
         BOOLEAN,
         True,
-        "Topics may be diskless. Costs nothing while there is none.",
+        "Topics may be diskless. Costs nothing while there are none.",
     )
     log_diskless_enable: bool = setting(
         "log.diskless.enable",
@@ -40,15 +40,16 @@ class DisklessSettings:
         STRING,
         "file://strandline-data/objects",
         "The object store: file://directory, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or "
-        "memory:// (for trials: it ends with the process). Without it: the bucket of inkless.storage.s3.bucket.name, "
-        "or the directory objects below strandline.data.dir. Brokers of one cluster share it, clusters never do.",
+        "memory:// (for trials: objects are lost when the process ends). Without it: the bucket of "
+        "inkless.storage.s3.bucket.name, or the directory objects below strandline.data.dir. Brokers of one cluster "
+        "share it, clusters never do.",
         may_be_empty=False,
     )
     inkless_object_key_prefix: str = setting(
         "inkless.object.key.prefix",
         STRING,
         "",
-        "What the keys of all objects begin with, behind the prefix of strandline.objects.url.",
+        "The prefix of all object keys, behind the prefix of strandline.objects.url.",
     )
     inkless_storage_s3_bucket_name: str | None = setting(
         "inkless.storage.s3.bucket.name", STRING, None, "The bucket, where strandline.objects.url does not say it."
@@ -69,7 +70,7 @@ class DisklessSettings:
         "inkless.storage.s3.api.call.timeout",
         LONG,
         30_000,
-        "The time in ms within which a call to the object store ends, attempts included; holds for every kind of it.",
+        "The time in ms within which a call to the object store ends, retries included. Applies to all stores.",
         least=1,
     )
     inkless_storage_s3_api_call_attempt_timeout: int = setting(
@@ -105,18 +106,18 @@ class DisklessSettings:
         "inkless.produce.commit.interval.ms",
         INT,
         250,
-        "Longest time for which batches gather while earlier objects are written. Nothing waits while none is.",
+        "The longest time for which batches are collected while earlier objects are written. Otherwise none waits.",
         least=1,
     )
     inkless_produce_max_upload_attempts: int = setting(
         "inkless.produce.max.upload.attempts",
         INT,
         3,
-        "How often an object is tried before its producers fail.",
+        "How often the upload of an object is tried before its producers get an error.",
         least=1,
     )
     inkless_produce_upload_backoff_ms: int = setting(
-        "inkless.produce.upload.backoff.ms", INT, 10, "The pause before an object is tried again.", least=0
+        "inkless.produce.upload.backoff.ms", INT, 10, "The pause before an upload is tried again.", least=0
     )
     inkless_produce_upload_thread_pool_size: int = setting(
         "inkless.produce.upload.thread.pool.size", INT, 8, "Objects that are written at the same time.", least=1
@@ -139,36 +140,36 @@ class DisklessSettings:
         "inkless.fetch.find.batches.max.per.partition",
         INT,
         0,
-        "Rows of the control plane that one read of a partition uses; 0 leaves the choice to the broker.",
+        "Rows of the control plane that one read of a partition may use; 0: the broker chooses.",
         least=0,
     )
     inkless_fetch_lagging_consumer_thread_pool_size: int = setting(
         "inkless.fetch.lagging.consumer.thread.pool.size",
         INT,
         16,
-        "Objects that are read for lagging consumers at the same time; 0 lets them use the others' share.",
+        "Objects that are read for lagging consumers at the same time; 0: they share the limit of other consumers.",
         least=0,
     )
     inkless_fetch_lagging_consumer_threshold_ms: int = setting(
         "inkless.fetch.lagging.consumer.threshold.ms",
         LONG,
         -1,
-        "Records older than this are read for lagging consumers, with their own bounds on parallel reads and memory. "
-        "-1 is a minute.",
+        "Consumers of records older than this are lagging: their reads have their own limits on parallel reads and "
+        "memory. -1 is a minute.",
         least=-1,
     )
     inkless_fetch_hedge_ttfb_threshold_ms: int = setting(
         "inkless.fetch.hedge.ttfb.threshold.ms",
         LONG,
         0,
-        "A read without an answer after this time is asked for a second time; 0 never does.",
+        "A read without an answer after this time is sent a second time; 0 switches that off.",
         least=0,
     )
     inkless_consume_cache_max_bytes: int = setting(
         "inkless.consume.cache.max.bytes",
         LONG,
         256 * 1024 * 1024,
-        "Memory for what was written or read lately, so that readers at the end need no object store; 0 keeps nothing.",
+        "Memory for batches written or read recently, so that consumers at the end need no object reads; 0: none.",
         least=0,
     )
 
@@ -185,7 +186,7 @@ class DisklessSettings:
         "inkless.file.cleaner.retention.period.ms",
         INT,
         60_000,
-        "How long an object stays after nothing refers to it any more, for readers that are at it.",
+        "How long an object stays after nothing refers to it any more, for reads that are still running.",
         least=0,
     )
     inkless_file_cleaner_max_files_per_cycle: int = setting(
@@ -195,7 +196,7 @@ class DisklessSettings:
         "inkless.retention.enforcement.interval.ms",
         INT,
         60_000,
-        "How often retention.ms and retention.bytes of diskless topics are looked at.",
+        "How often retention.ms and retention.bytes of diskless topics are enforced.",
         least=1,
     )
     inkless_retention_enforcement_max_batches_per_request: int = setting(
@@ -233,8 +234,7 @@ class DisklessSettings:
             raise InvalidConfig(f"strandline.objects.url must begin with one of {known}.")
         if url.username is not None or url.password is not None:
             raise InvalidConfig(
-                "strandline.objects.url must not hold credentials; they belong into inkless.storage.aws.* or into the "
-                "environment."
+                "strandline.objects.url must not hold credentials. Set inkless.storage.aws.* or use the environment."
             )
         prefix = self.inkless_object_key_prefix
         if prefix.startswith("/") or prefix.endswith("/"):
@@ -249,6 +249,6 @@ class DisklessSettings:
             )
         if (self.inkless_storage_aws_access_key_id is None) != (self.inkless_storage_aws_secret_access_key is None):
             raise InvalidConfig(
-                "inkless.storage.aws.access.key.id and inkless.storage.aws.secret.access.key are given together or "
+                "inkless.storage.aws.access.key.id and inkless.storage.aws.secret.access.key must be set together or "
                 "not at all."
             )

@@ -39,6 +39,8 @@ def _check_name(name: str, *, is_cluster_default: bool) -> None:
     if declaration is None:
         raise InvalidRequest(str(unknown_name(name, DYNAMIC_NAMES, what="a setting of the broker")))
     if declaration.dynamic is Dynamic.READ_ONLY:
-        raise InvalidRequest(f"{name} cannot be changed while the broker runs; set it in the file and start it again.")
+        raise InvalidRequest(
+            f"{name} cannot be changed while the broker runs; set it in the file and restart the broker."
+        )
     if is_cluster_default and declaration.dynamic is Dynamic.PER_BROKER:
         raise InvalidRequest(f"{name} belongs to one broker: it cannot be changed for all brokers at once.")

@@ -13,7 +13,7 @@ _LATER = "the consumer protocol of KIP-848 is not available yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Everything the group coordinator is told."""
+    """Settings of the group coordinator."""
 
     group_min_session_timeout_ms: int = setting(
         "group.min.session.timeout.ms", INT, 6000, "Shortest session timeout a member may ask for."
@@ -51,9 +51,9 @@ class GroupSettings:
         "group.coordinator.append.linger.ms",
         INT,
         -1,
-        "How long the coordinator gathers changes before it writes them. -1: no longer than the write before takes.",
+        "How long the coordinator collects changes before it writes them. -1: until the previous write has ended.",
         least=-1,
-        no_effect="the coordinator does not wait to gather changes by time",
+        no_effect="the coordinator does not collect changes by time",
     )
     offset_metadata_max_bytes: int = setting(
         "offset.metadata.max.bytes", INT, 4096, "Longest metadata text of a committed offset.", least=0
@@ -72,7 +72,7 @@ class GroupSettings:
         "offsets.topic.num.partitions",
         INT,
         50,
-        "Partitions of __consumer_offsets. Not to be changed once the topic exists.",
+        "Partitions of __consumer_offsets. Do not change it once the topic exists.",
         least=1,
     )
     offsets_topic_segment_bytes: int = setting(
@@ -119,7 +119,7 @@ class GroupSettings:
         "group.consumer.min.session.timeout.ms",
         INT,
         45_000,
-        "Its least value for one group.",
+        "The least session timeout that a group may set.",
         least=1,
         no_effect=_LATER,
     )
@@ -127,7 +127,7 @@ class GroupSettings:
         "group.consumer.max.session.timeout.ms",
         INT,
         60_000,
-        "Its greatest value for one group.",
+        "The greatest session timeout that a group may set.",
         least=1,
         no_effect=_LATER,
     )
@@ -143,7 +143,7 @@ class GroupSettings:
         "group.consumer.min.heartbeat.interval.ms",
         INT,
         5000,
-        "Its least value for one group.",
+        "The least heartbeat interval that a group may set.",
         least=1,
         no_effect=_LATER,
     )
@@ -151,7 +151,7 @@ class GroupSettings:
         "group.consumer.max.heartbeat.interval.ms",
         INT,
         15_000,
-        "Its greatest value for one group.",
+        "The greatest heartbeat interval that a group may set.",
         least=1,
         no_effect=_LATER,
     )

@@ -1,4 +1,4 @@
-"""Settings of the local log: where it lies, how it rolls, keeps, cleans and flushes.
+"""Settings of the local log: directories, rolling, retention, compaction, flushing.
 
 The settings that a topic may override (`config.topic`) are here under their broker names.
 """
@@ -22,7 +22,7 @@ MINUTE_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings(CleanerSettings):
-    """Everything the log package is told. `log_dirs` is never empty in settings made from properties."""
+    """Settings of the local log. `log_dirs` is never empty in settings made from properties."""
 
     log_dir: str | None = setting(
         "log.dir", STRING, None, "One directory for partitions. Used when log.dirs is not set.", may_be_empty=False
@@ -103,7 +103,7 @@ class LogSettings(CleanerSettings):
         "log.retention.minutes",
         INT,
         None,
-        "As log.retention.ms, in minutes; log.retention.ms wins, log.retention.hours loses.",
+        "As log.retention.ms, in minutes. log.retention.ms wins over it, and it wins over log.retention.hours.",
         least=1,
         also=(-1,),
     )
@@ -111,7 +111,7 @@ class LogSettings(CleanerSettings):
         "log.retention.hours",
         INT,
         168,
-        "As log.retention.ms, in hours; the other two win.",
+        "As log.retention.ms, in hours; log.retention.ms and log.retention.minutes win over it.",
         least=1,
         also=(-1,),
     )
@@ -139,8 +139,8 @@ class LogSettings(CleanerSettings):
         "log.flush.interval.messages",
         LONG,
         INT64_MAX,
-        "fsync a partition after this many records. The default leaves writing back to the operating system, as "
-        "replication is what makes records durable; 1 makes an acknowledged record survive a power failure.",
+        "fsync a partition after this many records. The default leaves flushing to the operating system, "
+        "because replication makes records durable; 1 makes an acknowledged record survive a power failure.",
         least=1,
         dynamic=CLUSTER_WIDE,
     )
@@ -203,7 +203,7 @@ class LogSettings(CleanerSettings):
         "log.preallocate",
         BOOLEAN,
         False,
-        "New segment files are made at full size and cut when they are closed.",
+        "New segment files are created at full size and truncated when they are closed.",
         dynamic=CLUSTER_WIDE,
     )
     log_message_timestamp_type: str = setting(

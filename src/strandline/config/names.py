@@ -1,4 +1,4 @@
-"""What to say about a setting that Strandline does not have, and which of Kafka's it takes and ignores."""
+"""Settings that are not declared: which of Kafka's are accepted and ignored, and how others are refused."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from strandline.errors import InvalidConfig
 
-# Kafka settings about machinery that Strandline does not have. Real configuration files name them, and
-# leaving them without effect breaks no promise, so they are taken and listed at start.
+# Kafka settings for components that Strandline does not have. Real configuration files have them, and ignoring them
+# breaks no promise, so they are accepted and listed at start.
 IGNORED: Final[Mapping[str, str]] = {
     "alter.log.dirs.replication.quota.window.num": "quotas are not enforced yet",
     "alter.log.dirs.replication.quota.window.size.seconds": "quotas are not enforced yet",
@@ -30,7 +30,7 @@ IGNORED: Final[Mapping[str, str]] = {
     "inkless.consume.cache.expiration.max.idle.sec": "the cache is limited by inkless.consume.cache.max.bytes alone",
     "inkless.consume.cache.max.count": "the cache is limited by inkless.consume.cache.max.bytes alone",
     "inkless.fetch.hedge.total.time.threshold.ms": "inkless.fetch.hedge.ttfb.threshold.ms decides alone",
-    "inkless.fetch.lagging.consumer.request.rate.limit": "lagging readers have their own share of reads and of memory",
+    "inkless.fetch.lagging.consumer.request.rate.limit": "lagging consumers have their own limits on reads and memory",
     "inkless.storage.aws.http.max.connections": "connections are opened as reads and writes need them",
     "metadata.log.dir": "the metadata log is in the metadata database",
     "metadata.log.max.record.bytes.between.snapshots": "the metadata log is in the metadata database",
@@ -55,7 +55,7 @@ IGNORED: Final[Mapping[str, str]] = {
     "share.coordinator.state.topic.replication.factor": "share groups are not available yet",
 }
 
-# Settings that promise something we would not keep by ignoring them: refused, with the reason.
+# Settings whose promise would be broken if they were ignored: refused, with the reason.
 _REFUSED: Final[Mapping[str, str]] = {
     "broker.id": "is called node.id",
     "zookeeper.connect": "does not exist any more: metadata is kept at strandline.metadata.url",
@@ -75,11 +75,11 @@ _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "diskless.allow.from.classic.": "switching a classic topic to diskless is not available in this version",
     "diskless.managed.rf.": "diskless topics have one replica in this version",
     "diskless.force.": "log.diskless.enable makes new topics diskless",
-    "diskless.fetch.": "readers wait as long as they ask to",
+    "diskless.fetch.": "consumers wait as long as their requests say",
     "diskless.": "converting diskless topics into tiered ones is not available in this version",
     "classic.remote.storage.": "a topic is tiered by its own remote.storage.enable",
     "inkless.control.plane.": "the control plane is in the database of strandline.metadata.url",
-    "inkless.storage.backend.": "strandline.objects.url says what keeps the objects",
+    "inkless.storage.backend.": "strandline.objects.url names the object store",
     "inkless.storage.gcs.": "credentials come from the environment: GOOGLE_APPLICATION_CREDENTIALS",
     "inkless.storage.azure.": "credentials come from the environment: AZURE_STORAGE_ACCOUNT_NAME and others",
     "inkless.client.az.": "clients are not told apart by zone in this version",

@@ -21,7 +21,7 @@ _DEFAULT_PROTOCOLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSettings:
-    """Everything the network server is told."""
+    """Settings of the network server."""
 
     listeners: tuple[str, ...] = setting(
         "listeners",
@@ -49,8 +49,8 @@ class NetworkSettings:
         "controller.listener.names",
         LIST,
         (),
-        "Listener names that Kafka would use for its controller quorum. Taken for the sake of Kafka's files: "
-        "these listeners are not opened, as controllers meet in the metadata database.",
+        "Listener names that Kafka would use for its controller quorum. Accepted because Kafka's files have them: "
+        "these listeners are not opened, since controllers coordinate through the metadata database.",
     )
     inter_broker_listener_name: str | None = setting(
         "inter.broker.listener.name",
@@ -66,7 +66,7 @@ class NetworkSettings:
         "PLAINTEXT",
         "The security protocol between brokers, where inter.broker.listener.name is not set.",
         allowed=("PLAINTEXT",),
-        no_effect="PLAINTEXT is the only protocol yet",
+        no_effect="PLAINTEXT is the only protocol in this version",
     )
     socket_send_buffer_bytes: int = setting(
         "socket.send.buffer.bytes",
@@ -108,7 +108,7 @@ class NetworkSettings:
         "max.connections",
         INT,
         INT32_MAX,
-        "Open connections on the whole broker; a new one beyond it closes the one idle for longest.",
+        "Open connections on the whole broker; a further one closes the connection that has been idle for longest.",
         least=0,
         dynamic=CLUSTER_WIDE,
     )
@@ -140,15 +140,15 @@ class NetworkSettings:
         "queued.max.requests",
         INT,
         500,
-        "Requests that may be in work on the broker before it stops reading from connections.",
+        "Requests that the broker may process at a time before it stops reading from connections.",
         least=1,
-        no_effect="the number of requests in work is not limited, only their bytes",
+        no_effect="only the bytes of requests that are processed are limited, not their number",
     )
     queued_max_request_bytes: int = setting(
         "queued.max.request.bytes",
         LONG,
         -1,
-        "Bytes of requests in work before the broker stops reading from connections. -1 is 256 MiB.",
+        "Bytes of requests that are processed before the broker stops reading from connections. -1 is 256 MiB.",
     )
     request_timeout_ms: int = setting(
         "request.timeout.ms",
@@ -156,7 +156,7 @@ class NetworkSettings:
         30_000,
         "How long a broker waits for the answer of another one.",
         least=1,
-        no_effect="brokers wait for each other for fixed times",
+        no_effect="requests between brokers have fixed timeouts",
     )
     fetch_max_bytes: int = setting(
         "fetch.max.bytes",
@@ -218,7 +218,7 @@ class NetworkSettings:
 
     @property
     def max_held_bytes(self) -> int:
-        """Of requests without an answer. Beyond it nothing more is read."""
+        """Bytes of requests without an answer, above which the broker stops reading."""
         return self.queued_max_request_bytes if self.queued_max_request_bytes > 0 else _MAX_HELD_BYTES
 
     @property
@@ -233,9 +233,9 @@ class NetworkSettings:
         return endpoints
 
     def advertised_endpoints(self, hostname: str) -> tuple[Endpoint, ...]:
-        """What clients are told, with `hostname` where no host is named. Raises InvalidConfig.
+        """The endpoints that clients are told, with `hostname` where no host is named. Raises InvalidConfig.
 
-        A port of 0 is left as it is: the server puts in the port it got.
+        A port of 0 stays: the server replaces it with the port that it got.
         """
         if self.advertised_listeners is None:
             return tuple(e._replace(host=hostname) if e.is_everywhere else e for e in self.endpoints)

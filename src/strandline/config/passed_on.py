@@ -1,9 +1,9 @@
-"""Settings that the broker hands on: to the storage of tiered topics (`rsm.config.*`) and to its description
-(`rlmm.config.*`).
+"""Settings that the broker hands on to the RemoteStorageManager (`rsm.config.*`) and to the RemoteLogMetadataManager
+(`rlmm.config.*`) of tiered topics.
 
 Another prefix may be chosen for either (`remote.log.storage.manager.impl.prefix` and
-`remote.log.metadata.manager.impl.prefix`). The built-in ones take the names that are declared in `config.tiers`;
-another class takes any.
+`remote.log.metadata.manager.impl.prefix`). The built-in classes accept the names that are declared in `config.tiers`;
+other classes accept any.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _DECLARED: Final = declarations_of(TierSettings)
 
 
 class _Receiver(NamedTuple):
-    """Somebody to whom settings are handed on."""
+    """A plugin that settings are handed on to."""
 
     prefix: str
-    """What the names begin with unless the setting `prefix_name` says otherwise."""
+    """The prefix of its settings, unless the setting `prefix_name` names another one."""
     prefix_name: str
     class_name: str
     also: tuple[str, ...] = ()
-    """Further families of names that the built-in one takes, behind the prefix."""
+    """Further families of names that the built-in class accepts, behind the prefix."""
 
 
 _RECEIVERS: Final = (
@@ -36,25 +36,25 @@ _RECEIVERS: Final = (
         STORAGE_PREFIX,
         "remote.log.storage.manager.impl.prefix",
         "remote.log.storage.manager.class.name",
-        also=("storage.s3.", "storage.aws."),  # the storage takes and checks them without inkless. before, too
+        also=("storage.s3.", "storage.aws."),  # the storage also accepts and checks them without inkless. in front
     ),
     _Receiver(
         METADATA_PREFIX,
         "remote.log.metadata.manager.impl.prefix",
         "remote.log.metadata.manager.class.name",
-        # Kafka's clients inside RemoteLogMetadataManager: files of real clusters have them, and here are none.
+        # Settings of the Kafka clients inside Kafka's RemoteLogMetadataManager: files of real clusters have them.
         also=("remote.log.metadata.common.client.", "remote.log.metadata.producer.", "remote.log.metadata.consumer."),
     ),
 )
 
 
 def handed_on(properties: Mapping[str, V], prefix: str) -> dict[str, V]:
-    """What begins with a prefix, without it."""
+    """The settings whose names begin with a prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
 
 
 def under_declared_names(properties: Mapping[str, str]) -> dict[str, str]:
-    """The same settings, where another prefix was chosen under the names that are declared."""
+    """The settings, with those under a chosen prefix also under their declared names."""
     found = dict(properties)
     for receiver in _RECEIVERS:
         prefix = _prefix_of(receiver, properties)
@@ -65,9 +65,9 @@ def under_declared_names(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_handed_on(name: str, properties: Mapping[str, str]) -> bool:
-    """Whether a setting that the broker does not know belongs to somebody who may know it.
+    """Whether a setting that the broker does not know belongs to a plugin.
 
-    Raises InvalidConfig for a name that the built-in receiver does not know.
+    Raises InvalidConfig for a name that the built-in plugin does not know.
     """
     for receiver in _RECEIVERS:
         prefix = _prefix_of(receiver, properties)

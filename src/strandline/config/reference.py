@@ -42,11 +42,11 @@ where they are about diskless topics. They are given
 - by a short option: `--data-dir` (`strandline.data.dir`), `--listen` (`listeners`), `--http`
   (`strandline.http.listen`), `--node-id` (`node.id`), which win over both.
 
-An unknown name, or a value outside its range, stops the start with a sentence that names the setting and what it may
-be. Broker settings marked *cluster-wide* or *per-broker* can be changed while the broker runs, with any Kafka tool or
-`strandline configs alter`; those marked *read-only* need a restart. A topic follows the broker setting named beside
-its own until it is given a value: topic, then dynamic setting of the broker, then of all brokers, then the file, then
-the default.
+A broker does not start with an unknown name or a value outside its range; the error names the setting and its legal
+values. Broker settings marked *cluster-wide* or *per-broker* can be changed while the broker runs, with any Kafka tool
+or `strandline configs alter`; those marked *read-only* need a restart. A topic without a value of its own follows the
+broker setting named beside it. The first of these that is set wins: topic, dynamic setting of the broker, dynamic
+setting of all brokers, file, default.
 """
 
 
@@ -73,9 +73,9 @@ def _lines() -> Iterator[str]:
         for declaration in _by_name(declarations_of(area)):
             yield _row(declaration, declaration.dynamic.value)
     yield ""
-    yield "## Taken and ignored"
+    yield "## Accepted and ignored"
     yield ""
-    yield "Kafka's files may name these. They have no effect here, and the broker says so when it starts."
+    yield "Kafka's files may have these. They have no effect here, and the broker logs that when it starts."
     yield ""
     yield "| setting | because |"
     yield "| --- | --- |"

@@ -12,7 +12,7 @@ _ONE_BROKER = "brokers do not copy partitions from each other yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSettings:
-    """Everything leaders and followers are told."""
+    """Settings of leaders and followers."""
 
     replica_lag_time_max_ms: int = setting(
         "replica.lag.time.max.ms",

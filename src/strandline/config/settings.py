@@ -69,7 +69,7 @@ class Settings:
     per_broker: Mapping[str, str] = field(default_factory=dict)
     rejected: tuple[str, ...] = ()
     synonyms: dict[str, tuple[ConfigSynonym, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Filled by `config.describe`: what it found out about a setting holds as long as these settings do."""
+    """A cache of `config.describe`: synonyms depend only on these settings."""
     _topic_configs: dict[frozenset[tuple[str, str]], TopicConfig] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -87,10 +87,10 @@ class Settings:
         return _build(properties, _NOTHING, _NOTHING)
 
     def with_dynamic(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> Settings:
-        """These settings under other dynamic ones, which replace those that were there.
+        """These settings with other dynamic ones, which replace the dynamic ones so far.
 
         The dynamic values were validated when they were set. One that is not legal now (set by another
-        version) does not stop the broker: it is left out, and `rejected` has the sentence that says why.
+        version) does not stop the broker: it is left out, and `rejected` has a sentence with the reason.
         """
         rejected: list[str] = []
         default = _legal_only(cluster_default, rejected)
@@ -102,7 +102,7 @@ class Settings:
             return replace(_build(self.static, _NOTHING, _NOTHING), rejected=tuple(rejected))
 
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """What holds for a topic with these overrides. Topics with equal overrides share one value.
+        """The settings in force for a topic with these overrides. Topics with equal overrides share one value.
 
         Raises InvalidConfig for an illegal value; unknown names are left out.
         """
@@ -125,12 +125,12 @@ class Settings:
 
     @property
     def rsm_config(self) -> Mapping[str, str]:
-        """What the RemoteStorageManager is told: `rsm.config.*` without the prefix, defaults included."""
+        """The settings for the RemoteStorageManager: `rsm.config.*` without the prefix, defaults included."""
         return self._handed_on(STORAGE_PREFIX, self.tiers.remote_log_storage_manager_impl_prefix)
 
     @property
     def rlmm_config(self) -> Mapping[str, str]:
-        """What the RemoteLogMetadataManager is told: `rlmm.config.*` without the prefix, defaults included."""
+        """The settings for the RemoteLogMetadataManager: `rlmm.config.*` without the prefix, defaults included."""
         return self._handed_on(METADATA_PREFIX, self.tiers.remote_log_metadata_manager_impl_prefix)
 
     def _handed_on(self, declared_prefix: str, prefix: str) -> Mapping[str, str]:
@@ -161,7 +161,7 @@ def _build(static: Mapping[str, str], cluster_default: Mapping[str, str], per_br
 
 
 def _place_data(arguments: Mapping[str, dict[str, Value]]) -> None:
-    """Put what has no place of its own below the data directory: logs, metadata database, objects, remote segments."""
+    """Put logs, metadata database, objects and remote segments below the data directory unless settings place them."""
     log, cluster, diskless, tiers = (arguments[key] for key in ("log", "cluster", "diskless", "tiers"))
     data = PurePath(str(cluster.get("strandline_data_dir", ClusterSettings().strandline_data_dir)))
     if "log_dirs" not in log:

@@ -1,7 +1,8 @@
-"""Settings of tiered storage: where finished segments go, who describes them, and how much is done at once.
+"""Settings of tiered storage: where closed segments go, where their metadata is, and how much is done at once.
 
-Names and defaults are Kafka's. What belongs to the storage (`rsm.config.*`) and to its description (`rlmm.config.*`) is
-handed on to them; those names that the built-in ones know are declared here, too.
+Names and defaults are Kafka's. Settings of the RemoteStorageManager (`rsm.config.*`) and of the
+RemoteLogMetadataManager (`rlmm.config.*`) are handed on to them; the names that the built-in classes know are declared
+here, too.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _NO_FOLLOWERS: Final = "there are no followers yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierSettings:
-    """Everything the storage, its description, the manager and the reader of tiered topics are told."""
+    """Settings of the storage, the remote log metadata, the manager and the reader of tiered topics."""
 
     remote_log_storage_system_enable: bool = setting(
         "remote.log.storage.system.enable",
         BOOLEAN,
         False,
-        "Topics may keep finished segments in remote storage (remote.storage.enable).",
+        "Topics may keep closed segments in remote storage (remote.storage.enable).",
     )
 
     # The storage
@@ -66,7 +67,7 @@ class TierSettings:
         may_be_empty=False,
     )
     rsm_config_key_prefix: str = setting(
-        "rsm.config.key.prefix", STRING, "", "What the keys of all segments begin with, behind the prefix of the URL."
+        "rsm.config.key.prefix", STRING, "", "The prefix of all object keys, behind the prefix of the URL."
     )
     rsm_config_inkless_storage_s3_bucket_name: str | None = setting(
         "rsm.config.inkless.storage.s3.bucket.name", STRING, None, "The bucket, where rsm.config.url does not say it."
@@ -90,7 +91,7 @@ class TierSettings:
         "rsm.config.inkless.storage.s3.api.call.timeout",
         LONG,
         30_000,
-        "The time in ms within which a call to the object store ends, attempts included; holds for every kind of it.",
+        "The time in ms within which a call to the object store ends, retries included. Applies to all stores.",
         least=1,
     )
     rsm_config_inkless_storage_s3_api_call_attempt_timeout: int = setting(
@@ -113,14 +114,14 @@ class TierSettings:
         "rsm.config.inkless.storage.aws.session.token", PASSWORD, None, "The token of a temporary access key."
     )
 
-    # Its description
+    # Remote log metadata
 
     remote_log_metadata_manager_class_name: str = setting(
         "remote.log.metadata.manager.class.name",
         CLASS,
         BUILT_IN_METADATA,
-        "The RemoteLogMetadataManager: a Python class as package.module.Class. The built-in one keeps what it knows "
-        "in the topic __remote_log_metadata; it is also found under the name that it has in Kafka.",
+        "The RemoteLogMetadataManager: a Python class as package.module.Class. The built-in one keeps its records "
+        "in the topic __remote_log_metadata; its name in Kafka is accepted, too.",
         may_be_empty=False,
     )
     remote_log_metadata_manager_class_path: str | None = setting(
@@ -147,8 +148,8 @@ class TierSettings:
         "remote.log.metadata.custom.metadata.max.bytes",
         INT,
         128,
-        "The most that a RemoteStorageManager may have kept with the metadata of a segment. A copy with more is "
-        "deleted, and copying of that partition stops.",
+        "The most bytes of custom metadata that a RemoteStorageManager may add to the metadata of a segment. A copy "
+        "with more is deleted, and copying of that partition stops.",
         least=0,
     )
     rlmm_config_remote_log_metadata_topic_num_partitions: int = setting(
@@ -177,14 +178,14 @@ class TierSettings:
         "rlmm.config.remote.log.metadata.consume.wait.ms",
         LONG,
         120_000,
-        "How long an addition waits until this broker has read it back.",
+        "How long a write to __remote_log_metadata waits until this broker has read it back.",
         least=0,
     )
     rlmm_config_remote_log_metadata_initialization_retry_max_timeout_ms: int = setting(
         "rlmm.config.remote.log.metadata.initialization.retry.max.timeout.ms",
         LONG,
         120_000,
-        "How long to try to create __remote_log_metadata before the log says that it does not work.",
+        "How long to try to create __remote_log_metadata before the failure is logged.",
         least=0,
     )
     rlmm_config_remote_log_metadata_initialization_retry_interval_ms: int = setting(
@@ -201,7 +202,7 @@ class TierSettings:
         "remote.log.manager.task.interval.ms",
         LONG,
         30_000,
-        "How often a partition is looked at for segments to copy, and for segments to expire.",
+        "How often a partition is checked for segments to copy and segments to expire.",
         least=1,
     )
     remote_log_manager_copier_thread_pool_size: int = setting(
@@ -218,7 +219,7 @@ class TierSettings:
         "remote.log.manager.follower.thread.pool.size",
         INT,
         2,
-        "Partitions that follow at the same time what their leader has copied.",
+        "Follower partitions that check at the same time what their leader has copied.",
         least=1,
         no_effect=_NO_FOLLOWERS,
     )
@@ -244,7 +245,7 @@ class TierSettings:
         "remote.log.manager.task.retry.jitter",
         DOUBLE,
         0.2,
-        "By how much of itself a pause varies by chance.",
+        "The fraction by which such a pause varies randomly.",
         least=0.0,
         most=0.5,
     )
@@ -252,7 +253,7 @@ class TierSettings:
         "remote.log.manager.copy.max.bytes.per.second",
         LONG,
         INT64_MAX,
-        "The most that this broker copies to remote storage.",
+        "The most bytes per second that this broker copies to remote storage.",
         least=1,
         dynamic=CLUSTER_WIDE,
     )
@@ -272,14 +273,14 @@ class TierSettings:
         "remote.log.reader.max.pending.tasks",
         INT,
         100,
-        "Reads that may wait for one of them to end. Further ones fail, and the client tries again.",
+        "Reads of remote segments that may wait for a free thread. Further ones fail, and the client tries again.",
         least=1,
     )
     remote_log_index_file_cache_total_size_bytes: int = setting(
         "remote.log.index.file.cache.total.size.bytes",
         LONG,
         1024 * _MEGABYTE,
-        "Disk for indexes of remote segments, in remote-log-index-cache of the first log directory.",
+        "Disk space for indexes of remote segments, in remote-log-index-cache of the first log directory.",
         least=1,
     )
     remote_log_index_file_cache_total_size_mb: int | None = setting(
@@ -293,14 +294,14 @@ class TierSettings:
         "strandline.remote.read.cache.max.bytes",
         LONG,
         64 * _MEGABYTE,
-        "Memory for parts of remote segments that were read lately or are read ahead.",
+        "Memory for parts of remote segments that were read recently or are read ahead.",
         least=_MEGABYTE,
     )
     remote_fetch_max_wait_ms: int = setting(
         "remote.fetch.max.wait.ms",
         INT,
         500,
-        "How long a fetch waits for remote storage. The read goes on afterwards, so that the next fetch finds it.",
+        "How long a fetch waits for remote storage. The read continues, so that the next fetch finds its result.",
         least=1,
         dynamic=CLUSTER_WIDE,
     )
@@ -316,7 +317,7 @@ class TierSettings:
         "remote.log.manager.fetch.max.bytes.per.second",
         LONG,
         INT64_MAX,
-        "The most that this broker reads from remote storage.",
+        "The most bytes per second that this broker reads from remote storage.",
         least=1,
         dynamic=CLUSTER_WIDE,
     )
@@ -329,13 +330,13 @@ class TierSettings:
 
     @property
     def index_cache_max_bytes(self) -> int:
-        """The disk for indexes, whichever of the two settings gives it."""
+        """The disk space for indexes, whichever of the two settings gives it."""
         megabytes = self.remote_log_index_file_cache_total_size_mb
         return self.remote_log_index_file_cache_total_size_bytes if megabytes is None else megabytes * _MEGABYTE
 
     @property
     def has_built_in_metadata(self) -> bool:
-        """True if segments are described in __remote_log_metadata."""
+        """True if remote log metadata is in __remote_log_metadata."""
         return self.remote_log_metadata_manager_class_name in (BUILT_IN_METADATA, _KAFKA_METADATA)
 
     def check(self) -> None:
@@ -359,6 +360,6 @@ class TierSettings:
             and self.remote_log_index_file_cache_total_size_bytes != default
         ):
             raise InvalidConfig(
-                "remote.log.index.file.cache.total.size.mb and remote.log.index.file.cache.total.size.bytes say the "
+                "remote.log.index.file.cache.total.size.mb and remote.log.index.file.cache.total.size.bytes mean the "
                 "same: only one of them may be given."
             )

@@ -32,7 +32,7 @@ from strandline.model import INT64_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """What holds for one topic: its overrides, and the broker's settings for everything else."""
+    """The settings in force for one topic: its overrides, and the broker's settings for everything else."""
 
     cleanup_policy: tuple[str, ...] = setting(
         "cleanup.policy",
@@ -218,7 +218,7 @@ class TopicConfig:
         "preallocate",
         BOOLEAN,
         False,
-        "New segment files are made at full size and cut when they are closed.",
+        "New segment files are created at full size and truncated when they are closed.",
         broker_name="log.preallocate",
     )
     remote_log_copy_disable: bool = setting(
@@ -231,13 +231,13 @@ class TopicConfig:
         "remote.log.delete.on.disable",
         BOOLEAN,
         False,
-        "Tiered topics: remote.storage.enable may be set to false, which deletes what is in remote storage.",
+        "Tiered topics: remote.storage.enable may be set to false, which deletes the remote segments of the topic.",
     )
     remote_storage_enable: bool = setting(
         "remote.storage.enable",
         BOOLEAN,
         False,
-        "Finished segments are copied to remote storage, and leave the broker's disks by local.retention.*. Needs "
+        "Closed segments are copied to remote storage, and leave the broker's disks by local.retention.*. Needs "
         "remote.log.storage.system.enable on the broker, and cleanup.policy delete.",
     )
     retention_bytes: int = setting(
@@ -310,7 +310,7 @@ class TopicConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """True if compaction works on the topic. Tiered topics have none, even if it is the broker's default."""
+        """True if the topic is compacted. Tiered topics are not, even if that is the broker's default."""
         return "compact" in self.cleanup_policy and not self.remote_storage_enable
 
     @property
@@ -320,7 +320,7 @@ class TopicConfig:
 
 
 TOPIC_DECLARATIONS: Final[Mapping[str, Declaration]] = declarations_of(TopicConfig)
-# What the broker says in several units has a property for the one that wins.
+# Settings that the broker has in several units have a property for the value in force.
 _BROKER_ATTRIBUTES: Final[Mapping[str, str]] = {
     **{d.name: attribute_of(d.broker_name) for d in TOPIC_DECLARATIONS.values() if d.broker_name is not None},
     "retention.ms": "retention_ms",

@@ -1,4 +1,4 @@
-"""Which settings a topic may have together, and which changes of them it may see."""
+"""Which settings a topic may have together, and which changes of them are allowed."""
 
 from __future__ import annotations
 

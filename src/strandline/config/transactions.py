@@ -11,7 +11,7 @@ _LATER = "transactions are not available yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSettings:
-    """Everything the transaction coordinator and the producer state of logs are told."""
+    """Settings of the transaction coordinator and the producer state of logs."""
 
     transaction_max_timeout_ms: int = setting(
         "transaction.max.timeout.ms",
@@ -50,7 +50,7 @@ class TransactionSettings:
         "transaction.state.log.num.partitions",
         INT,
         50,
-        "Partitions of __transaction_state. Not to be changed once the topic exists.",
+        "Partitions of __transaction_state. Do not change it once the topic exists.",
         least=1,
     )
     transaction_state_log_replication_factor: int = setting(
@@ -117,7 +117,7 @@ class TransactionSettings:
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
         100,
-        "Longest total wait of such attempts.",
+        "Longest total wait for repeated attempts to add partitions to a transaction.",
         least=0,
         no_effect=_LATER,
     )

@@ -33,14 +33,14 @@ from strandline.model import TopicPartition
 
 
 class InconsistentLog(Exception):
-    """A record speaks of something that the records before it do not know."""
+    """A record refers to an object that no earlier record created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataDelta:
-    """What is different between two images.
+    """The difference between two images.
 
-    A topic that was deleted and made again under the same name is in both `deleted_topics` (the old one) and
+    A topic that was deleted and created again under the same name is in both `deleted_topics` (the old one) and
     `changed_topics`. `changed_partitions` holds the new and the changed partitions of `changed_topics`.
     """
 
@@ -91,12 +91,12 @@ class ImageBuilder:
         self._changed_brokers: set[int] = set()
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self._changed_configs: set[ConfigResource] = set()
-        self._names: dict[uuid.UUID, str] = {}  # topics made or touched here
-        self._partitions: dict[uuid.UUID, dict[int, PartitionImage]] = {}  # what changed in them
+        self._names: dict[uuid.UUID, str] = {}  # topics that the records create or change
+        self._partitions: dict[uuid.UUID, dict[int, PartitionImage]] = {}  # their new and changed partitions
         self._deleted: dict[uuid.UUID, TopicImage] = {}
 
     def apply(self, offset: int, record: MetadataRecord) -> None:
-        """The next record of the log."""
+        """Apply the next record of the log."""
         self._offset = offset
         match record:
             case PartitionChangeRecord():
@@ -136,7 +136,7 @@ class ImageBuilder:
     def _change_broker(self, record: BrokerChangeRecord) -> None:
         broker = self._brokers.get(record.node_id)
         if broker is None or broker.epoch != record.broker_epoch:
-            raise InconsistentLog(f"{record} does not fit {broker}")
+            raise InconsistentLog(f"{record} does not fit {broker}.")
         fenced = broker.fenced if record.fenced is None else record.fenced
         shutdown = record.in_controlled_shutdown
         self._set_broker(
@@ -152,7 +152,7 @@ class ImageBuilder:
         if changes is None:
             topic = self._old.topics_by_id.get(topic_id)
             if topic is None or topic_id in self._deleted:
-                raise InconsistentLog(f"no topic has the id {topic_id}")
+                raise InconsistentLog(f"No topic has the id {topic_id}.")
             self._names[topic_id] = topic.name
             changes = self._partitions[topic_id] = {}
         return changes
@@ -178,7 +178,7 @@ class ImageBuilder:
                 if current is None and topic is not None:
                     current = topic.partition(number)
                 if current is None:
-                    raise InconsistentLog(f"topic {topic_id} has no partition {number}")
+                    raise InconsistentLog(f"Topic {topic_id} has no partition {number}.")
                 changes[number] = current.changed(*change)
 
     def _remove_topic(self, record: RemoveTopicRecord) -> None:
@@ -269,7 +269,7 @@ def _merged(
     partitions = {} if old is None else dict(enumerate(old.partitions))
     partitions.update(changes)
     if sorted(partitions) != list(range(len(partitions))):
-        raise InconsistentLog(f"the partitions of {name} are not numbered from 0 without a gap: {sorted(partitions)}")
+        raise InconsistentLog(f"The partitions of {name} are not numbered from 0 without gaps: {sorted(partitions)}.")
     return TopicImage(name, topic_id, tuple(partitions[number] for number in range(len(partitions))))
 
 
@@ -282,7 +282,7 @@ def apply_records(image: MetadataImage, records: Iterable[tuple[int, MetadataRec
 
 
 def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
-    """The difference of two images whose records are not at hand (a snapshot was loaded)."""
+    """The difference of two images whose records are not available (a snapshot was loaded)."""
     changed_topics = {
         topic.name: topic for topic_id, topic in new.topics_by_id.items() if old.topics_by_id.get(topic_id) != topic
     }

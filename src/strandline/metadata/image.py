@@ -1,4 +1,4 @@
-"""The metadata of the cluster at one offset of its log. Immutable: a change makes a new image that shares the rest."""
+"""The metadata of the cluster at one offset of its log. Immutable: a new image shares what did not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_CONTROLLER: Final = -1
 
 
 class ConfigResourceType(IntEnum):
-    """What a setting belongs to. Kafka's numbers."""
+    """The kind of resource that has settings. Kafka's numbers."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -75,7 +75,7 @@ class BrokerImage:
 
 
 class PartitionImage(NamedTuple):
-    """One partition: where its replicas are, which are in sync, and who leads since when."""
+    """One partition: its replicas, the in-sync set, the leader and its epoch."""
 
     partition: int
     replicas: tuple[int, ...]
@@ -98,7 +98,7 @@ class PartitionImage(NamedTuple):
     def changed(
         self, isr: tuple[int, ...] | None, leader: int | None, recovery_state: LeaderRecoveryState | None
     ) -> PartitionImage:
-        """The partition after a change (None: as before). A leader that is given starts a new leader epoch."""
+        """The partition after a change (None: unchanged). Giving a leader starts a new leader epoch."""
         return PartitionImage(
             self.partition,
             self.replicas,
@@ -163,7 +163,7 @@ class MetadataImage:
         return tuple(self.brokers[node_id] for node_id in sorted(self.brokers) if not self.brokers[node_id].fenced)
 
     def overrides(self, resource: ConfigResource) -> Overrides:
-        """What was set for this resource itself."""
+        """The settings of this resource itself."""
         return self.configs.get(resource, NO_OVERRIDES)
 
     def topic_overrides(self, name: str) -> Overrides:

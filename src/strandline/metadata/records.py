@@ -12,12 +12,12 @@ _RECOVERED: Final = LeaderRecoveryState.RECOVERED
 
 
 class UnknownRecord(Exception):
-    """The log holds a record of a type or version that this code does not know: it was written by a newer one."""
+    """The log holds a record of a type or version that this code does not know: a newer version wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRecord:
-    """The first record: the name of the cluster."""
+    """The first record: the id of the cluster."""
 
     cluster_id: str
 
@@ -44,7 +44,7 @@ class RegisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerChangeRecord:
-    """A broker was fenced, unfenced or began to shut down. None: as before."""
+    """A broker was fenced, unfenced or began to shut down. None: unchanged."""
 
     node_id: int
     broker_epoch: int
@@ -84,10 +84,10 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """Partitions changed in the same way. None: as before.
+    """Partitions changed in the same way. None: unchanged.
 
     The partition epoch of each rises by one, and so does its leader epoch if `leader` is given. One record holds
-    many partitions because a broker that comes or goes changes thousands of them alike.
+    many partitions because a broker that starts or stops changes thousands of them in the same way.
     """
 
     partitions: tuple[tuple[uuid.UUID, tuple[int, ...]], ...]
@@ -98,7 +98,7 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTopicRecord:
-    """A topic went, with its partitions and settings."""
+    """A topic was deleted, with its partitions and settings."""
 
     topic_id: uuid.UUID
 

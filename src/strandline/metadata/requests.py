@@ -1,4 +1,4 @@
-"""What brokers and clients ask of the controller, and what it answers."""
+"""Requests to the controller, and its answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[T]):
-    """A decision that is not carried out yet: the records to write, and the answer to give when they are written."""
+    """A decision: the records to write, and the answer to give when they are written."""
 
     records: Sequence[MetadataRecord]
     answer: T
@@ -35,7 +35,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartitions:
-    """A topic that is to have `count` partitions altogether; `assignments` are those of the new ones."""
+    """A topic that gets more partitions, `count` in all; `assignments` are for the new ones."""
 
     name: str
     count: int
@@ -61,7 +61,7 @@ class ConfigChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigAlteration:
-    """Operations on settings of one resource; those not named stay."""
+    """Operations on settings of one resource; all others stay."""
 
     resource: ConfigResource
     changes: Sequence[ConfigChange]
@@ -69,7 +69,7 @@ class ConfigAlteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigReplacement:
-    """All settings of one resource; those not named go."""
+    """All settings of one resource; all others are removed."""
 
     resource: ConfigResource
     values: Mapping[str, str | None]
@@ -88,7 +88,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerHeartbeat:
-    """A sign of life, and what the broker wants."""
+    """A heartbeat, and the state that the broker wants."""
 
     node_id: int
     broker_epoch: int
@@ -99,7 +99,7 @@ class BrokerHeartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatReply:
-    """What the controller made of the broker."""
+    """The state of the broker after a heartbeat."""
 
     is_caught_up: bool
     is_fenced: bool
@@ -107,7 +107,7 @@ class HeartbeatReply:
 
 
 class IsrMember(NamedTuple):
-    """A replica the leader takes for in sync. Epoch -1: not known."""
+    """A replica that the leader considers in sync. Epoch -1: not known."""
 
     node_id: int
     broker_epoch: int = -1
@@ -115,7 +115,7 @@ class IsrMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChange:
-    """A leader's wish for another in-sync set."""
+    """A leader's request for another in-sync set."""
 
     topic_id: uuid.UUID
     partition: int

@@ -41,12 +41,12 @@ class CollisionIndex:
         self._by_key = {collision_key(name): name for name in names if "." in name or "_" in name}
 
     def check(self, name: str) -> None:
-        """Raise InvalidTopic if the name collides with one that is there."""
+        """Raise InvalidTopic if the name collides with a name in the index."""
         other = self._by_key.get(collision_key(name))
         if other is not None and other != name:
             raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
     def add(self, name: str) -> None:
-        """The name is taken from now on."""
+        """Add a name."""
         if "." in name or "_" in name:
             self._by_key[collision_key(name)] = name

@@ -73,7 +73,7 @@ async def test_a_subscriber_that_fails_does_not_hide_the_change_from_others() ->
         recorder = Recorder()
         cluster.loader.subscribe(fail)
         cluster.loader.subscribe(recorder)
-        with pytest.raises(ExceptionGroup, match="subscribers failed at metadata offset"):
+        with pytest.raises(ExceptionGroup, match="Subscribers failed at metadata offset"):
             await cluster.create("t")
         assert "t" in recorder.image.topics
 

@@ -1,8 +1,8 @@
-"""The active controller as the rest of a broker sees it: one thing to ask, on whichever broker it is.
+"""The active controller as the components of a broker use it, on whichever broker it runs.
 
-While this broker holds the lease its own controller answers; otherwise requests go to the broker that does, as Kafka's
-brokers send them: BrokerRegistration, BrokerHeartbeat and AllocateProducerIds by themselves, what clients want of the
-controller in an Envelope. Signs of life have a connection of their own, so that they never wait behind other requests.
+While this broker holds the lease, its own controller answers. Otherwise requests go to the broker that holds it, as
+Kafka's brokers send them: BrokerRegistration, BrokerHeartbeat and AllocateProducerIds directly, requests of clients in
+an Envelope. Registrations and heartbeats have a connection of their own, so that they never wait behind other requests.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS: Final = 15.0  # longer than a lease: a killed controller has a successor by then
-BRIEF_PATIENCE_SECONDS: Final = 5.0  # where the client asks again by itself
+PATIENCE_SECONDS: Final = 15.0  # longer than a lease: by then a killed controller has a successor
+BRIEF_PATIENCE_SECONDS: Final = 5.0  # for requests that the client repeats by itself
 ATTEMPT_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 0.1
 
@@ -46,8 +46,8 @@ _RETRY_SECONDS: Final = 0.1
 class ActiveController:
     """See the module. Errors of the controller are raised as they would be by a controller in this process.
 
-    NotController and ControllerUnreachable are what is left when patience ends; registrations and signs of life get one
-    attempt, because the broker's lifecycle repeats them.
+    When the time for retries is over, NotController or ControllerUnreachable is raised. Registrations and heartbeats
+    get one attempt, because the broker's lifecycle repeats them.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ActiveController:
             self._requests.close()
 
     async def patiently(self, attempt: Callable[[], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
-        """Repeat the attempt while no controller is found or reached, for so long. Raises what it raised last."""
+        """Repeat the attempt while no controller is found or reached, for `seconds`. Raises its last error."""
         deadline = self._clock.monotonic() + seconds
         trouble = ""
         while True:
@@ -89,7 +89,7 @@ class ActiveController:
             await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Read what the controller has written, so that clients find here what they asked for there."""
+        """Read what the controller has written, so that clients see the effect of their requests on this broker."""
         try:
             await self._loader.catch_up()
         except SqlError as error:
@@ -97,7 +97,7 @@ class ActiveController:
                 raise
             logger.warning("cannot read the newest metadata: %s", error)
 
-    # Being a member
+    # Membership
 
     async def register_broker(self, broker: BrokerRegistration) -> int:
         """`Controller.register_broker`."""
@@ -117,7 +117,7 @@ class ActiveController:
         )
         return heartbeat_reply(_checked(answer))
 
-    # What brokers need
+    # Requests of brokers
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
         """`Controller.allocate_producer_ids`."""
@@ -132,7 +132,7 @@ class ActiveController:
         return await self.patiently(attempt, BRIEF_PATIENCE_SECONDS)
 
     async def create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | StrandlineError]:
-        """`Controller.create_topics`, for the topics that come into being by themselves."""
+        """`Controller.create_topics`, for topics that the broker creates by itself."""
 
         async def attempt() -> list[TopicImage | StrandlineError]:
             if self.is_local:
@@ -148,10 +148,14 @@ class ActiveController:
         if result.error_code:
             return error_of(result.error_code, result.error_message)
         topic = self._loader.image.topics.get(result.name)
-        return TopicAlreadyExists(f"Topic '{result.name}' was created, and is gone.") if topic is None else topic
+        return (
+            TopicAlreadyExists(f"Topic '{result.name}' was created, and has been deleted since.")
+            if topic is None
+            else topic
+        )
 
     async def forward(self, frame: bytes, *, principal: bytes = b"", host: bytes = b"") -> bytes:
-        """The response frame to a client's request frame, by a controller on another broker. One attempt."""
+        """The response frame of a controller on another broker to a client's request frame. One attempt."""
         envelope = EnvelopeRequest(request_data=frame, request_principal=principal, client_host_address=host)
         answer = _checked(await self._requests.ask(ApiKey.ENVELOPE, envelope, within=ATTEMPT_SECONDS))
         await self.catch_up()

@@ -1,7 +1,7 @@
 """Requests to a controller on another broker, over that broker's Kafka listener.
 
-The broker to ask is the one that the newest image names; its address is in its registration. Both come from the
-metadata database, so a broker that has never spoken to anybody knows whom to ask. Not here: when to try again.
+The newest image names the broker that has the active controller, and has its address. Both come from the metadata
+database, so a broker that has just started knows where to ask. Not here: retries.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from strandline.wire.registry import Message
 
 
 class ControllerUnreachable(RequestTimedOut):
-    """The controller could not be asked, or did not answer: the request may have been carried out or not."""
+    """The request to the controller could not be sent, or was not answered: it may have been carried out."""
 
 
 class ControllerClient:
-    """One connection to the controller, made when it is needed and made anew when the controller moves.
+    """One connection to the controller, opened at the first request and opened again when the controller moves.
 
     Answers come in the order of requests: those that must not wait behind others need a client of their own.
     """
@@ -28,7 +28,7 @@ class ControllerClient:
         self._connection = KeptConnection(f"broker-{node_id}-{purpose}", lambda: images.image.cluster_id)
 
     async def ask(self, api_key: ApiKey, message: Message, *, within: float) -> Message:
-        """The controller's answer. Raises NotController if no other broker is known to be it, ControllerUnreachable."""
+        """The controller's answer. Raises NotController if the image names no other broker, ControllerUnreachable."""
         target = self._target()
         try:
             return await self._connection.ask(target, api_key, message, within=within)
@@ -38,16 +38,16 @@ class ControllerClient:
     def _target(self) -> BrokerAddress:
         image = self._images.image
         if image.controller_id == self._node_id:
-            raise NotController(f"Broker {self._node_id} was the last active controller, and is not any more.")
+            raise NotController(f"Broker {self._node_id} was the last active controller, and is no longer.")
         broker = image.brokers.get(image.controller_id)
         listener = None if broker is None else broker.listener(self._listener)
         if broker is None or listener is None:
             raise NotController(
-                f"The active controller, broker {image.controller_id}, has no listener {self._listener} that could be "
-                "asked (inter.broker.listener.name)."
+                f"The active controller, broker {image.controller_id}, has no listener {self._listener} "
+                "(inter.broker.listener.name)."
             )
         return BrokerAddress(broker.node_id, listener.host, listener.port)
 
     def close(self) -> None:
-        """End the connection, if there is one. The next request makes another."""
+        """End the connection, if there is one. The next request opens another."""
         self._connection.close()

@@ -1,4 +1,4 @@
-"""A broker's life as the cluster sees it: it registers, is unfenced, sends heartbeats, and leaves in good order."""
+"""The membership of a broker: it registers, is unfenced, sends heartbeats, and shuts down in a controlled way."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class ControllerChannel(Protocol):
     """
 
     async def register_broker(self, broker: BrokerRegistration) -> int:
-        """Register; the broker's epoch."""
+        """Register. Returns the broker's epoch."""
 
     async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
-        """A sign of life."""
+        """Send a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class BrokerLifecycle:
     """Keeps one broker a member of its cluster.
 
     `running()` registers (fenced) and sends heartbeats while it lasts; `unfence()` returns when the controller lets the
-    broker lead; `shut_down()` returns when its partitions have other leaders, or none are left to lead them. If the
+    broker lead; `shut_down()` returns when its partitions have other leaders, or no broker is left to lead them. If the
     broker was unregistered or another process took its id, `running()` ends with an error and the broker must stop.
     """
 
@@ -79,11 +79,11 @@ class BrokerLifecycle:
 
     @property
     def is_fenced(self) -> bool:
-        """True until the controller lets the broker lead, and again when it stops hearing it."""
+        """True until the controller lets the broker lead, and again when its session has expired."""
         return self._is_fenced
 
     def status(self) -> LifecycleStatus:
-        """Where this broker stands."""
+        """The membership now."""
         return LifecycleStatus(
             node_id=self._registration.node_id,
             broker_epoch=self._epoch,
@@ -93,13 +93,13 @@ class BrokerLifecycle:
         )
 
     async def register(self) -> int:
-        """Register with the controller, waiting for one if there is none. Raises the last error when time is up."""
+        """Register with the controller; wait for one if there is none. Raises the last error after the timeout."""
         deadline = self._clock.monotonic() + self._settings.initial_broker_registration_timeout_ms / 1000
         while True:
             try:
                 self._epoch = await self._channel.register_broker(self._registration)
             except StrandlineError as error:
-                # An earlier incarnation may still have its session; it ends by itself.
+                # The session of an earlier incarnation may not have expired yet.
                 is_passing = error.retriable or isinstance(error, DuplicateBrokerRegistration)
                 if not is_passing or self._clock.monotonic() >= deadline:
                     raise
@@ -121,7 +121,7 @@ class BrokerLifecycle:
                 await self._clock.sleep(_RETRY_SECONDS)
 
     async def shut_down(self, within: float) -> bool:
-        """Hand leadership over. True if the controller agreed within the time; the caller stops either way."""
+        """Hand leadership over. True if the controller finished in `within` seconds; the caller stops either way."""
         if self._epoch < 0:
             return True
         self._want_shut_down = True
@@ -136,7 +136,7 @@ class BrokerLifecycle:
             await self._clock.sleep(_SHUTDOWN_RETRY_SECONDS)
 
     async def heartbeat(self) -> HeartbeatReply:
-        """One heartbeat with what the broker wants now."""
+        """One heartbeat with the state that the broker wants now."""
         async with self._turn:
             reply = await self._channel.broker_heartbeat(
                 BrokerHeartbeat(
@@ -158,8 +158,8 @@ class BrokerLifecycle:
         except StrandlineError as error:
             if isinstance(error, StaleBrokerEpoch | BrokerIdNotRegistered) or not error.retriable:
                 raise
-            if str(error) != self._trouble:  # once, and not with each of many attempts
-                logger.info("the heartbeat was not heard, trying again: %s", error)
+            if str(error) != self._trouble:  # once, not with each attempt
+                logger.info("the heartbeat was not answered, trying again: %s", error)
             self._trouble = str(error)
             return None
 

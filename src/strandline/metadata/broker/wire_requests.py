@@ -1,4 +1,4 @@
-"""What a broker asks of a controller on another broker, as Kafka's messages, and their answers; both ways."""
+"""Translates requests of brokers to a controller, and its answers, into Kafka's messages and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strandline.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # Kafka's numbers are their places
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # Kafka's number is the index
 
 
 def registration_request(broker: BrokerRegistration) -> BrokerRegistrationRequest:
@@ -65,7 +65,7 @@ def _protocol(number: int) -> str:
 
 
 def heartbeat_request(heartbeat: BrokerHeartbeat) -> BrokerHeartbeatRequest:
-    """The message of a sign of life."""
+    """The message of a heartbeat."""
     return BrokerHeartbeatRequest(
         broker_id=heartbeat.node_id,
         broker_epoch=heartbeat.broker_epoch,
@@ -76,7 +76,7 @@ def heartbeat_request(heartbeat: BrokerHeartbeat) -> BrokerHeartbeatRequest:
 
 
 def heartbeat_of(request: BrokerHeartbeatRequest) -> BrokerHeartbeat:
-    """The sign of life in this message."""
+    """The heartbeat in this message."""
     return BrokerHeartbeat(
         node_id=request.broker_id,
         broker_epoch=request.broker_epoch,
@@ -87,7 +87,7 @@ def heartbeat_of(request: BrokerHeartbeatRequest) -> BrokerHeartbeat:
 
 
 def heartbeat_reply(answer: BrokerHeartbeatResponse) -> HeartbeatReply:
-    """What the controller made of the broker."""
+    """The controller's reply in this message."""
     return HeartbeatReply(
         is_caught_up=answer.is_caught_up, is_fenced=answer.is_fenced, should_shut_down=answer.should_shut_down
     )

@@ -1,8 +1,8 @@
 """The controller: decides every change of metadata, writes it to the log, and publishes it.
 
 Every broker has one; the one whose broker holds the lease is active, the others refuse with NotController. A change
-is decided by pure code on the newest image (`topics`, `configs`, `membership`, `isr`, `election_requests`), appended in
-one transaction that checks the controller epoch, and visible in the local image when the call returns.
+is decided by pure code on the newest image (`metadata.plans`), appended in one transaction that checks the controller
+epoch, and visible in the local image when the call returns.
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ class Controller:
 
     @property
     def upkeep(self) -> Upkeep:
-        """What it does without being asked."""
+        """Its periodic work."""
         return self._upkeep
 
     def status(self) -> ControllerStatus:
-        """Where the controller stands."""
+        """The state now."""
         term = self._leadership.term
         image = self._loader.image
         epoch = image.controller_epoch if term is None else term.epoch
@@ -121,10 +121,10 @@ class Controller:
             node_id=self.node_id, is_active=term is not None, epoch=epoch, metadata_offset=image.offset
         )
 
-    # Being the active one
+    # Leadership
 
     async def activate(self) -> bool:
-        """Become the active controller if nobody is. True if this one is active now."""
+        """Become the active controller if there is none. True if this one is active now."""
         if self.is_active:
             return True
         try:
@@ -140,9 +140,9 @@ class Controller:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Controller]:
-        """Race for the lease and, while it is ours, look after the cluster. Gives the lease back at the end.
+        """Compete for the lease and, while holding it, do the periodic work. Releases the lease at the end.
 
-        The block begins when the cluster has an id: given by us, or by another broker that was quicker. Raises
+        The block begins when the cluster has an id, given by this controller or by another one. Raises
         StoreInUse if another process runs with this node id.
         """
         async with self._leadership.identity():
@@ -155,15 +155,15 @@ class Controller:
     async def _cluster_id_known(self) -> None:
         known = asyncio.Event()
 
-        def look(_: MetadataDelta, image: MetadataImage) -> None:
+        def check(_: MetadataDelta, image: MetadataImage) -> None:
             if image.cluster_id:
                 known.set()
 
-        stop_looking = self._loader.subscribe(look)
+        unsubscribe = self._loader.subscribe(check)
         try:
             await known.wait()
         finally:
-            stop_looking()
+            unsubscribe()
 
     async def _retire(self) -> None:
         try:
@@ -171,10 +171,10 @@ class Controller:
             async with self._turn:
                 await self._leadership.resign()
         except SqlError as error:
-            logger.warning("the controller's lease was not given back, it will run out by itself: %s", error)
+            logger.warning("the controller's lease was not released, it will expire: %s", error)
 
     async def write(self, decide: Callable[[MetadataImage], Plan[T]], *, validate_only: bool = False) -> T:
-        """Decide on the newest image, write what was decided, publish it, and give the answer."""
+        """Decide on the newest image, write and publish the records, and return the answer."""
         async with self._turn:
             for _ in range(_ATTEMPTS):
                 term = self._leadership.require()
@@ -187,7 +187,7 @@ class Controller:
                     await self._catch_up()
                 else:
                     return plan.answer
-        raise RequestTimedOut("The metadata log moved on while the change was decided, again and again.")
+        raise RequestTimedOut("Other changes of the metadata came first, several times in a row. Try again.")
 
     async def _catch_up(self) -> None:
         try:
@@ -255,7 +255,7 @@ class Controller:
                 and self._sessions.is_valid(known.node_id, known.epoch)
             ):
                 raise DuplicateBrokerRegistration(
-                    f"Another broker is registered with the id {broker.node_id} and was heard of just now."
+                    f"Another broker is registered with the id {broker.node_id}, and its session has not expired."
                 )
             return self._membership.register(image, broker)
 
@@ -264,7 +264,7 @@ class Controller:
         return epoch
 
     async def broker_heartbeat(self, heartbeat: BrokerHeartbeat) -> HeartbeatReply:
-        """Note that the broker lives and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""
+        """Extend the broker's session and move it to the state it asks for, if it may. Raises StaleBrokerEpoch."""
 
         def state_after(image: MetadataImage) -> tuple[BrokerImage, BrokerState]:
             broker = checked_broker(image, heartbeat.node_id, heartbeat.broker_epoch)
@@ -279,7 +279,7 @@ class Controller:
         checked_broker(self._loader.image, heartbeat.node_id, heartbeat.broker_epoch)
         self._sessions.touch(heartbeat.node_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset)
         broker, state = state_after(self._loader.image)
-        if state is not state_of(broker):  # most heartbeats change nothing, and wait for nobody
+        if state is not state_of(broker):  # most heartbeats change nothing, and need no write
             state = await self.write(decide)
         if state is BrokerState.CONTROLLED_SHUTDOWN:
             self._sessions.begin_shutdown(heartbeat.node_id, self._loader.image.offset)
@@ -304,7 +304,7 @@ class Controller:
         self._sessions.forget(node_id)
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
-        """A block of producer ids that nobody else will get. Raises StaleBrokerEpoch."""
+        """A block of producer ids that no other broker gets. Raises StaleBrokerEpoch."""
 
         def decide(image: MetadataImage) -> Plan[range]:
             checked_broker(image, node_id, broker_epoch)

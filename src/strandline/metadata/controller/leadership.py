@@ -1,8 +1,8 @@
-"""Being the active controller: taking, keeping and giving back the lease, and writing only while it is ours.
+"""The controller's lease: taking, renewing and releasing it, and writing only while it is held.
 
 The lease only decides who *tries*: safety comes from the controller epoch, which every append checks in its own
-transaction. A store that one process has for itself needs no renewals: to have opened it proves that whoever held the
-lease before is dead.
+transaction. A store that only one process can open needs no renewals: a process that has opened it knows that the
+earlier holder of the lease is dead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 10.0
 RENEW_SECONDS: Final = 3.0
-IDENTITY_SECONDS: Final = 12.0  # a machine that vanished keeps its database session for about so long
+IDENTITY_SECONDS: Final = 12.0  # the database keeps the session of a machine that lost power for about this long
 RETRY_SECONDS: Final = 0.5
 
 
@@ -37,14 +37,14 @@ class LeaseTiming:
 
 
 def as_kafka_error(error: SqlError) -> StrandlineError:
-    """What a client is told when the database fails."""
+    """The error for clients when the database fails."""
     if error.retriable:
         return RequestTimedOut(f"The metadata database is not available: {error}")
     return KafkaStorageError(f"The metadata database refused the change: {error}")
 
 
 class Leadership:
-    """One broker's part in the race for the lease. `term` is None while another broker, or nobody, has it."""
+    """The lease as one broker sees it. `term` is None while this broker does not hold it."""
 
     def __init__(
         self, store: MetadataStore, loader: MetadataLoader, node_id: int, clock: Clock, timing: LeaseTiming
@@ -58,11 +58,11 @@ class Leadership:
 
     @property
     def term(self) -> Term | None:
-        """Our right to write, as far as we know."""
+        """This broker's term; None if it does not hold the lease, as far as it knows."""
         return self._term
 
     def require(self) -> Term:
-        """Our right to write. Raises NotController."""
+        """This broker's term. Raises NotController if it has none."""
         if self._term is None:
             raise NotController(
                 f"Broker {self._node_id} is not the active controller; {self._loader.image.controller_id} is."
@@ -71,7 +71,7 @@ class Leadership:
 
     @asynccontextmanager
     async def identity(self) -> AsyncIterator[None]:
-        """Make sure that no other process has our node id; an earlier life of ours gets a moment to die.
+        """Make sure that no other process has our node id; an earlier process of this broker gets some time to end.
 
         Raises StoreInUse.
         """
@@ -88,13 +88,13 @@ class Leadership:
             if self._clock.monotonic() >= deadline:
                 raise
             if not self._is_waiting:
-                logger.warning("%s Waiting %.0f s for it to go.", error, IDENTITY_SECONDS)
+                logger.warning("%s Waiting %.0f s for it to end.", error, IDENTITY_SECONDS)
             self._is_waiting = True
             return False
         return True
 
     async def take(self) -> bool:
-        """Become the active controller if nobody is. True if we are now, with an image that has everything."""
+        """Become the active controller if there is none. True if this broker is now, with an up-to-date image."""
         is_first, self._has_tried = not self._has_tried, True
         duration = None if self._store.sql.is_exclusive else int(self._timing.lease * 1000)
         term = await self._store.take_lease(
@@ -113,13 +113,13 @@ class Leadership:
             return True
         if self._store.sql.is_exclusive and lease.session_id != self._store.sql.session_id:
             return True
-        # Either this broker's last life left it (looked at only at the start: later it would be somebody else's), or
-        # we took it and did not hear of it.
+        # Either an earlier process of this broker left it (only checked at the start: later it could belong to another
+        # process), or we took it and the answer of the database was lost.
         is_ours = is_first or lease.session_id == self._store.sql.session_id
         return is_ours and lease.node_id == self._node_id
 
     async def keep(self) -> None:
-        """Renew the lease if it is time to. A broker that finds itself deposed steps down."""
+        """Renew the lease if it is due. A broker that finds itself deposed steps down."""
         if self._term is None or self._store.sql.is_exclusive:
             return
         now = self._clock.monotonic()
@@ -132,13 +132,13 @@ class Leadership:
             self.step_down(str(error))
 
     def step_down(self, reason: str) -> None:
-        """Stop being the controller without a word to the database."""
+        """Stop being the controller without telling the database."""
         if self._term is not None:
             logger.warning("broker %d is no longer the active controller: %s", self._node_id, reason)
         self._term = None
 
     async def resign(self) -> None:
-        """Give the lease back, so that another broker takes it at once."""
+        """Release the lease, so that another broker can take it at once."""
         term, self._term = self._term, None
         if term is not None:
             await self._store.release_lease(term)
@@ -154,7 +154,7 @@ class Leadership:
             await self._store.append(term, base_offset, records)
         except Deposed as error:
             self.step_down(str(error))
-            raise NotController(f"Another broker has become the active controller: {error}.") from error
+            raise NotController(f"Another broker has become the active controller. {error}") from error
         except SqlError as error:
             raise as_kafka_error(error) from error
         self._loader.committed(base_offset, records)

@@ -1,4 +1,4 @@
-"""Which brokers have been heard of lately. Kept in the active controller's memory only, as in Kafka."""
+"""Sessions of brokers, extended by heartbeats. Kept in the active controller's memory only, as in Kafka."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from strandline.metadata.image import MetadataImage
 
 
 class Sessions:
-    """Times of contact. A new controller gives every broker a whole session before it calls one silent."""
+    """Deadlines of sessions. A new controller gives every broker a whole session before it fences one."""
 
     def __init__(self, clock: Clock, timeout: float) -> None:
         self._clock, self._timeout = clock, timeout
         self._deadlines: dict[int, float] = {}
-        self._contacts: dict[int, int] = {}  # node id -> broker epoch it spoke with
+        self._contacts: dict[int, int] = {}  # node id -> broker epoch of its last heartbeat
         self._offsets: dict[int, int] = {}  # node id -> metadata offset it has reached
         self._shutdown_offsets: dict[int, int] = {}
 
     def begin(self, image: MetadataImage) -> None:
-        """Forget everything and give the brokers of the image a session each."""
+        """Start with a new session for each unfenced broker of the image."""
         self._contacts.clear()
         self._offsets.clear()
         self._shutdown_offsets.clear()
@@ -25,30 +25,30 @@ class Sessions:
         self._deadlines = {node_id: deadline for node_id, broker in image.brokers.items() if not broker.fenced}
 
     def touch(self, node_id: int, broker_epoch: int, metadata_offset: int = -1) -> None:
-        """The broker is alive now."""
+        """A heartbeat of the broker arrived."""
         self._deadlines[node_id] = self._clock.monotonic() + self._timeout
         self._contacts[node_id] = broker_epoch
         self._offsets[node_id] = metadata_offset
 
     def is_valid(self, node_id: int, broker_epoch: int) -> bool:
-        """True if this controller has heard of this incarnation within the timeout."""
+        """True if the session of this incarnation has not expired."""
         is_known = self._contacts.get(node_id) == broker_epoch
         return is_known and self._deadlines.get(node_id, 0.0) > self._clock.monotonic()
 
     def silent(self) -> list[int]:
-        """The brokers whose session is over."""
+        """The brokers whose session has expired."""
         now = self._clock.monotonic()
         return sorted(node_id for node_id, deadline in self._deadlines.items() if deadline <= now)
 
     def forget(self, node_id: int) -> None:
-        """The broker is fenced or gone; there is nothing to watch."""
+        """End the session of a broker that is fenced or gone."""
         self._deadlines.pop(node_id, None)
         self._contacts.pop(node_id, None)
         self._offsets.pop(node_id, None)
         self._shutdown_offsets.pop(node_id, None)
 
     def extend(self, seconds: float) -> None:
-        """The controller itself did not run for so long: silence in that time proves nothing."""
+        """Extend all sessions by a time in which the controller itself did not run."""
         for node_id in self._deadlines:
             self._deadlines[node_id] += seconds
 

@@ -1,4 +1,4 @@
-"""What a controller does without being asked: keep the lease, fence silent brokers, balance leaders, snapshot."""
+"""The periodic work of a controller: renew the lease, fence silent brokers, balance leaders, write snapshots."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TICK_SECONDS: Final = 1.0
-SNAPSHOT_RECORDS: Final = 1000  # that many new records are worth a snapshot
-SNAPSHOT_FEW: Final = 5  # so are these, if the last one is long ago or the broker stops
+SNAPSHOT_RECORDS: Final = 1000  # new records after which a snapshot is due
+SNAPSHOT_FEW: Final = 5  # enough if SNAPSHOT_SECONDS have passed, or the broker stops
 SNAPSHOT_SECONDS: Final = 60.0
 _BALANCE_PAGE: Final = 1000
 
 
 class Writer(Protocol):
-    """What upkeep needs of the controller."""
+    """The controller, as upkeep uses it."""
 
     @property
     def is_active(self) -> bool: ...
@@ -47,7 +47,7 @@ class Writer(Protocol):
 
 
 class Upkeep:
-    """One step a second. A step that fails for a while is tried again at the next."""
+    """One step a second. A step that fails with a retriable error is repeated a second later."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Upkeep:
 
     async def step(self) -> None:
         """Everything that is due now."""
-        self._forgive_own_silence()
+        self._extend_sessions_after_a_stall()
         await self._controller.leadership.keep()
         if not self._controller.is_active and not await self._controller.activate():
             return
@@ -79,8 +79,8 @@ class Upkeep:
         await self._elect_uncleanly()
         await self.snapshot_if_due()
 
-    def _forgive_own_silence(self) -> None:
-        """A loop that did not run cannot have heard anybody: its brokers get that time back."""
+    def _extend_sessions_after_a_stall(self) -> None:
+        """Extend sessions by the time in which this event loop did not run and could not receive heartbeats."""
         now = self._clock.monotonic()
         late = now - self._last_step - TICK_SECONDS
         self._last_step = now
@@ -98,7 +98,7 @@ class Upkeep:
                 return Plan(self._membership.change_state(image, broker, BrokerState.FENCED), True)
 
             if await self._controller.write(decide):
-                logger.warning("broker %d was not heard of in time and is fenced", node_id)
+                logger.warning("broker %d is fenced: its session has expired", node_id)
             if node_id in self._sessions.silent():
                 self._sessions.forget(node_id)
 
@@ -118,7 +118,7 @@ class Upkeep:
         await self._controller.write(lambda image: Plan(self._membership.elect_uncleanly(image), None))
 
     async def snapshot_if_due(self) -> None:
-        """Write a snapshot when there is enough to read since the last one, so that starting stays quick."""
+        """Write a snapshot when enough records followed the last one, so that brokers start quickly."""
         image = self._loader.image
         count = await self._records_since_snapshot(image)
         if count < SNAPSHOT_FEW:
@@ -138,7 +138,7 @@ class Upkeep:
         logger.info("wrote a metadata snapshot at offset %d", image.offset)
 
     async def finish(self) -> None:
-        """The last step of a broker that stops in good order: the next start finds a snapshot."""
+        """The last step of a broker that stops normally: the next start finds a snapshot."""
         image = self._loader.image
         if self._controller.is_active and await self._records_since_snapshot(image) >= SNAPSHOT_FEW:
             await self._snapshot(image)
@@ -158,8 +158,8 @@ class Upkeep:
             try:
                 await self.step()
             except NotController:
-                continue  # lost the lease meanwhile: the next step races for it again
+                continue  # lost the lease meanwhile: the next step tries to take it again
             except (SqlError, StrandlineError) as error:
                 if not error.retriable:
                     raise
-                logger.warning("the controller cannot do its upkeep, trying again: %s", error)
+                logger.warning("the controller cannot do its periodic work, trying again: %s", error)

@@ -20,15 +20,15 @@ logger = logging.getLogger(__name__)
 Subscriber: TypeAlias = Callable[[MetadataDelta, MetadataImage], None]
 
 POLL_SECONDS: Final = 2.0  # how late a change can be seen when its notification is lost
-IDLE_POLL_SECONDS: Final = 60.0  # nobody else can write to an exclusive store
+IDLE_POLL_SECONDS: Final = 60.0  # no other process writes to an exclusive store
 
 
 class MetadataLoader:
     """Holds the newest `image` this broker has seen.
 
     Subscribers are called on the event loop, one delta after the other, without gaps; a new subscriber first gets the
-    whole image as a delta from nothing. Records this broker's own controller commits are published before the call
-    that made them returns; others' arrive by notification, or by polling if the notification was lost.
+    whole image as a delta from nothing. Records of this broker's own controller are published before the call that
+    wrote them returns; those of other brokers arrive by notification, or by polling if the notification was lost.
     """
 
     def __init__(self, store: MetadataStore, clock: Clock) -> None:
@@ -45,7 +45,7 @@ class MetadataLoader:
         return self._image
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Tell `subscriber` of every change from now on, after all there is so far; returns how to stop."""
+        """Call `subscriber` with the image so far, then with every change. Returns a function that stops it."""
         self._subscribers.append(subscriber)
         if self._image is not EMPTY_IMAGE:
             subscriber(delta_between(EMPTY_IMAGE, self._image), self._image)
@@ -57,7 +57,7 @@ class MetadataLoader:
         return remove
 
     async def load(self) -> MetadataImage:
-        """Read everything there is. Called once, before `running`."""
+        """Read the whole log. Called once, before `running`."""
         await self.catch_up()
         return self._image
 
@@ -70,7 +70,7 @@ class MetadataLoader:
                 # Our own controller may have published some of them while we were reading.
                 fresh = [entry for entry in page if entry[0] > self._image.offset]
                 if fresh and fresh[0][0] != self._image.offset + 1:
-                    await self._jump_to_snapshot()  # the records we need were trimmed meanwhile
+                    await self._jump_to_snapshot()  # the next records were trimmed meanwhile
                     continue
                 if fresh:
                     self._publish(apply_records(self._image, fresh))
@@ -83,7 +83,7 @@ class MetadataLoader:
             self._publish(delta_between(self._image, snapshot))
 
     def committed(self, base_offset: int, records: Sequence[MetadataRecord]) -> None:
-        """Publish what this broker's controller has just committed at the end of the log."""
+        """Publish records that this broker's controller has just committed."""
         fresh = [entry for entry in enumerate(records, base_offset) if entry[0] > self._image.offset]
         if fresh and fresh[0][0] == self._image.offset + 1:
             self._publish(apply_records(self._image, fresh))
@@ -100,7 +100,7 @@ class MetadataLoader:
             except Exception as error:  # noqa: BLE001 - collected, and raised below
                 failures.append(error)
         if failures:
-            raise ExceptionGroup(f"subscribers failed at metadata offset {delta.new.offset}", failures)
+            raise ExceptionGroup(f"Subscribers failed at metadata offset {delta.new.offset}.", failures)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[MetadataLoader]:

@@ -1,7 +1,7 @@
-"""Metadata records to JSON and back: the form they have in the table.
+"""Metadata records to JSON and back: the encoding in the table.
 
-It is compact (short keys, defaults left out) because there is one record per partition. A form that changes gets a
-version as "v" (0 when absent); readers refuse versions they do not know.
+It is compact (short keys, defaults left out) because there is one record per partition. An encoding that changes
+gets a version as "v" (0 when absent); readers refuse versions they do not know.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _nodes: Final = lru_cache(maxsize=4096)(lambda *nodes: nodes)  # equal replica l
 
 
 def shared_nodes(nodes: list[int]) -> tuple[int, ...]:
-    """A tuple of node ids; equal lists give the same object, since thousands of partitions hold a few of them."""
+    """A tuple of node ids; equal lists give the same object, since thousands of partitions share a few lists."""
     return _nodes(*nodes)
 
 
@@ -197,6 +197,6 @@ def decode_record(record_type: str, payload: str) -> MetadataRecord:
     if form is None or fields.get("v", 0) != 0:
         raise UnknownRecord(
             f"The metadata log holds a record of type {record_type!r}, version {fields.get('v', 0)}, "
-            "which this version of Strandline does not know. It was written by a newer one; start that one."
+            "which this version of Strandline does not know. It was written by a newer version; start that one."
         )
     return form.from_json(fields)

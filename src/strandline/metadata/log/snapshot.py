@@ -1,4 +1,4 @@
-"""A whole image as bytes: start-up reads one of these and the few records after it.
+"""A whole image as bytes. A broker that starts reads the newest snapshot and the few records after it.
 
 Compressed JSON, in arrays rather than objects where there is one per partition. `version` is checked by readers.
 """
@@ -53,7 +53,7 @@ def decode_image(data: bytes) -> MetadataImage:
     if value["version"] != _VERSION:
         raise UnknownRecord(
             f"The metadata snapshot has version {value['version']}, which this version of Strandline does not know. "
-            "It was written by a newer one; start that one."
+            "It was written by a newer version; start that one."
         )
     topics = {name: _topic_from_json(name, topic_id, rows) for name, topic_id, rows in value["topics"]}
     return MetadataImage(

@@ -22,16 +22,16 @@ _sql = Statements("strandline.metadata.log")
 
 
 class Deposed(Exception):
-    """A higher controller epoch has begun: this controller must not write any more."""
+    """A higher controller epoch has begun: this controller must not write."""
 
 
 class ImageIsBehind(Exception):
-    """The log has records that the writer has not seen; it has to read them and decide again."""
+    """The log has records that the writer has not read; it has to read them and decide again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """Who is the active controller, as the database sees it. `remaining_ms` is None if it does not expire."""
+    """The lease of the active controller in the database. `remaining_ms` is None if it does not expire."""
 
     epoch: int
     node_id: int | None
@@ -41,7 +41,7 @@ class Lease:
 
     @property
     def has_expired(self) -> bool:
-        """True if its holder has not renewed it in time."""
+        """True if its holder did not renew it in time."""
         return self.remaining_ms is not None and self.remaining_ms <= 0
 
 
@@ -72,7 +72,7 @@ class MetadataStore:
         return self._store
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` after appends of any process; returns how to stop. See SqlStore.listen."""
+        """Call `wake` after appends of any process; returns a function that stops it. See SqlStore.listen."""
         return self._store.listen(CHANNEL, wake)
 
     async def load(self) -> MetadataImage:
@@ -101,14 +101,14 @@ class MetadataStore:
         return [(offset, decode_record(kind, payload)) for offset, kind, payload in rows]
 
     async def lease(self) -> Lease:
-        """The lease as it is, without waiting for anybody."""
+        """The lease, read without waiting for locks."""
         async with self._store.transaction() as tx:
             return await _read_lease(tx, "read_lease")
 
     async def take_lease(
         self, node_id: int, *, may_take: Callable[[Lease], bool], duration_ms: int | None
     ) -> Term | None:
-        """Begin a new controller epoch if `may_take` says yes to the current lease; None if it says no."""
+        """Begin a new controller epoch if `may_take` accepts the current lease; None if it does not."""
         async with self._store.transaction() as tx:
             lease = await _read_lease(tx, "lock_lease")
             if not may_take(lease):
@@ -123,10 +123,10 @@ class MetadataStore:
         """Keep the lease for another `duration_ms`. Raises Deposed."""
         async with self._store.transaction() as tx:
             if not await tx.execute(_sql["renew_lease"], term.epoch, duration_ms):
-                raise Deposed(f"controller epoch {term.epoch} is over")
+                raise Deposed(f"Controller epoch {term.epoch} is over.")
 
     async def release_lease(self, term: Term) -> None:
-        """Let another broker take the lease at once. Nothing happens if one already has."""
+        """Let another broker take the lease at once. Does nothing if one already has."""
         async with self._store.transaction() as tx:
             await tx.execute(_sql["release_lease"], term.epoch)
             tx.notify(CHANNEL)
@@ -136,15 +136,15 @@ class MetadataStore:
         async with self._store.transaction() as tx:
             lease = await _read_lease(tx, "lock_lease")
             if lease.epoch != term.epoch or lease.node_id != term.node_id:
-                raise Deposed(f"controller epoch {term.epoch} is over, {lease.epoch} has begun")
+                raise Deposed(f"Controller epoch {term.epoch} is over: epoch {lease.epoch} has begun.")
             if lease.next_offset != expected_offset:
-                raise ImageIsBehind(f"the next offset is {lease.next_offset}, not {expected_offset}")
+                raise ImageIsBehind(f"The next metadata offset is {lease.next_offset}, not {expected_offset}.")
             await _append(tx, term.epoch, expected_offset, records)
 
     async def add_snapshot(self, image: MetadataImage) -> None:
-        """Keep the image, and forget the records and snapshots that the one before it made superfluous.
+        """Store the image, and delete the records and snapshots that the previous snapshot made superfluous.
 
-        Takes no lock that appends need: the records below a snapshot do not change any more.
+        Takes no lock that appends need: the records below a snapshot do not change.
         """
         payload = await asyncio.to_thread(encode_image, image)
         records = len(image.topics) + len(image.brokers) + image.partition_count
@@ -163,7 +163,7 @@ class MetadataStore:
 
 async def _read_lease(tx: Transaction, statement: str) -> Lease:
     row = await tx.fetch_one(_sql[statement])
-    assert row is not None, "the migration made this row, and nothing deletes it"
+    assert row is not None, "the migration created this row, and nothing deletes it"
     epoch, node_id, session_id, next_offset, expires_at_ms, now_ms = row
     return Lease(
         epoch=epoch,

@@ -1,4 +1,4 @@
-"""Changing settings of topics and brokers: decisions, without I/O."""
+"""Plans for changes of settings of topics and brokers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ W = TypeVar("W", ConfigAlteration, ConfigReplacement)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigPlanner:
-    """Decides about settings. All changes of one resource are made, or none of them."""
+    """Plans changes of settings. All changes of one resource are made, or none of them."""
 
     rules: ConfigRules
 

@@ -1,4 +1,4 @@
-"""ElectLeaders, and the controller's own care for preferred leaders. Pure decisions."""
+"""Plans for ElectLeaders, and for giving leadership back to preferred replicas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from strandline.model import TopicPartition
 def plan_elections(
     image: MetadataImage, election: ElectionType, partitions: Sequence[TopicPartition] | None
 ) -> Plan[Mapping[TopicPartition, StrandlineError | None]]:
-    """Elect leaders for these partitions, or for all that need it. None as answer: it has the leader asked for."""
+    """Elect leaders for these partitions, or for all that need it. None as answer: elected."""
     is_for_all = partitions is None
     if partitions is None:
         partitions = [TopicPartition(topic.name, found.partition) for topic, found in image.all_partitions()]
@@ -74,7 +74,7 @@ def _check_needed(election: ElectionType, partition: PartitionImage) -> None:
             if partition.has_leader:
                 raise ElectionNotNeeded("The partition has a leader.")
         case _:
-            raise InvalidRequest(f"Elections of type {election.name} cannot be asked for.")
+            raise InvalidRequest(f"Clients cannot request elections of type {election.name}.")
 
 
 def plan_balance(image: MetadataImage, limit: int) -> list[PartitionChangeRecord]:

@@ -1,4 +1,4 @@
-"""Who leads a partition after a change. Pure; the order of preference is Kafka's (ELR is not used)."""
+"""Elects the leader of a partition. The order of preference is Kafka's (ELR is not used)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_PER_RECORD: Final = 5000
 
 
 class PartitionChange(NamedTuple):
-    """What is decided for one partition. None: as before."""
+    """A planned change of one partition. None: unchanged."""
 
     topic_id: uuid.UUID
     partition: int
@@ -25,7 +25,7 @@ class PartitionChange(NamedTuple):
 
 
 def grouped(changes: Iterable[PartitionChange]) -> list[PartitionChangeRecord]:
-    """The records for these changes, each partition at most once: those that change alike share a record."""
+    """The records for these changes, each partition at most once. Partitions with equal changes share a record."""
     groups: dict[tuple[object, ...], list[dict[uuid.UUID, list[int]]]] = {}
     sizes: dict[tuple[object, ...], int] = {}
     kinds: dict[tuple[object, ...], PartitionChange] = {}
@@ -50,7 +50,7 @@ def grouped(changes: Iterable[PartitionChange]) -> list[PartitionChangeRecord]:
 
 
 class ElectionType(IntEnum):
-    """What an election may do. PREFERRED and UNCLEAN have Kafka's numbers."""
+    """Which replicas may be elected. PREFERRED and UNCLEAN have Kafka's numbers."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -64,7 +64,7 @@ def elect(
     is_active: Callable[[int], bool],
     election: ElectionType = ElectionType.ONLINE,
 ) -> tuple[int, bool]:
-    """The leader if the in-sync set becomes `isr`, and whether it comes from outside that set."""
+    """The leader if the in-sync set becomes `isr`, and whether it is outside that set."""
     valid = {node for node in isr if is_active(node)}
     if election is ElectionType.PREFERRED and partition.preferred_leader in valid:
         return partition.preferred_leader, False
@@ -90,7 +90,7 @@ def partition_change(
 ) -> PartitionChange | None:
     """The change that gives the partition this in-sync set and the leader that follows; None if nothing changes.
 
-    An empty `isr` stands for "the last members stay in it": without them nobody would know who has the data.
+    An empty `isr` means that the last members stay in it: otherwise it would be unknown which replicas have the data.
     """
     target = isr or partition.isr
     leader, is_unclean = elect(partition, isr=target, is_active=is_active, election=election)
@@ -101,7 +101,7 @@ def partition_change(
         topic_id,
         partition.partition,
         None if target == partition.isr else target,
-        # An unclean election of the leader that was is a new epoch too: its log may have been cut.
+        # An unclean election of the current leader starts a new epoch, too: its log may have been truncated.
         None if leader == partition.leader and not is_unclean else leader,
         None if recovery == partition.leader_recovery_state else recovery,
     )

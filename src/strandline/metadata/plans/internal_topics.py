@@ -1,4 +1,4 @@
-"""What a topic should be that nobody describes: the brokers' own topics have settings of their own."""
+"""Partitions, replicas and settings of topics that brokers create by themselves, internal topics among them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from strandline.model import GROUP_METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC, TR
 
 
 def wanted_topic(name: str, settings: Settings, image: MetadataImage) -> NewTopic:
-    """What the topic should be: the brokers' own topics have settings of their own."""
+    """The topic to create. Internal topics have their own settings; others get the defaults of the broker."""
     possible = max(1, min(len(image.alive_brokers()), MAX_REPLICAS))
     if name == GROUP_METADATA_TOPIC:
         groups = settings.groups
         return NewTopic(
             name=name,
             num_partitions=groups.offsets_topic_num_partitions,
-            # A cluster that cannot have the default of three replicas is to have groups, too.
+            # Groups have to work in a cluster of fewer brokers than the default of three, too.
             replication_factor=min(groups.offsets_topic_replication_factor, possible),
             configs={
                 "cleanup.policy": "compact",
@@ -45,13 +45,13 @@ def wanted_topic(name: str, settings: Settings, image: MetadataImage) -> NewTopi
             name=name,
             num_partitions=tiers.rlmm_config_remote_log_metadata_topic_num_partitions,
             replication_factor=min(tiers.rlmm_config_remote_log_metadata_topic_replication_factor, possible),
-            # Never compacted: every state that a segment went through is a record of its own.
+            # Never compacted: every state of a segment is a record of its own.
             configs={
                 "cleanup.policy": "delete",
                 "retention.ms": str(tiers.rlmm_config_remote_log_metadata_topic_retention_ms),
                 "retention.bytes": "-1",
-                # There may be one replica, and what it describes may be nowhere else: a description is on the disk
-                # before the local segment goes.
+                # There may be one replica: remote log metadata has to be on disk before the local segment is
+                # deleted.
                 "flush.messages": "1",
             },
         )

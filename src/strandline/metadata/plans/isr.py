@@ -1,4 +1,4 @@
-"""AlterPartition: a leader asks for another in-sync set. Pure decisions, in Kafka's order of checks."""
+"""Plans for AlterPartition: a leader asks for another in-sync set. The order of checks is Kafka's."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _checked_partition(image: MetadataImage, node_id: int, change: IsrChange) ->
 def _check_isr(partition: PartitionImage, change: IsrChange) -> None:
     nodes = [member.node_id for member in change.isr]
     if len(set(nodes)) != len(nodes) or not set(nodes) <= set(partition.replicas):
-        raise InvalidRequest(f"The in-sync set {nodes} is no subset of the replicas {partition.replicas}.")
+        raise InvalidRequest(f"The in-sync set {nodes} is not a subset of the replicas {partition.replicas}.")
     if partition.leader not in nodes:
         raise InvalidRequest(f"The in-sync set {nodes} does not contain the leader {partition.leader}.")
     if change.leader_recovery_state is LeaderRecoveryState.RECOVERING:

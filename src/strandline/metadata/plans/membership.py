@@ -1,4 +1,4 @@
-"""Brokers that come, stay and go: what that does to their registration and to their partitions. Pure decisions."""
+"""Plans for brokers that register, change their state or leave: their registration, and leaders of their partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, Pl
 
 
 class BrokerState(Enum):
-    """Where a broker is in its life, from its registration to its end."""
+    """The states of a registered broker, as in Kafka."""
 
     FENCED = auto()
     UNFENCED = auto()
@@ -48,7 +48,7 @@ def checked_broker(image: MetadataImage, node_id: int, broker_epoch: int) -> Bro
 def next_state(
     image: MetadataImage, broker: BrokerImage, heartbeat: BrokerHeartbeat, *, is_shutdown_seen: bool
 ) -> BrokerState:
-    """What the broker becomes by this heartbeat.
+    """The state of the broker after this heartbeat.
 
     `is_shutdown_seen`: all other brokers have read the record that announced the controlled shutdown.
     """
@@ -76,7 +76,7 @@ def leads_any(image: MetadataImage, node_id: int) -> bool:
 
 
 class MembershipPlanner:
-    """Decides what follows for partitions when a broker changes its state."""
+    """Plans changes of partitions that follow from a broker's change of state."""
 
     def __init__(self, rules: ConfigRules) -> None:
         self._rules = rules
@@ -84,8 +84,9 @@ class MembershipPlanner:
     def register(self, image: MetadataImage, broker: BrokerRegistration) -> Plan[int]:
         """A broker starts, fenced. The answer is its epoch.
 
-        A new incarnation begins by losing what the old one had: other replicas take over, or its partitions wait
-        for it without a leader; either way their leader epochs rise. A repeated registration changes nothing.
+        A new incarnation loses the leadership of the old one: other replicas take over, or its partitions stay
+        without a leader until it is unfenced; either way their leader epochs rise. A repeated registration changes
+        nothing.
         """
         if broker.cluster_id and broker.cluster_id != image.cluster_id:
             raise InconsistentClusterId(
@@ -107,7 +108,7 @@ class MembershipPlanner:
         return Plan((record, *changes), image.offset + 1)
 
     def change_state(self, image: MetadataImage, broker: BrokerImage, state: BrokerState) -> list[MetadataRecord]:
-        """The records that bring a broker into `state`; none if it is there."""
+        """The records that bring a broker into `state`; none if it is in it."""
         match state:
             case BrokerState.UNFENCED if not broker.is_active:
                 change = _change(broker, fenced=False, in_controlled_shutdown=False)
@@ -127,7 +128,7 @@ class MembershipPlanner:
         return [*self._without(image, broker.node_id), gone]
 
     def elect_uncleanly(self, image: MetadataImage) -> list[MetadataRecord]:
-        """Leaders for partitions that have none and whose topics allow one that is not in sync."""
+        """Elect leaders for partitions without one whose topics allow a leader that is not in sync."""
         leaderless = (
             (topic, partition, partition.isr)
             for topic, partition in image.all_partitions()
@@ -143,7 +144,7 @@ class MembershipPlanner:
         return self._changes(image, leaderless, lambda node: node == node_id or image.is_active(node))
 
     def _without(self, image: MetadataImage, node_id: int) -> list[PartitionChangeRecord]:
-        """The broker may not lead or be in sync any more, except where it is the last that was in sync."""
+        """The broker may no longer lead or be in sync, except where it is the last in-sync replica."""
         held = (
             (topic, partition, tuple(node for node in partition.isr if node != node_id))
             for topic, partition in image.all_partitions()
@@ -179,7 +180,7 @@ class MembershipPlanner:
 def _change(
     broker: BrokerImage, *, fenced: bool | None = None, in_controlled_shutdown: bool | None = None
 ) -> BrokerChangeRecord:
-    """A change that names only what is different."""
+    """A record that holds only the fields that change."""
     return BrokerChangeRecord(
         node_id=broker.node_id,
         broker_epoch=broker.epoch,

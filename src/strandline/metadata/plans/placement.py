@@ -1,8 +1,8 @@
-"""Which brokers get the replicas of new partitions. Pure: chance comes in as an argument.
+"""Which brokers get the replicas of new partitions. Randomness is an argument.
 
 The rules are Kafka's striped placer: leaders go round the racks and, inside a rack, round its brokers; the replicas of
 a partition are spread over as many racks as possible; fenced brokers are used only when the others do not suffice and
-never as the first replica. Partitions that are added to a topic go on where its last ones stopped.
+never as the first replica. Partitions that are added to a topic continue after its last ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UsableBroker(NamedTuple):
 
 
 class _Ring:
-    """Brokers in a circle. Each partition starts one further than the one before."""
+    """Brokers in a circle. Each partition starts one broker further than the partition before."""
 
     def __init__(self, nodes: Sequence[int], chance: Chance, last: int | None = None) -> None:
         self.nodes = sorted(nodes)
@@ -101,7 +101,7 @@ class _RackList:
             node = rack.unfenced.next(self._epoch)
             if node is not None:
                 return node, rack
-        raise AssertionError("there is an unfenced broker, or place() would not be called")
+        raise AssertionError("There is an unfenced broker: place_partitions() has checked it.")
 
     def _shuffle(self) -> None:
         self._racks = self._chance.shuffled(self._racks)

@@ -1,4 +1,4 @@
-"""The settings as the controller uses them: with the cluster's dynamic values, for one resource at a time."""
+"""Validates settings for the controller, with the cluster-wide dynamic values of the image."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from strandline.metadata.image import ConfigResource, ConfigResourceType, Metada
 from strandline.metadata.plans.diskless_switch import DISKLESS_FLAG, check_diskless_switch
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
 
-# The other tiers are built on these: they stay on the brokers' own disks.
+# The other tiers depend on these topics: they stay on the brokers' disks.
 _ALWAYS_LOCAL: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
 
 
 class ConfigRules:
-    """Validates settings against `strandline.config`, and answers what holds for a topic."""
+    """Validates settings against `strandline.config`, and gives the settings in force for a topic."""
 
     def __init__(self, settings: Settings) -> None:
         self._static = settings
@@ -37,17 +37,17 @@ class ConfigRules:
         return self._settings
 
     def topic_config(self, image: MetadataImage, topic: str) -> TopicConfig:
-        """What holds for a topic that exists."""
+        """The settings in force for a topic that exists."""
         return self.settings(image).topic_config(image.topic_overrides(topic))
 
     def allows_unclean_election(self, image: MetadataImage, topic: str) -> bool:
-        """True if a replica that is not in sync may lead when no other can."""
+        """True if a replica that is not in sync may lead when no in-sync replica can."""
         return self.topic_config(image, topic).unclean_leader_election_enable
 
     def new_topic_overrides(self, image: MetadataImage, topic: str, wanted: Mapping[str, str]) -> dict[str, str]:
         """The overrides of a topic that is created with `wanted`. Raises InvalidConfig if it may not have them.
 
-        Whether it is diskless is written down: changing log.diskless.enable later must not change the topic.
+        Whether it is diskless is stored with it: a later change of log.diskless.enable must not change the topic.
         """
         settings, overrides = self.settings(image), dict(wanted)
         validate_topic_overrides(overrides, settings)
@@ -59,7 +59,7 @@ class ConfigRules:
         return overrides
 
     def has_tiers(self, image: MetadataImage) -> bool:
-        """True if topics may be tiered, or some are: other brokers may have what this one does not."""
+        """True if topics may be tiered on this broker, or are tiered on other brokers."""
         is_enabled = self.settings(image).tiers.remote_log_storage_system_enable
         return is_enabled or any(self.topic_config(image, name).remote_storage_enable for name in image.topics)
 
@@ -68,14 +68,14 @@ class ConfigRules:
         return self.settings(image).topic_config(overrides).diskless_enable
 
     def validate(self, image: MetadataImage, resource: ConfigResource, overrides: Mapping[str, str]) -> None:
-        """Raise the error that keeps the resource from having these overrides."""
+        """Raise an error if the resource may not have these overrides."""
         match resource.type:
             case ConfigResourceType.TOPIC:
                 self._validate_topic(image, resource.name, overrides)
             case ConfigResourceType.BROKER:
                 self._validate_broker(image, resource, overrides)
             case _:
-                raise InvalidRequest(f"Settings of type {resource.type.name} are not kept by the controller.")
+                raise InvalidRequest(f"The controller keeps no settings of type {resource.type.name}.")
 
     def _validate_topic(self, image: MetadataImage, topic: str, overrides: Mapping[str, str]) -> None:
         before, after = self.topic_config(image, topic), self.settings(image).topic_config(overrides)
@@ -99,7 +99,7 @@ class ConfigRules:
             raise InvalidRequest(f"'{resource.name}' is not a broker id.")
 
     def list_default(self, resource: ConfigResource, key: str) -> str:
-        """The default of a list setting, to append to. Raises InvalidConfig if it is not a list."""
+        """The default of a list setting, for APPEND and SUBTRACT. Raises InvalidConfig if it is not a list."""
         known = TOPIC_DECLARATIONS if resource.type is ConfigResourceType.TOPIC else BROKER_DECLARATIONS
         declaration = known.get(key)
         if declaration is None or declaration.kind is not SettingKind.LIST:
@@ -113,4 +113,4 @@ def _check_local(topic: str, config: TopicConfig) -> None:
     if topic in _ALWAYS_LOCAL and config.remote_storage_enable:
         raise InvalidConfig(f"{topic} is an internal topic; it cannot be tiered.")
     if topic == REMOTE_LOG_METADATA_TOPIC and config.is_compacted:
-        raise InvalidConfig(f"{topic} cannot be compacted: its records have no keys, and all of them count.")
+        raise InvalidConfig(f"{topic} cannot be compacted: its records have no keys, and all of them are needed.")

@@ -1,6 +1,6 @@
-"""Creating and deleting topics and adding partitions: decisions, without I/O.
+"""Plans for creating and deleting topics and for adding partitions.
 
-Each item of a request gets its own answer, and is decided with the items before it in mind.
+Each item of a request gets its own answer, and takes the items before it into account.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from strandline.metadata.topic_names import CollisionIndex, validate_topic_name
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
-_DESCRIPTION_STAYS: Final = (
-    f"{REMOTE_LOG_METADATA_TOPIC} says what is in remote storage: it cannot be deleted while "
+_METADATA_TOPIC_STAYS: Final = (
+    f"{REMOTE_LOG_METADATA_TOPIC} holds the remote log metadata: it cannot be deleted while "
     "remote.log.storage.system.enable is true on the broker."
 )
-_DESCRIPTION_FIXED: Final = (
-    f"{REMOTE_LOG_METADATA_TOPIC} cannot have more partitions: what is known about a tiered partition is found by the "
-    "number that there are."
+_METADATA_TOPIC_FIXED: Final = (
+    f"{REMOTE_LOG_METADATA_TOPIC} cannot have more partitions: the metadata partition of a tiered partition is "
+    "computed from their number."
 )
-MAX_REPLICAS: Final = 1  # what brokers can keep in step: there are no followers yet
+MAX_REPLICAS: Final = 1  # there are no followers yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlanner:
-    """Decides about topics. Holds nothing but what decisions depend on."""
+    """Plans changes of topics."""
 
     rules: ConfigRules
     ids: Ids
@@ -67,7 +67,7 @@ class TopicPlanner:
     max_replicas: int | None = None
 
     def create(self, image: MetadataImage, topics: Sequence[NewTopic]) -> Plan[list[TopicImage | StrandlineError]]:
-        """Records for the topics that can be made; answers in the order of the request."""
+        """Records for the topics that can be created; answers in the order of the request."""
         records: list[MetadataRecord] = []
         answers: list[TopicImage | StrandlineError] = []
         times = Counter(topic.name for topic in topics)
@@ -143,7 +143,7 @@ class TopicPlanner:
     def delete(
         self, image: MetadataImage, topics: Sequence[str | uuid.UUID]
     ) -> Plan[list[TopicImage | StrandlineError]]:
-        """Records for the topics that are there; the answers are the topics as they were."""
+        """Records for the topics that exist; the answers are the topics as they were."""
         is_enabled = self.rules.settings(image).cluster.delete_topic_enable
         times = Counter(_id_of(image, topic) for topic in topics)
         records: list[MetadataRecord] = []
@@ -155,7 +155,7 @@ class TopicPlanner:
             elif times[_id_of(image, topic)] > 1:
                 answers.append(InvalidRequest("The request names the same topic more than once."))
             elif found is not None and found.name == REMOTE_LOG_METADATA_TOPIC and self.rules.has_tiers(image):
-                answers.append(TopicDeletionDisabled(_DESCRIPTION_STAYS))
+                answers.append(TopicDeletionDisabled(_METADATA_TOPIC_STAYS))
             elif found is not None:
                 answers.append(found)
                 records.append(RemoveTopicRecord(topic_id=found.topic_id))
@@ -193,7 +193,7 @@ class TopicPlanner:
         if topic is None:
             raise UnknownTopicOrPartition(f"The topic '{wish.name}' does not exist.")
         if wish.name == REMOTE_LOG_METADATA_TOPIC:
-            raise InvalidPartitions(_DESCRIPTION_FIXED)
+            raise InvalidPartitions(_METADATA_TOPIC_FIXED)
         current = len(topic.partitions)
         additional = wish.count - current
         if additional == 0:
@@ -222,7 +222,7 @@ def _overrides(configs: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _with_one_replica(topic: NewTopic) -> NewTopic:
-    """A diskless topic: its replica is the broker that clients are sent to; the bytes are safe without others."""
+    """The diskless topic with one replica, the broker that clients are sent to: object storage keeps its records."""
     factor = max((len(replicas) for replicas in topic.assignments.values()), default=topic.replication_factor)
     if factor > 1:
         raise InvalidReplicationFactor(
@@ -235,8 +235,8 @@ def _with_one_replica(topic: NewTopic) -> NewTopic:
 def _check_room(count: int, room: int) -> None:
     if count > room:
         raise PolicyViolation(
-            f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST} can be made "
-            "at a time."
+            f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST} can be "
+            "created at a time."
         )
 
 
