@@ -159,7 +159,7 @@ def _list_of(allowed: Sequence[str] | dict[str, Callable[[Path], System]]) -> Ca
         names = [name.strip() for name in text.split(",") if name.strip()]
         for name in names:
             if name not in allowed:
-                raise argparse.ArgumentTypeError(f"{name} is not one of {', '.join(allowed)}")
+                raise argparse.ArgumentTypeError(f"{name} is not one of {', '.join(allowed)}.")
         return names
 
     return parse

@@ -132,7 +132,7 @@ async def _once(call: Awaitable[None]) -> float:
 
 
 async def _interleaved(loads: Mapping[int, _Load], call: Call, count: int) -> dict[int, list[float]]:
-    """Times by number of rows. In turn, so that what others do on the machine hits all alike."""
+    """Times by number of rows. In turn, so that other load on the machine affects all alike."""
     for _ in range(_WARM_UP):
         for load in loads.values():
             await call(load)

@@ -19,18 +19,18 @@ Answer = dict[str, Any]
 
 
 class LoadFailed(RuntimeError):
-    """The generator could not be built, or a run of it failed. Its own words are in the text."""
+    """The generator could not be built, or a run of it failed. The text holds its output."""
 
 
 def find_library() -> Path:
     """The librdkafka that ships inside the wheel of confluent-kafka. Raises LoadFailed."""
     spec = importlib.util.find_spec("confluent_kafka")
     if spec is None or spec.origin is None:
-        raise LoadFailed("the load generator needs the confluent-kafka package: run `make setup`")
+        raise LoadFailed("The load generator needs the confluent-kafka package: run `make setup`.")
     site = Path(spec.origin).parent.parent
     for library in sorted(site.glob("confluent_kafka*.libs/librdkafka*.so*")):
         return library
-    raise LoadFailed(f"the confluent-kafka package in {site} ships no librdkafka of its own")
+    raise LoadFailed(f"The confluent-kafka package in {site} ships no librdkafka of its own.")
 
 
 class Generator:
@@ -51,7 +51,7 @@ class Generator:
         if not program.exists():
             compiler = shutil.which(os.environ.get("CC", "cc"))
             if compiler is None:
-                raise LoadFailed("the load generator is written in C, and no C compiler (cc) is on the path")
+                raise LoadFailed("The load generator is written in C: install a C compiler (cc).")
             program.parent.mkdir(parents=True, exist_ok=True)
             partial = program.with_suffix(f".{os.getpid()}")
             units = [str(source) for source in sources if source.suffix == ".c"]
@@ -60,7 +60,7 @@ class Generator:
                 [compiler, *_FLAGS, "-o", str(partial), *units, *links], capture_output=True, text=True
             )
             if run.returncode != 0:
-                raise LoadFailed(f"the load generator does not compile:\n{run.stderr}")
+                raise LoadFailed(f"The load generator does not compile:\n{run.stderr}")
             partial.rename(program)
         return cls(program)
 
@@ -91,7 +91,7 @@ class Load:
             output, errors = self._process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise LoadFailed(f"{' '.join(self._command)}: no end after {timeout:g} s") from None
+            raise LoadFailed(f"{' '.join(self._command)} did not end within {timeout:g} s.") from None
         if self._process.returncode != 0:
             raise LoadFailed(f"{' '.join(self._command)}: {errors[-1000:]}")
         answer: Answer = json.loads(output)

@@ -96,7 +96,7 @@ def install_tiered_storage(cache: Path | None = None) -> Path:
 
 
 def tiered_settings(directory: Path) -> dict[str, str]:
-    """What makes a broker keep finished segments of tiered topics below `directory`/kafka-tiered-storage."""
+    """Settings of a broker that keeps closed segments of tiered topics below `directory`/kafka-tiered-storage."""
     return {
         "remote.log.storage.system.enable": "true",
         "remote.log.storage.manager.class.name": _LOCAL_TIERED_STORAGE,
@@ -172,7 +172,7 @@ class KafkaBroker:
     @property
     def process(self) -> ServerProcess:
         if self._process is None:
-            raise ProcessFailed("Kafka is not running")
+            raise ProcessFailed("Kafka is not running.")
         return self._process
 
     def format(self) -> None:

@@ -159,7 +159,7 @@ def latency(bench: Bench) -> Measured:
 
 
 def loaded_latency(bench: Bench) -> Measured:
-    """The same beside a producer and a consumer that use all they can get, on other topics."""
+    """The same beside a producer and a consumer at full speed, on other topics."""
     load = Workload(name="load", title="", size=1024, partitions=_LOAD_PARTITIONS, records=_LOAD_RECORDS)
     where = bench.broker.bootstrap
     with (
@@ -199,7 +199,7 @@ def requests(bench: Bench) -> Measured:
 def wait_gone(data_dir: Path, topic: str, patience: float = 4.0) -> None:
     """Wait until no file of a deleted topic is left, so that deleting is not part of the next measurement.
 
-    Kafka looks for deleted topics only after its first 30 seconds: then the files stay, and patience ends.
+    Kafka looks for deleted topics only after its first 30 seconds: until then the files stay, and the wait times out.
     """
     deadline = time.perf_counter() + patience
     while time.perf_counter() < deadline and any(data_dir.rglob(f"{topic}-*")):
@@ -215,7 +215,7 @@ def _latency(bench: Bench, topic: str, case: str, seconds: int) -> Measured:
 
 @contextmanager
 def killed_on_error(*loads: Load) -> Iterator[None]:
-    """Leaves no load behind when the block fails."""
+    """Kill the load when the block fails."""
     try:
         yield
     except BaseException:

@@ -19,7 +19,7 @@ def update_page(page: Path, text: str) -> None:
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"{page} has no place for results: it lacks `{BEGIN}` or `{END}`")
+        raise ValueError(f"{page} has no place for results: it lacks `{BEGIN}` or `{END}`.")
     page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
 
 

@@ -60,7 +60,7 @@ def _perf_produce(bench: Bench, libraries: Path, topic: str, workload: Workload,
     )
     rates = _SENT.findall(output)
     if not rates:
-        raise LoadFailed(f"no rate in the output of Kafka's producer tool:\n{output}")
+        raise LoadFailed(f"The output of Kafka's producer tool has no rate:\n{output}")
     return float(rates[-1]) * workload.size / 1e6
 
 

@@ -67,7 +67,7 @@ def is_serving(host: str, port: int, topic: str, partitions: int) -> bool:
 def latest_tiered_offsets(host: str, port: int, topic: str, partitions: int) -> list[int]:
     """The last offset in remote storage of each partition, -1 where nothing is. Raises OSError.
 
-    Clients do not ask for it yet: this is ListOffsets 9 with the timestamp -5 (KIP-1005).
+    Client libraries cannot ask for it yet: this is ListOffsets 9 with the timestamp -5 (KIP-1005).
     """
     asked = b"".join(struct.pack(">iiqb", partition, -1, _LATEST_TIERED, 0) for partition in range(partitions))
     name = _compact(len(topic.encode())) + topic.encode()
@@ -81,7 +81,7 @@ def latest_tiered_offsets(host: str, port: int, topic: str, partitions: int) -> 
     for _ in range(reader.compact()):
         partition, error = reader.number(">i"), reader.number(">h")
         if error != 0:
-            raise OSError(f"ListOffsets for {topic}-{partition} ended with error {error}")
+            raise OSError(f"ListOffsets for {topic}-{partition} ended with error {error}.")
         reader.skip(8)
         offsets[partition] = reader.number(">q")
         reader.skip(4 + 1)
@@ -116,7 +116,7 @@ def _read_topic(reader: _Reader) -> tuple[str, int]:
 
 
 def _compact(size: int) -> bytes:
-    """A size as the newer requests write it, one higher and in groups of seven bits."""
+    """A size in compact form: one higher, as a varint."""
     rest, groups = size + 1, bytearray()
     while rest > 0x7F:
         groups.append(rest & 0x7F | 0x80)
@@ -136,7 +136,7 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     while len(chunks) < size:
         chunk = connection.recv(size - len(chunks))
         if not chunk:
-            raise EOFError("the broker closed the connection")
+            raise EOFError("The broker closed the connection.")
         chunks += chunk
     return bytes(chunks)
 

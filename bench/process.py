@@ -65,7 +65,7 @@ class ServerProcess:
         return self._process.poll() is None
 
     def wait_until(self, is_ready: Callable[[], bool], *, timeout: float, what: str) -> float:
-        """Seconds from the start of the process until `is_ready` said yes. Raises ProcessFailed."""
+        """Seconds from the start of the process until `is_ready` returned True. Raises ProcessFailed."""
         while not is_ready():
             if not self.is_running:
                 raise ProcessFailed(f"{self.name} ended with {self._process.returncode} {what}\n{self.log_tail()}")
@@ -87,7 +87,7 @@ class ServerProcess:
         )
 
     def stop(self, *, timeout: float = 30.0) -> float:
-        """Ask it to end (SIGTERM), insist after `timeout`. Seconds it took; harmless when it has ended already."""
+        """Send SIGTERM, and SIGKILL after `timeout`. Seconds it took; harmless when it has ended already."""
         asked_at = time.perf_counter()
         if self.is_running:
             self._process.send_signal(signal.SIGTERM)
@@ -99,7 +99,7 @@ class ServerProcess:
         return time.perf_counter() - asked_at
 
     def kill(self) -> None:
-        """SIGKILL, for those who want to see a recovery."""
+        """Send SIGKILL, to measure a recovery."""
         self._process.kill()
         self._process.wait()
 

@@ -1,7 +1,7 @@
 """The broker as it reads from an object store: `python -m bench.remote_through_memory broker ...`.
 
-Remote segments in a directory are files of this machine, which the broker sends from file to socket. Here it does not
-know that: they go through its memory, as those of S3 do, and as those of Kafka's LocalTieredStorage do in Kafka.
+Remote segments in a directory are files of this machine, which the broker sends from file to socket. Here it treats
+them as objects: they go through its memory, as those of S3 do, and as those of Kafka's LocalTieredStorage do in Kafka.
 """
 
 from __future__ import annotations

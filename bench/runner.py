@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(slots=True)
 class Runner:
-    """Runs rounds and collects results. A measurement that fails is reported and leaves a hole, not a number."""
+    """Runs rounds and collects results. A measurement that fails is reported, and has no figure."""
 
     systems: Sequence[System]
     generator: Generator
@@ -64,7 +64,7 @@ class Runner:
     failures: list[str] = field(default_factory=list)
 
     def run_round(self, number: int, *, watched: Callable[[Step], Step] = lambda step: step) -> None:
-        """One round. Who goes first changes from round to round; `watched` may wrap each step."""
+        """One round. The order of systems changes from round to round; `watched` may wrap each step."""
         order = [*self.systems] if number % 2 == 0 else [*reversed(self.systems)]
         self._round_dir.mkdir(parents=True)
         try:
@@ -108,7 +108,7 @@ class Runner:
             yield Step("small requests", measures.requests)
 
     def _run_steps(self, brokers: Mapping[str, Broker], steps: Sequence[Step]) -> None:
-        """All brokers run at once, and only one is asked for anything at a time: neighbours in time compare best."""
+        """All brokers run at once, and one of them gets load at a time: figures that are close in time compare best."""
         with self._running(brokers) as benches:
             for step in steps:
                 for name, bench in benches.items():

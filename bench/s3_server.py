@@ -34,12 +34,12 @@ class S3Server:
     buckets: Path
 
     def settings(self, bucket: str) -> Mapping[str, str]:
-        """What a broker of ours has to be told to keep diskless topics in a new bucket."""
+        """Settings of a broker that keeps diskless topics in a new bucket."""
         (self.buckets / bucket).mkdir()
         return {"strandline.objects.url": f"s3://{bucket}/diskless", **self._access()}
 
     def remote_settings(self, bucket: str) -> Mapping[str, str]:
-        """What it has to be told to keep the remote segments of tiered topics in a new bucket."""
+        """Settings of a broker that keeps the remote segments of tiered topics in a new bucket."""
         (self.buckets / bucket).mkdir()
         access = {f"rsm.config.{name}": value for name, value in self._access().items()}
         return {"rsm.config.url": f"s3://{bucket}/tiered", **access}

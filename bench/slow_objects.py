@@ -1,6 +1,6 @@
 """The broker with a slow object store: `python -m bench.slow_objects MILLISECONDS broker ...`.
 
-Every call of the store takes so much longer, as over a network; the program is otherwise the user's.
+Every call of the store takes that much longer, as over a network; everything else is the broker as users run it.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from bench import kafka
 from bench.probe import is_answering
 from bench.process import ProcessFailed, ServerProcess, free_port
 
-# The only setting that is not a default: topics of a finished measurement go at once, not a minute later, so that the
+# The only setting that is not a default: files of deleted topics go at once, not a minute later, so that the
 # disk stays small and deleting files does not run into the next measurement.
 HOUSEKEEPING: Final[Mapping[str, str]] = {"log.segment.delete.delay.ms": "100"}
 
-# With the defaults finished segments wait half a minute to be copied, and five minutes to leave the disk afterwards.
+# With the defaults closed segments wait half a minute to be copied, and five minutes to leave the disk afterwards.
 _TIERED: Final[Mapping[str, str]] = {
     **HOUSEKEEPING,
     "remote.log.manager.task.interval.ms": "500",
@@ -82,7 +82,7 @@ class StrandlineBroker:
     @property
     def process(self) -> ServerProcess:
         if self._process is None:
-            raise ProcessFailed("Strandline is not running")
+            raise ProcessFailed("Strandline is not running.")
         return self._process
 
     def start(self, *, led_partitions: int = 0) -> float:
@@ -135,7 +135,7 @@ class Strandline:
         return StrandlineBroker(command, data_dir, _tiered_settings(data_dir))
 
     def new_broker_on_slow_storage(self, data_dir: Path, milliseconds: int) -> StrandlineBroker:
-        """The same, with so much added to every call of the object store."""
+        """The same, with a delay added to every call of the object store."""
         command = [sys.executable, "-m", "bench.slow_objects", str(milliseconds)]
         return StrandlineBroker(command, data_dir, HOUSEKEEPING)
 

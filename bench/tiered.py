@@ -1,4 +1,4 @@
-"""Tiered storage: copying finished segments, catching up from remote ones, and what both do to the normal traffic.
+"""Tiered storage: copying closed segments, catching up from remote segments, and the effect of both on other traffic.
 
 The remote storage of each system is a directory of this machine; Kafka's is the LocalTieredStorage of its tests. Topics
 are filled once, and local and remote segments with the same records are then read in turn. The two cases of normal
@@ -92,9 +92,9 @@ def fill(bench: Bench) -> Measured:
 
 
 def copy(bench: Bench) -> Measured:
-    """From switching tiering on until the last finished segment is in remote storage, while nothing else happens."""
+    """From switching tiering on until the last closed segment is in remote storage, without other load."""
     topics = [_files(bench, "remote", partitions) for partitions in _PARTITIONS]
-    size = sum(each.finished_bytes() for each in topics)
+    size = sum(each.closed_bytes() for each in topics)
     measured = {"tiered.moved": 100 * size / sum(each.local_bytes() for each in topics)}
     with bench.cpu_per_gb(measured, "tiered.cpu.copy", size):
         measured["tiered.copy"] = size / copy_all(topics) / 1e6
@@ -160,7 +160,7 @@ def beside_backlog(bench: Bench) -> Measured:
         bench.topic("tiered-traffic", 1, SEGMENTS) as topic,
     ):
         _produce(bench, backlog.topic, max(int(_BACKLOG_RECORDS * bench.scale.share), _LEAST_RECORDS))
-        size = backlog.finished_bytes()
+        size = backlog.closed_bytes()
         traffic = bench.generator.start("latency", topic=topic, seconds=300, **_traffic_options(bench))
         with killed_on_error(traffic):
             time.sleep(_STARTUP_SECONDS)
@@ -170,13 +170,13 @@ def beside_backlog(bench: Bench) -> Measured:
 
 
 def _traffic(bench: Bench, name: str, config: Mapping[str, str]) -> Measured:
-    """Latency of the normal traffic on a topic of its own. A tiered one that nothing was copied of is a failure."""
+    """Latency of the normal traffic on a topic of its own. Fails if a tiered topic has no copied segment."""
     files = TopicFiles(bench.broker, "tiered-traffic", 1)
     with bench.topic(files.topic, files.partitions, config) as topic:
         seconds = bench.scale.latency_seconds
         answer = bench.generator.run("latency", topic=topic, seconds=seconds, **_traffic_options(bench))
         if config is not SEGMENTS and files.latest_tiered() == [-1]:
-            raise LoadFailed("no segment of the traffic was copied while it was measured")
+            raise LoadFailed("No segment of the traffic was copied while it was measured.")
     return _percentiles(name, answer)
 
 

@@ -1,6 +1,6 @@
-"""Topics on their way to remote storage: fill them, switch tiering on, wait for the copies, forget the page cache.
+"""Topics that move to remote storage: fill them, switch tiering on, wait for the copies, drop them from the page cache.
 
-Works on any broker with Kafka's files: what is local is seen on its disk, what is remote is asked with ListOffsets.
+Works on any broker with Kafka's files: local segments are found on its disk, remote ones with ListOffsets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TopicFiles:
         """The size of all segments on the disk."""
         return sum(path.stat().st_size for logs in self._logs() for path in logs)
 
-    def finished_bytes(self) -> int:
+    def closed_bytes(self) -> int:
         """The size of all segments on the disk that are not written to any more."""
         return sum(path.stat().st_size for logs in self._logs() for path in logs[:-1])
 
@@ -56,10 +56,10 @@ class TopicFiles:
         return all(len(logs) == 1 for logs in self._logs())
 
     def forget_pages(self) -> None:
-        """Put the records of this topic, local and remote, out of the page cache: the next reader needs the disk."""
+        """Drop the records of this topic, local and remote, from the page cache: the next reader needs the disk."""
         for path in (*(path for logs in self._logs() for path in logs), *self._remote_logs()):
             with path.open("rb") as file:
-                os.fsync(file.fileno())  # what is not on the disk yet would stay
+                os.fsync(file.fileno())  # pages that are not written back yet would stay
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _logs(self) -> Iterator[Sequence[Path]]:
@@ -67,7 +67,7 @@ class TopicFiles:
         for partition in range(self.partitions):
             logs = sorted(self.broker.data_dir.rglob(f"{self.topic}-{partition}/*.log"))
             if not logs:
-                raise LoadFailed(f"no segment of {self.topic}-{partition} below {self.broker.data_dir}")
+                raise LoadFailed(f"There is no segment of {self.topic}-{partition} below {self.broker.data_dir}.")
             yield logs
 
     def _remote_logs(self) -> Iterator[Path]:
@@ -75,7 +75,7 @@ class TopicFiles:
 
 
 def copy_all(topics: Sequence[TopicFiles]) -> float:
-    """Switch tiering on and wait until every finished segment is in remote storage. Seconds it took."""
+    """Switch tiering on and wait until every closed segment is in remote storage. Seconds it took."""
     started_at = time.perf_counter()
     Topics(topics[0].broker.bootstrap).configure([each.topic for each in topics], TIERED)
     for each in topics:
@@ -93,5 +93,5 @@ def _wait(is_true: Callable[[], bool], what: str) -> None:
     deadline = time.perf_counter() + _PATIENCE_SECONDS
     while not is_true():
         if time.perf_counter() > deadline:
-            raise LoadFailed(f"no end of waiting for {what}")
+            raise LoadFailed(f"Waiting for {what} took too long.")
         time.sleep(_POLL_SECONDS)

@@ -34,7 +34,7 @@ class Topics:
         deadline = time.perf_counter() + _PATIENCE_SECONDS
         while not self._is_served(partitions_by_topic):
             if time.perf_counter() > deadline:
-                raise TimeoutError(f"no leader for all of {', '.join(partitions_by_topic)}")
+                raise TimeoutError(f"Not all partitions have a leader: {', '.join(partitions_by_topic)}")
             time.sleep(0.02)
 
     def _is_served(self, partitions_by_topic: Mapping[str, int]) -> bool:

@@ -30,7 +30,7 @@ def local(name: str) -> str:
 
 
 def condition(inner: Versions, outer: Versions) -> str | None:
-    """The test whether a version of `outer` is in `inner`; None if every one is."""
+    """The test whether a version of `outer` is in `inner`; None if all of them are."""
     above, below = inner.low > outer.low, inner.high < outer.high
     if above and below:
         return f"version == {inner.low}" if inner.low == inner.high else f"{inner.low} <= version <= {inner.high}"

@@ -1,4 +1,4 @@
-"""What `generate_messages` knows about Kafka's messages: the union of all versions of each, taken from kio.
+"""The schema of Kafka's messages for `generate_messages`: the union of all versions of each, taken from kio.
 
 kio has one class per message and version. A broker wants one class per message, so the versions are merged here:
 each field remembers in which versions it exists, where it may be null and whether it is tagged.
@@ -34,7 +34,7 @@ class Versions:
     def of(cls, numbers: Iterable[int]) -> Versions:
         found = sorted(numbers)
         if found != list(range(found[0], found[-1] + 1)):
-            raise ValueError(f"versions with a hole: {found}")
+            raise ValueError(f"The versions {found} have a gap.")
         return cls(found[0], found[-1])
 
 
@@ -96,7 +96,7 @@ def load_message(schema: str, kind: str, versions: Iterable[int]) -> MessageSpec
         if vars(module)[root].__flexible__:
             flexible.append(version)
     if flexible and flexible != numbers[numbers.index(flexible[0]) :]:
-        raise ValueError(f"{schema} is flexible in {flexible} only")
+        raise ValueError(f"{schema} is flexible in {flexible} only.")
     specs = {name: StructSpec(name, Versions.of(by_version)) for name, by_version in classes.items()}
     for name, by_version in classes.items():
         specs[name].fields = _merge_fields(by_version, specs)
@@ -137,7 +137,7 @@ def _merge_field(by_version: Mapping[int, dataclasses.Field[Any]], specs: Mappin
     kinds = {_kind(field) for field in by_version.values()}
     tags = {field.metadata.get("tag") for field in by_version.values()}
     if len(kinds) != 1 or len(tags) != 1:
-        raise ValueError(f"{newest.name} changes its type or tag between versions: {kinds} {tags}")
+        raise ValueError(f"{newest.name} changes its type or tag between versions: {kinds} {tags}.")
     ((raw, struct_name, is_array),) = kinds
     base = _ALIASED_TYPES.get(raw, _RENAMED_TYPES.get(raw, raw))
     nullable = [version for version, field in by_version.items() if _is_nullable(field, base, is_array)]
