@@ -1,4 +1,4 @@
-"""Asking for the sentence of a refusal, where taking the value would be as good."""
+"""Asks whether a value is refused, and with which sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from strandline.errors import InvalidConfig, InvalidRequest
 
 
 def refusal_of(action: Callable[[], object]) -> str | None:
-    """What `action` was refused with, or None if it was not."""
+    """The sentence with which `action` was refused, or None if it was not."""
     try:
         action()
     except (InvalidConfig, InvalidRequest) as refusal:

@@ -101,7 +101,7 @@ def test_places_below_the_data_directory_are_described_as_they_are() -> None:
     )
 
 
-def test_the_cluster_default_has_only_what_somebody_set() -> None:
+def test_the_cluster_default_has_only_settings_that_are_set() -> None:
     settings = Settings.from_properties({"log.roll.ms": "4"}).with_dynamic(
         {"log.roll.ms": "5"}, {"log.roll.ms": "6", "log.segment.bytes": "3000000"}
     )

@@ -306,7 +306,7 @@ def test_good_settings_of_a_tiered_topic_are_taken(overrides: dict[str, str]) ->
         ("false", {"remote.log.delete.on.disable": "true"}, True),
     ],
 )
-def test_tiering_ends_only_with_the_deletion_of_what_is_remote(
+def test_tiering_ends_only_with_the_deletion_of_remote_segments(
     before: str, after: dict[str, str], is_allowed: bool
 ) -> None:
     old, new = TIERING.topic_config({"remote.storage.enable": before}), TIERING.topic_config(after)
@@ -343,7 +343,7 @@ def test_another_prefix_can_be_chosen_for_settings_that_are_handed_on() -> None:
     assert settings.tiers.rlmm_config_remote_log_metadata_topic_num_partitions == 4
 
 
-def test_a_storage_of_somebody_else_takes_any_setting() -> None:
+def test_a_storage_plugin_takes_any_setting() -> None:
     settings = Settings.from_properties(
         {"remote.log.storage.manager.class.name": "mine.Storage", "rsm.config.tape.drive": "7"}
     )

@@ -42,7 +42,7 @@ async def log(store: MetadataStore) -> Sequence[tuple[int, MetadataRecord]]:
     return await store.read(-1)
 
 
-async def test_a_new_log_is_empty_and_nobody_has_the_lease(store: MetadataStore) -> None:
+async def test_a_new_log_is_empty_and_the_lease_is_free(store: MetadataStore) -> None:
     assert await log(store) == []
     assert await store.load() is EMPTY_IMAGE
     lease = await store.lease()
@@ -102,7 +102,7 @@ async def test_a_released_lease_is_free_at_once_and_the_next_epoch_is_higher(sto
         await append(store, first, block(1))
     second = await take(store, node_id=2)
     assert second.epoch == first.epoch + 1
-    await store.release_lease(first)  # too late: it is not the holder's to give
+    await store.release_lease(first)  # too late: it is no longer the holder
     assert (await store.lease()).node_id == 2
 
 

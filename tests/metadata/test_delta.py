@@ -70,7 +70,7 @@ def test_a_delta_names_everything_that_is_different(records: list[MetadataRecord
 
 
 def assert_delta_leads_to_new(delta: MetadataDelta) -> None:
-    """Somebody who only follows deltas ends up with the partitions of the new image."""
+    """A subscriber that only applies deltas gets the partitions of the new image."""
     followed = {
         (topic.topic_id, partition.partition): partition
         for topic, partition in delta.old.all_partitions()

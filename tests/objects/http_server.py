@@ -1,4 +1,4 @@
-"""An HTTP server that answers what a test wants, and remembers what it was asked."""
+"""An HTTP server whose answers a test chooses, and that records its requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that become objects: durable, piece by piece, around the page cache, and ended when nobody waits any more."""
+"""Files that are copied into objects: durable, piece by piece, around the page cache, and ended when cancelled."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_a_copy_that_fails_leaves_nothing_behind(
     assert bytes(await directory.get("key")) == content(path)
 
 
-async def test_a_copy_that_nobody_waits_for_any_more_ends_at_its_next_piece(
+async def test_a_cancelled_copy_ends_at_its_next_piece(
     directory: DirectoryStore, root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached, go_on, pieces = threading.Event(), threading.Event(), 0
@@ -220,7 +220,7 @@ def test_what_comes_from_the_disk_does_not_stay_in_the_page_cache(path: Path, mo
     with SourceFile(path) as source:
         read_back = b"".join(source.read(at, min(PIECE, source.size - at)) for at in range(0, source.size, PIECE))
     assert read_back == content(path)
-    # What was in the cache before is left there: clients read it.
+    # Pages that were cached before stay cached: clients read them.
     assert dropped == [(0, PIECE), *((at, PIECE) for at in range(2 * PIECE, 10 * MIB, PIECE)), (10 * MIB, MIB + 5)]
 
 

@@ -107,7 +107,7 @@ async def test_a_cancelled_read_cancels_both_calls(
     assert store.status().operations["get"].pending == 0
 
 
-async def test_a_store_that_is_slow_for_everyone_does_not_get_twice_the_work(
+async def test_a_store_that_is_slow_for_all_reads_does_not_get_twice_the_work(
     store: RetryingStore, faulty: FaultyStore, clock: VirtualClock
 ) -> None:
     gate = faulty.block("get")

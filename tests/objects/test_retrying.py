@@ -27,7 +27,7 @@ PATIENCE = Patience(attempts=4, backoff=1.0, longest_backoff=3.0, attempt_deadli
 
 
 class Highest:
-    """Chance that always takes the highest number."""
+    """Randomness that always gives the highest number."""
 
     def __init__(self) -> None:
         self.limits: list[int] = []

@@ -1,4 +1,4 @@
-"""Codecs: what other clients write is read, and a bomb does not explode."""
+"""Codecs: data of other clients is read, and a decompression bomb is refused."""
 
 from __future__ import annotations
 

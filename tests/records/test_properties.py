@@ -77,7 +77,7 @@ def test_a_cut_never_yields_a_wrong_batch(batches: list[list[Record]], codec: Co
 @given(record_lists(), codecs, st.data())
 def test_a_flipped_bit_is_noticed(records: list[Record], codec: Codec, data: st.DataObject) -> None:
     batch = build_batch(records, codec=codec)
-    # Base offset and leader epoch are the broker's to write, and not covered by the checksum.
+    # The broker writes base offset and leader epoch; the checksum does not cover them.
     positions = [*range(8, 12), *range(16, len(batch))]
     position = data.draw(st.sampled_from(positions))
     batch[position] ^= 1 << data.draw(st.integers(0, 7))

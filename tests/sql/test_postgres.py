@@ -118,7 +118,7 @@ async def test_waiting_for_a_lock_is_bounded(postgres_url: str) -> None:
                 await tx.execute("UPDATE controller_lease SET epoch = 2")
 
 
-async def test_nobody_there_is_unavailable_and_wrong_databases_are_misconfigured(postgres_url: str) -> None:
+async def test_a_missing_server_is_unavailable_and_wrong_databases_are_misconfigured(postgres_url: str) -> None:
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
         async with open_store("postgresql://127.0.0.1:1/nothing", deadline=2.0):
             pass

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for kio's messages, which serve as the other opinion on ours."""
+"""Hypothesis strategies for kio's messages, which ours are compared with."""
 
 from __future__ import annotations
 

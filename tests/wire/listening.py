@@ -11,7 +11,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def listening_with(serve: Serve) -> AsyncIterator[int]:
-    """The port. Whoever connects has to close before the block ends, or is hung up on."""
+    """The port. Connections that are open at the end of the block are closed."""
     connections: set[asyncio.Task[None]] = set()
 
     async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

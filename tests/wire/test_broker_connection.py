@@ -69,7 +69,7 @@ async def hang_up(header: RequestHeader, message: Message, writer: asyncio.Strea
 
 
 async def say_nothing(header: RequestHeader, message: Message, writer: asyncio.StreamWriter) -> None:
-    """The request is heard, and that is all."""
+    """Reads the request and does not answer it."""
 
 
 async def test_answers_find_who_waits_for_them_in_any_order() -> None:
@@ -85,7 +85,7 @@ async def test_answers_find_who_waits_for_them_in_any_order() -> None:
         assert await asyncio.gather(*(ask(connection, number) for number in (7, 8, 9))) == [7, 8, 9]
 
 
-async def test_everybody_who_waits_hears_that_the_connection_ended() -> None:
+async def test_all_waiting_requests_fail_when_the_connection_ends() -> None:
     async with connected(hang_up) as connection:
         outcomes = await asyncio.gather(*(ask(connection, number) for number in range(3)), return_exceptions=True)
         assert [isinstance(outcome, ConnectionError) for outcome in outcomes] == [True] * 3
@@ -104,7 +104,7 @@ async def test_closing_wakes_who_waits() -> None:
             await waiting
 
 
-async def test_an_answer_that_nobody_waits_for_ends_the_connection() -> None:
+async def test_an_answer_without_a_request_ends_the_connection() -> None:
     async def wrong_id(header: RequestHeader, message: Message, writer: asyncio.StreamWriter) -> None:
         send(writer, header, AllocateProducerIdsResponse(), shift=5)
 

@@ -1,4 +1,4 @@
-"""Bytes that nobody sane would send: the parser says MalformedRequest, quickly and without eating memory."""
+"""Damaged requests: the parser raises MalformedRequest, quickly and without much memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.wire.frames import Frame, frames_by_api, golden_frames
 
 REQUESTS = tuple(frame for frame in golden_frames() if frame.is_request)
 MUTATIONS_PER_FRAME = 12
-# The largest Python object that one byte of a request can call into being, with a wide margin.
+# The largest Python object that one byte of a request can create, with a wide margin.
 MEMORY_PER_BYTE = 800
 CALLS_PER_BYTE = 12
 _LENGTHS = (-2, -1, 0x7FFFFFFF, -0x80000000, 0x10000)

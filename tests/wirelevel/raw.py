@@ -1,4 +1,4 @@
-"""A client with no manners: one socket, frames as the test makes them."""
+"""A raw client: one socket, frames as the test makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded requests with a few damaged bytes: each is answered or its connection closed, and nobody else notices."""
+"""Recorded requests with a few damaged bytes: each is answered or its connection closed; others are not affected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def damaged(frame: Frame, dice: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_damaged_requests_disturb_nobody(own_broker: BrokerProcess, seed: int) -> None:
+def test_damaged_requests_do_not_disturb_other_connections(own_broker: BrokerProcess, seed: int) -> None:
     frames = [frame for frame in replayable() if frame.api_key not in WAITING]
     with connected(own_broker.bootstrap) as neighbour:
         for number in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Frames: order of answers, versions nobody knows, lengths that lie, bytes that mean nothing."""
+"""Frames: order of answers, unknown versions, wrong lengths, meaningless bytes."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_unknown_software_names_are_refused(connection: RawConnection) -> None:
         "no-client-id", "lying-client-id", "lying-array", "cut-short",
     ],
 )  # fmt: skip
-def test_a_request_nobody_understands_closes_its_connection(
+def test_a_request_of_an_unknown_version_closes_its_connection(
     broker: Broker, connection: RawConnection, frame: bytes
 ) -> None:
     with connected(broker.bootstrap) as other:
@@ -152,7 +152,7 @@ def test_garbage_costs_one_line_in_the_log(own_broker: BrokerProcess, garbage: b
         assert "Traceback" not in own_broker.log_text
 
 
-def test_half_a_frame_and_silence_disturbs_nobody(broker: Broker) -> None:
+def test_half_a_frame_and_silence_do_not_disturb_other_connections(broker: Broker) -> None:
     """Half-open connections: some never send, some stop in the middle of a frame, some go away."""
     silent = [RawConnection(broker.bootstrap) for _ in range(30)]
     try:

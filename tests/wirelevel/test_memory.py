@@ -31,7 +31,7 @@ MB = 1_000_000
 
 @pytest.fixture(scope="module")
 def quiet_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker nobody else uses, warmed up, so that its memory tells something."""
+    """A broker of its own, warmed up, so that its memory can be compared."""
     with running_broker(tmp_path_factory.mktemp("broker") / "data") as broker:
         with connected(broker.bootstrap) as connection:
             create_topic(connection, "warm")
@@ -67,7 +67,7 @@ def _is_drained(connection: RawConnection) -> bool:
 
 
 def test_a_client_that_does_not_read_is_bounded(quiet_broker: BrokerProcess) -> None:
-    """It asks for far more than memory should hold and reads nothing; the others do not notice."""
+    """It asks for far more than memory should hold and reads nothing; other clients are not affected."""
     with connected(quiet_broker.bootstrap, receive_buffer=8192) as lazy:
         lazy.socket.setblocking(False)
         before = quiet_broker.rss_bytes()
@@ -77,7 +77,7 @@ def test_a_client_that_does_not_read_is_bounded(quiet_broker: BrokerProcess) -> 
                 asked += 1
                 lazy.send(ApiKey.FETCH, FETCH_VERSION, fetch_request("warm", max_bytes=4 * MB))
         except (BlockingIOError, Closed, ConnectionError):
-            pass  # the broker has stopped reading us: that is one way to be bounded
+            pass  # the broker has stopped reading: that is one way to be bounded
         with connected(quiet_broker.bootstrap) as neighbour:
             for _ in range(100):
                 assert neighbour.is_answered()

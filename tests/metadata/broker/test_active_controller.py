@@ -1,4 +1,4 @@
-"""Asking the controller wherever it is: one that answers, moves, falls silent, or belongs to somebody else."""
+"""Requests to the controller on any broker: one that answers, moves, is silent, or is of another cluster."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ async def test_a_controller_that_comes_home_while_one_waits_is_asked_at_home() -
 
 
 async def take_back(controller: Controller) -> bool:
-    """What happens when the other's lease has run out."""
+    """Take the lease when the other broker's lease has expired."""
     async with controller.leadership._store.sql.transaction() as tx:
         await tx.execute("UPDATE controller_lease SET node_id = NULL")
     return await controller.activate()
@@ -214,7 +214,7 @@ async def test_a_controller_that_has_not_registered_cannot_be_asked_yet() -> Non
             await asked.broker_heartbeat(ALIVE)
 
 
-async def test_a_broker_that_lost_the_lease_to_nobody_does_not_ask_itself() -> None:
+async def test_a_broker_that_lost_the_lease_does_not_ask_itself_while_the_lease_is_free() -> None:
     async with open_cluster() as cluster, active(cluster).running() as asked:
         await cluster.controller.leadership.resign()
         with pytest.raises(NotController, match="is no longer"):

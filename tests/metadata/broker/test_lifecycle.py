@@ -1,4 +1,4 @@
-"""A broker's life: it registers, waits its turn, sends heartbeats, and leaves in good order."""
+"""Membership of a broker: it registers, waits for a session to end, sends heartbeats, and shuts down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNFENCED = HeartbeatReply(is_caught_up=True, is_fenced=False, should_shut_down=F
 
 
 class ScriptedController:
-    """Answers what it is told to, the last answer for ever. It is deaf to the rules: the real one has its own tests."""
+    """Gives the answers of a script, and the last one for ever. It has no rules: the real one has its own tests."""
 
     def __init__(
         self, *, registrations: list[int | StrandlineError], replies: list[HeartbeatReply | StrandlineError]
@@ -152,7 +152,7 @@ async def test_a_broker_whose_id_was_taken_stops() -> None:
         assert caught.group_contains(StaleBrokerEpoch)
 
 
-async def test_a_shutdown_that_nobody_answers_ends_in_time() -> None:
+async def test_a_shutdown_without_an_answer_ends_in_time() -> None:
     channel = ScriptedController(registrations=[1], replies=[NotController("gone")])
     async with open_cluster() as cluster:
         broker = lifecycle(cluster, channel)

@@ -29,7 +29,7 @@ async def test_a_new_cluster_gets_an_id_that_stays(tmp_path: Path) -> None:
 
 
 async def test_a_killed_broker_is_its_own_controller_again_without_waiting(tmp_path: Path) -> None:
-    """Nothing is given back at the end of open_cluster: it is as if the process had been killed."""
+    """open_cluster does not release the lease at its end: it is as if the process had been killed."""
     url = f"sqlite:///{tmp_path / 'm.db'}"
     async with open_cluster(url) as cluster:
         await cluster.create("t", [[1], [1]])

@@ -1,4 +1,4 @@
-"""The controller against a dictionary: any order of calls must agree with something too simple to be wrong."""
+"""The controller against a dictionary: after any calls it must agree with a model too simple to be wrong."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class ControllerAgainstModel(RuleBasedStateMachine):
 
     @rule(node_id=node_ids)
     def start_broker(self, node_id: int) -> None:
-        self.clock.move(10.0)  # whoever was there has no session any more
+        self.clock.move(10.0)  # earlier brokers have no session any more
         self.incarnations[node_id] = self.incarnations.get(node_id, 0) + 1
         self.run(self.cluster.start_broker(node_id, self.incarnations[node_id]))
         self.brokers[node_id] = "active"

@@ -211,7 +211,7 @@ async def test_others_follow_by_notification(postgres_url: str) -> None:
 
 
 async def write_without_telling(sql: SqlStore, cluster_id: str) -> None:
-    """What a lost notification looks like."""
+    """A write without a notification."""
     async with sql.transaction() as tx:
         row = await tx.fetch_one("SELECT next_offset FROM controller_lease WHERE id = 1 {for_update}")
         assert row is not None
@@ -268,7 +268,7 @@ async def test_a_restart_of_the_database_interrupts_and_then_everything_goes_on(
 
 
 async def test_a_write_whose_answer_was_lost_is_found_again(postgres_url: str) -> None:
-    """The commit happened, the controller did not hear of it: the next change is decided on what is there."""
+    """The commit took effect, but its answer was lost: the next change is decided on the new records."""
     async with rival(postgres_url, 1, timing=LeaseTiming()) as one:
         assert await one.controller.activate()
         await one.start_broker(1)

@@ -67,6 +67,7 @@ async def test_a_resource_is_changed_as_a_whole_or_not_at_all(
         before = cluster.image
         assert type(await alter(cluster, TOPIC, *changes)) is kind
         assert cluster.image is before
+        # A refused change leaves the topic as usable as before.
         assert await alter(cluster, TOPIC, ConfigChange("retention.ms", SET, "8")) is None
 
 

@@ -1,4 +1,4 @@
-"""Which topics are diskless: decided when they are created, written down, and never changed."""
+"""Which topics are diskless: decided when they are created, stored, and never changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics are tiered, as the controller allows it, and what happens to the topic that describes them."""
+"""Which topics may be tiered, and what may be done to the topic of remote log metadata."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_topic_becomes_tiered_and_ceases_to_be_together_with_its_remote_
         assert await altered(cluster, "a", TIERED) is None
 
 
-async def test_whoever_replaces_all_settings_does_not_end_tiering_by_leaving_it_out() -> None:
+async def test_replacing_all_settings_without_the_flag_does_not_end_tiering() -> None:
     async with open_cluster(properties=ON) as cluster:
         await created(cluster, "a", **TIERED)
         resource = ConfigResource(ConfigResourceType.TOPIC, "a")
@@ -80,13 +80,13 @@ async def test_the_brokers_own_topics_are_never_tiered(name: str) -> None:
         assert "cannot be tiered" in str(answer)
 
 
-async def test_the_topic_that_describes_remote_storage_is_never_diskless() -> None:
+async def test_the_remote_log_metadata_topic_is_never_diskless() -> None:
     async with open_cluster(properties={**ON, "log.diskless.enable": "true"}) as cluster:
         assert isinstance(await created(cluster, REMOTE_LOG_METADATA_TOPIC), TopicImage)
         assert cluster.image.topic_overrides(REMOTE_LOG_METADATA_TOPIC) == {}
 
 
-async def test_the_topic_that_describes_remote_storage_keeps_its_partitions() -> None:
+async def test_the_remote_log_metadata_topic_keeps_its_partitions() -> None:
     async with open_cluster(properties=ON) as cluster:
         await created(cluster, REMOTE_LOG_METADATA_TOPIC)
         (grown,) = await cluster.controller.create_partitions([NewPartitions(name=REMOTE_LOG_METADATA_TOPIC, count=2)])
@@ -95,14 +95,14 @@ async def test_the_topic_that_describes_remote_storage_keeps_its_partitions() ->
         assert isinstance(deleted, TopicDeletionDisabled)
 
 
-async def test_without_tiers_the_topic_that_described_them_can_be_deleted() -> None:
+async def test_without_tiers_the_remote_log_metadata_topic_can_be_deleted() -> None:
     async with open_cluster() as cluster:
         await created(cluster, REMOTE_LOG_METADATA_TOPIC)
         (deleted,) = await cluster.controller.delete_topics([REMOTE_LOG_METADATA_TOPIC])
         assert isinstance(deleted, TopicImage)
 
 
-async def test_the_topic_that_describes_remote_storage_stays_as_long_as_there_is_a_tiered_topic() -> None:
+async def test_the_remote_log_metadata_topic_stays_as_long_as_there_is_a_tiered_topic() -> None:
     """The controller may be a broker without tiers, in a cluster in which others have them."""
     async with open_cluster(properties=ON) as cluster:
         without = ConfigRules(Settings())
@@ -112,7 +112,7 @@ async def test_the_topic_that_describes_remote_storage_stays_as_long_as_there_is
         assert without.has_tiers(cluster.image)
 
 
-async def test_the_topic_that_describes_remote_storage_is_never_compacted() -> None:
+async def test_the_remote_log_metadata_topic_is_never_compacted() -> None:
     async with open_cluster(properties=ON) as cluster:
         await created(cluster, REMOTE_LOG_METADATA_TOPIC)
         for policy in ("compact", "compact,delete"):

@@ -158,7 +158,7 @@ async def test_writes_at_the_same_time_share_flushes_of_the_directory(
     await asyncio.to_thread(wait_until, lambda: store._sync.waiting(str(root)) == THREADS - 1)
     gate.set()
     await asyncio.gather(*writing)
-    assert flushes == 2  # one that ran already, one for all who came meanwhile
+    assert flushes == 2  # one that ran already, one for all writes meanwhile
 
 
 @pytest.mark.parametrize(("place", "remains"), [("after_write", []), ("after_publish", ["wal/1/key"])])
@@ -289,7 +289,7 @@ async def test_the_parts_of_a_cancelled_write_may_change_and_the_object_does_not
     assert await keys_of(store) == []
 
 
-async def test_one_who_leaves_does_not_take_the_flush_from_the_others(
+async def test_a_cancelled_writer_does_not_take_the_flush_from_the_others(
     store: DirectoryStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()

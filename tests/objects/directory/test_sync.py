@@ -1,4 +1,4 @@
-"""Who may ride on which flush of a directory."""
+"""Which callers share which flush of a directory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class World:
         return waiting
 
     def late(self, directory: str, count: int) -> list[Future[None]]:
-        """Callers who come while a flush runs, and have all come when this returns."""
+        """Callers that arrive while a flush runs; all have arrived when this returns."""
         ready = threading.Barrier(count + 1)
 
         def come() -> None:
@@ -71,7 +71,7 @@ def world() -> Iterator[World]:
         yield World(threads)
 
 
-def test_who_comes_during_a_flush_waits_for_the_next_one(world: World) -> None:
+def test_a_caller_during_a_flush_waits_for_the_next_one(world: World) -> None:
     first = world.first("d")
     late = world.late("d", 5)
     assert world.flushes.begun == 1
@@ -98,7 +98,7 @@ def test_directories_do_not_wait_for_each_other(world: World) -> None:
         caller.result(10)
 
 
-def test_an_error_reaches_everyone_who_waits_for_that_flush_and_nobody_else(world: World) -> None:
+def test_an_error_reaches_all_callers_of_that_flush_and_no_others(world: World) -> None:
     first = world.first("d")
     second = world.late("d", 2)
     world.flushes.finish()
