@@ -22,10 +22,14 @@ from strandline.config import (
     TransactionSettings,
 )
 from strandline.config.declare import Declaration, Value
-from strandline.config.dynamic import DYNAMIC_NAMES, validate_broker_overrides
+from strandline.config.rules import (
+    DYNAMIC_NAMES,
+    check_tiering_change,
+    validate_broker_overrides,
+    validate_topic_overrides,
+)
 from strandline.config.settings import AREAS, BROKER_DECLARATIONS
 from strandline.config.topic import TOPIC_DECLARATIONS
-from strandline.config.topic_rules import check_tiering_change, validate_topic_overrides
 from strandline.errors import InvalidConfig, InvalidRequest
 from tests.config.refusals import refusal_of
 from tests.config.strategies import legal_values

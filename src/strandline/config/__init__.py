@@ -15,10 +15,10 @@ from strandline.config.log import LogSettings
 from strandline.config.network import NetworkSettings
 from strandline.config.properties import load_properties, parse_properties
 from strandline.config.replication import ReplicationSettings
+from strandline.config.rules import validate_topic_overrides
 from strandline.config.settings import Settings
 from strandline.config.tiers import TierSettings
 from strandline.config.topic import TopicConfig
-from strandline.config.topic_rules import validate_topic_overrides
 from strandline.config.transactions import TransactionSettings
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Settings of a topic: Kafka's names, and the broker settings they fall back to. Rules between them: `topic_rules`."""
+"""Settings of a topic: Kafka's names, and the broker settings they fall back to. Rules between them: `rules`."""
 
 from __future__ import annotations
 

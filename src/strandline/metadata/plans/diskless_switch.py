@@ -2,7 +2,7 @@
 
 The only place that refuses a change of the flag. Every request that changes settings of a topic passes here first:
 IncrementalAlterConfigs and AlterConfigs, with validate_only or without. Not here: which other settings a diskless topic
-may have (`config.topic_rules`), and what a new topic is (`ConfigRules.new_topic_overrides`).
+may have (`config.rules`), and what a new topic is (`ConfigRules.new_topic_overrides`).
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@ from typing import Final
 
 from strandline.config import Settings, TopicConfig, validate_topic_overrides
 from strandline.config.declare import SettingKind
-from strandline.config.dynamic import validate_broker_overrides
+from strandline.config.rules import check_tiering_change, validate_broker_overrides
 from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.topic import TOPIC_DECLARATIONS
-from strandline.config.topic_rules import check_tiering_change
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from strandline.metadata.plans.diskless_switch import DISKLESS_FLAG, check_diskless_switch
