@@ -1,4 +1,4 @@
-"""Command line of the benchmark: `.venv/bin/python -m bench [--quick] [--only ...] [--systems ...] [--json FILE]`."""
+"""Command line of the benchmark: `.venv/bin/python -m bench [--quick] [--only ...] [--against REV]`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import kafka, machine, measures, page, perftool, profiling, report
+from bench import change, kafka, machine, measures, page, perftool, profiling, report, tree
 from bench.figures import WORKLOADS
 from bench.generator import Generator, LoadFailed
-from bench.measures import FULL, QUICK, Bench, Measured
+from bench.measures import FULL, QUICK, Bench, Measured, Step
 from bench.process import ProcessFailed
-from bench.runner import GROUPS, Runner, Step
+from bench.runner import GROUPS, Runner
 from bench.systems import ApacheKafka, Strandline, System
+from bench.tree import SourceTree, TreeFailed
 
-_SYSTEMS: Final[dict[str, Callable[[Path], System]]] = {
-    "strandline": lambda cache: Strandline(),
-    "kafka": lambda cache: ApacheKafka(cache),
+_SYSTEMS: Final[dict[str, Callable[[argparse.Namespace], System]]] = {
+    change.NOW: lambda options: Strandline(SourceTree.working()),
+    change.BEFORE: lambda options: Strandline(SourceTree.at(options.against, options.cache), change.BEFORE),
+    "kafka": lambda options: ApacheKafka(options.cache),
 }
 _PERF_TOOL: Final = "perf-tool"
 _FILE_WIDTH: Final = 150
@@ -33,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 when everything that was asked for could be measured, targets met or not."""
     options = _parse(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
-    systems = _available(options.systems, options.cache, console)
+    try:
+        systems = _available(options, console)
+    except TreeFailed as failure:
+        console.print(f"[red]{failure}[/red]", highlight=False)
+        return 1
     options.work_dir.mkdir(parents=True, exist_ok=True)
     work_dir = Path(tempfile.mkdtemp(prefix="strandline-bench-", dir=options.work_dir))
     try:
@@ -59,15 +65,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(runner: Runner, options: argparse.Namespace) -> int:
     console, about = runner.console, machine.describe()
+    if options.against:
+        about["against"] = tree.resolve(options.against)
     console.print(f"{about['processor']}, {about['cores']} cores, {about['memory_gb']} GB, load {about['load_before']}")
     if runner.groups:
         for number in range(options.rounds):
             console.rule(f"round {number + 1} of {options.rounds}")
             runner.run_round(number)
     comparisons = _check_generator(runner, options) if _PERF_TOOL in options.only else []
-    if runner.results.samples:
-        title = f"Medians of {options.rounds} rounds" if options.rounds > 1 else "One round"
-        console.print(report.results_table(runner.results, title=title))
+    found = list(change.changes(runner.results, runner.rounds))
+    title = f"medians of {options.rounds} rounds" if options.rounds > 1 else "one round"
+    if runner.results.samples and (not options.against or "kafka" in options.systems):
+        console.print(report.results_table(runner.results, title=title.capitalize()))
+    if options.against:
+        where = f"The working tree (now) and {options.against} (before, {about['against']:.12})"
+        console.print(change.changes_table(found, title=f"{where}, {title}"))
     if comparisons:
         console.print(report.comparison_table(comparisons))
     report.print_verdict(console, runner.results)
@@ -75,7 +87,8 @@ def _measure(runner: Runner, options: argparse.Namespace) -> int:
     if options.page:
         page.update_page(options.page, page.render(runner.results, comparisons, about, command, options.rounds))
     if options.json:
-        report.write_json(options.json, runner.results, comparisons, about, command, runner.failures)
+        changes = change.as_json(found) if options.against else None
+        report.write_json(options.json, runner.results, comparisons, about, command, runner.failures, changes)
     return 1 if runner.failures else 0
 
 
@@ -100,7 +113,7 @@ def _profile(runner: Runner, options: argparse.Namespace) -> int:
     """Each chosen measurement once on Strandline, with a sampler attached; figures are lower than without one."""
     py_spy = profiling.install_py_spy(options.cache)
     target = options.cache / "bench" / "profiles"
-    runner.systems = [system for system in runner.systems if system.name == "strandline"]
+    runner.systems = [system for system in runner.systems if system.name == change.NOW]
 
     def watched(step: Step) -> Step:
         def run(bench: Bench) -> Measured:
@@ -118,10 +131,10 @@ def _profile(runner: Runner, options: argparse.Namespace) -> int:
     return 1 if runner.failures else 0
 
 
-def _available(names: Sequence[str], cache: Path, console: Console) -> list[System]:
+def _available(options: argparse.Namespace, console: Console) -> list[System]:
     systems = []
-    for name in names:
-        system = _SYSTEMS[name](cache)
+    for name in options.systems:
+        system = _SYSTEMS[name](options)
         reason = system.why_unavailable()
         if reason is None:
             systems.append(system)
@@ -133,10 +146,17 @@ def _available(names: Sequence[str], cache: Path, console: Console) -> list[Syst
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Strandline beside Apache Kafka, in one run.")
     everything = (*GROUPS, _PERF_TOOL)
-    parser.add_argument("--rounds", type=int, help="rounds to take medians of (3; 1 with --quick)")
+    parser.add_argument("--rounds", type=int, help="rounds to take medians of (3; 4 with --against; 1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the work: about 5 minutes, for development")
     parser.add_argument("--only", type=_list_of(everything), help=f"comma-separated: {', '.join(everything)}")
-    parser.add_argument("--systems", type=_list_of(_SYSTEMS), default=[*_SYSTEMS], help=f"default {','.join(_SYSTEMS)}")
+    parser.add_argument(
+        "--systems",
+        type=_list_of([*_SYSTEMS]),
+        help="comma-separated: strandline,kafka; with --against strandline,before",
+    )
+    parser.add_argument(
+        "--against", metavar="REV", help="measure this commit too, as the system `before`, and judge the change"
+    )
     names = [workload.name for workload in WORKLOADS]
     parser.add_argument("--workloads", type=_list_of(names), default=[], help=f"comma-separated: {', '.join(names)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample to this file")
@@ -147,14 +167,30 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="where data goes meanwhile")
     parser.add_argument("--cache", type=Path, default=kafka.default_cache(), help="where programs are kept")
     options = parser.parse_args(arguments)
+    both = [change.NOW, change.BEFORE]
+    if options.systems is None:
+        options.systems = both if options.against else [change.NOW, "kafka"]
+    if options.against and not {*both} <= {*options.systems}:
+        parser.error("--against compares the systems strandline and before: --systems must name both")
+    if options.against and (options.page or options.profile):
+        parser.error("--against can be combined with neither --page nor --profile")
+    if change.BEFORE in options.systems and not options.against:
+        parser.error("the system before is the commit that --against names")
     if options.only is None:
-        options.only = [*GROUPS] if options.quick or options.profile else [*everything]
+        options.only = _default_groups(options)
     if options.rounds is None:
-        options.rounds = 1 if options.quick else 3
+        # An even number, so that each tree goes first as often as the other.
+        options.rounds = 1 if options.quick else 4 if options.against else 3
     return options
 
 
-def _list_of(allowed: Sequence[str] | dict[str, Callable[[Path], System]]) -> Callable[[str], list[str]]:
+def _default_groups(options: argparse.Namespace) -> list[str]:
+    if options.against:
+        return [group for group in GROUPS if group != "loopback"]
+    return [*GROUPS] if options.quick or options.profile else [*GROUPS, _PERF_TOOL]
+
+
+def _list_of(allowed: Sequence[str]) -> Callable[[str], list[str]]:
     def parse(text: str) -> list[str]:
         names = [name.strip() for name in text.split(",") if name.strip()]
         for name in names:

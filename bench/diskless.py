@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import time
 import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from bench import s3_server
 from bench.controlplane_load import databases
-from bench.generator import Generator
-from bench.measures import Measured, Scale
-from bench.systems import Strandline, StrandlineBroker
+from bench.measures import Bench, Measured, Step
+from bench.systems import Broker, StrandlineBroker
 from bench.topics import Topics
 
 _PARTITIONS: Final = 16
@@ -29,46 +30,47 @@ _DISKLESS: Final = {"diskless.enable": "true"}
 SLOW_MILLISECONDS: Final = 50
 
 
-def diskless(system: Strandline, generator: Generator, scale: Scale, data_dir: Path) -> Measured:
-    """Everything on a directory, then one producer with 50 ms added to every call of the store."""
-    measured: Measured = {}
-    broker = system.new_broker(data_dir / "fast")
-    try:
-        broker.start()
-        measured |= _throughput(broker, generator, scale)
-        measured["diskless.memory"] = broker.process.usage().rss_bytes / 1e6
-        measured |= _from_cache(broker, generator)
-        measured |= _latency(broker, generator, scale)
-    finally:
-        broker.stop()
-    return measured | _on_slow_storage(system, generator, scale, data_dir / "slow")
+def steps() -> Iterator[Step]:
+    """What to do on each broker with a directory as its store, in this order."""
+    yield Step("diskless, a classic topic", _classic)
+    yield Step("diskless, produce and consume", _throughput)
+    yield Step("diskless, the newest records", _from_cache)
+    yield Step("diskless, latency", _latency)
 
 
-def diskless_on_services(
-    system: Strandline, generator: Generator, scale: Scale, data_dir: Path, cache: Path
-) -> Measured:
-    """The same topics on PostgreSQL and S3: many small parts less, since the services decide."""
+def slow_storage_steps() -> Iterator[Step]:
+    """What to do on each broker whose store is slow."""
+    yield Step("diskless, a slow store", _on_slow_storage)
+
+
+def services_steps() -> Iterator[Step]:
+    """What to do on each broker with services: many small parts less, since the services decide."""
+    yield Step("diskless on PostgreSQL and S3", _on_services)
+
+
+@contextmanager
+def services(data_dir: Path, cache: Path) -> Iterator[Callable[[int], Mapping[str, str]]]:
+    """PostgreSQL and S3 for the time of a block: settings of brokers with a database and a bucket of their own."""
     with s3_server.running(s3_server.build(cache), data_dir) as s3, databases("postgresql", data_dir) as new_database:
-        settings = {**s3.settings("bench"), "strandline.metadata.url": new_database(1)}
-        broker = system.new_broker(data_dir / "broker", settings)
-        try:
-            broker.start()
-            topics, records = Topics(broker.bootstrap), max(int(_RECORDS * scale.share) // 2, 50_000)
-            topics.create({"plain": _PARTITIONS, "idempotent": _PARTITIONS, "quiet": 1}, _DISKLESS)
-            produced = _produce(broker, generator, "plain", records)
-            idempotent = _produce(broker, generator, "idempotent", records, idempotence=1)
-            consumed = generator.run(
-                "consume", brokers=broker.bootstrap, topic="plain", partitions=_PARTITIONS, records=records
-            )
-            quiet = generator.run(
-                "latency",
-                topic="quiet",
-                brokers=broker.bootstrap,
-                rate=_SERVICES_RATE,
-                seconds=scale.latency_seconds,
-            )["acknowledged"]
-        finally:
-            broker.stop()
+        yield lambda number: {**s3.settings(f"bench{number}"), "strandline.metadata.url": new_database(number)}
+
+
+def _on_services(bench: Bench) -> Measured:
+    broker, generator = bench.broker, bench.generator
+    records = max(int(_RECORDS * bench.scale.share) // 2, 50_000)
+    Topics(broker.bootstrap).create({"plain": _PARTITIONS, "idempotent": _PARTITIONS, "quiet": 1}, _DISKLESS)
+    produced = _produce(bench, "plain", records)
+    idempotent = _produce(bench, "idempotent", records, idempotence=1)
+    consumed = generator.run(
+        "consume", brokers=broker.bootstrap, topic="plain", partitions=_PARTITIONS, records=records
+    )
+    quiet = generator.run(
+        "latency",
+        topic="quiet",
+        brokers=broker.bootstrap,
+        rate=_SERVICES_RATE,
+        seconds=bench.scale.latency_seconds,
+    )["acknowledged"]
     return {
         "services.produce": produced,
         "services.produce.idempotent": idempotent,
@@ -78,44 +80,51 @@ def diskless_on_services(
     }
 
 
-def _throughput(broker: StrandlineBroker, generator: Generator, scale: Scale) -> Measured:
-    topics, records = Topics(broker.bootstrap), max(int(_RECORDS * scale.share), 50_000)
-    topics.create({"classic": _PARTITIONS})
-    topics.create({"diskless": _PARTITIONS, "idempotent": _PARTITIONS}, _DISKLESS)
+def _classic(bench: Bench) -> Measured:
+    Topics(bench.broker.bootstrap).create({"classic": _PARTITIONS})
+    return {"diskless.classic.produce": _produce(bench, "classic", _records(bench))}
+
+
+def _throughput(bench: Bench) -> Measured:
+    broker, records = bench.broker, _records(bench)
+    Topics(broker.bootstrap).create({"diskless": _PARTITIONS, "idempotent": _PARTITIONS}, _DISKLESS)
     gigabytes = records * _SIZE / 1e9
-    measured = {"diskless.classic.produce": _produce(broker, generator, "classic", records)}
-    puts, cpu = _requests(broker, "put"), broker.process.usage().cpu_seconds
-    measured["diskless.produce"] = _produce(broker, generator, "diskless", records)
+    measured: Measured = {}
+    puts = _requests(broker, "put")
+    with bench.cpu_per_gb(measured, "diskless.cpu.produce", records * _SIZE):
+        measured["diskless.produce"] = _produce(bench, "diskless", records)
     measured["diskless.puts"] = (_requests(broker, "put") - puts) / gigabytes
-    measured["diskless.cpu.produce"] = (broker.process.usage().cpu_seconds - cpu) / gigabytes
-    measured["diskless.produce.idempotent"] = _produce(broker, generator, "idempotent", records, idempotence=1)
+    measured["diskless.produce.idempotent"] = _produce(bench, "idempotent", records, idempotence=1)
     gets = _requests(broker, "get_range")
-    answer = generator.run(
+    answer = bench.generator.run(
         "consume", brokers=broker.bootstrap, topic="diskless", partitions=_PARTITIONS, records=records
     )
     measured["diskless.consume"] = float(answer["mb_s"])
     measured["diskless.gets"] = (_requests(broker, "get_range") - gets) / gigabytes
+    measured["diskless.memory"] = broker.process.usage().rss_bytes / 1e6
     return measured
 
 
-def _from_cache(broker: StrandlineBroker, generator: Generator) -> Measured:
+def _from_cache(bench: Bench) -> Measured:
     """A consumer that reads the newest 120 MB again and again: from the page cache, and from ours."""
-    topics = Topics(broker.bootstrap)
+    where = bench.broker.bootstrap
+    topics = Topics(where)
     topics.create({"classic-tail": _PARTITIONS})
     topics.create({"diskless-tail": _PARTITIONS}, _DISKLESS)
     measured: Measured = {}
     for topic, name in (("classic-tail", "diskless.classic.consume"), ("diskless-tail", "diskless.consume.cached")):
-        _produce(broker, generator, topic, _CACHED_RECORDS)
-        load = generator.start("consume", brokers=broker.bootstrap, topic=topic, partitions=_PARTITIONS, loop=1)
+        _produce(bench, topic, _CACHED_RECORDS)
+        load = bench.generator.start("consume", brokers=where, topic=topic, partitions=_PARTITIONS, loop=1)
         time.sleep(_LOOP_SECONDS)
         measured[name] = float(load.stop()["mb_s"])
     return measured
 
 
-def _latency(broker: StrandlineBroker, generator: Generator, scale: Scale) -> Measured:
+def _latency(bench: Bench) -> Measured:
     """From produce() to the acknowledgement: one quiet producer, then several."""
-    Topics(broker.bootstrap).create({"quiet": 1, "busy": _PARTITIONS}, _DISKLESS)
-    options: dict[str, str | int] = {"brokers": broker.bootstrap, "rate": _QUIET_RATE, "seconds": scale.latency_seconds}
+    where, generator = bench.broker.bootstrap, bench.generator
+    Topics(where).create({"quiet": 1, "busy": _PARTITIONS}, _DISKLESS)
+    options: dict[str, str | int] = {"brokers": where, "rate": _QUIET_RATE, "seconds": bench.scale.latency_seconds}
     one = generator.run("latency", topic="quiet", **options)["acknowledged"]
     loads = [generator.start("latency", topic="busy", **options) for _ in range(_PRODUCERS)]
     many = [load.wait()["acknowledged"] for load in loads]
@@ -127,26 +136,25 @@ def _latency(broker: StrandlineBroker, generator: Generator, scale: Scale) -> Me
     }
 
 
-def _on_slow_storage(system: Strandline, generator: Generator, scale: Scale, data_dir: Path) -> Measured:
-    broker = system.new_broker_on_slow_storage(data_dir, SLOW_MILLISECONDS)
-    try:
-        broker.start()
-        Topics(broker.bootstrap).create({"slow": _PARTITIONS}, _DISKLESS)
-        speed = _produce(broker, generator, "slow", max(int(_RECORDS * scale.share) // 2, 50_000))
-    finally:
-        broker.stop()
-    return {"diskless.slow.produce": speed}
+def _on_slow_storage(bench: Bench) -> Measured:
+    Topics(bench.broker.bootstrap).create({"slow": _PARTITIONS}, _DISKLESS)
+    return {"diskless.slow.produce": _produce(bench, "slow", max(int(_RECORDS * bench.scale.share) // 2, 50_000))}
 
 
-def _produce(broker: StrandlineBroker, generator: Generator, topic: str, records: int, **options: int) -> float:
-    answer = generator.run(
-        "produce", brokers=broker.bootstrap, topic=topic, records=records, size=_SIZE, codec="none", **options
+def _records(bench: Bench) -> int:
+    return max(int(_RECORDS * bench.scale.share), 50_000)
+
+
+def _produce(bench: Bench, topic: str, records: int, **options: int) -> float:
+    answer = bench.generator.run(
+        "produce", brokers=bench.broker.bootstrap, topic=topic, records=records, size=_SIZE, codec="none", **options
     )
     return float(answer["mb_s"])
 
 
-def _requests(broker: StrandlineBroker, operation: str) -> float:
+def _requests(broker: Broker, operation: str) -> float:
     """How many requests of one kind the object store has had."""
+    assert isinstance(broker, StrandlineBroker)
     with urllib.request.urlopen(broker.metrics_url, timeout=10) as response:
         for line in response.read().decode().splitlines():
             if line.startswith(f'strandline_diskless_object_requests_total{{operation="{operation}"}}'):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ FULL: Final = Scale(
     idle_seconds=10,
     tiered_turns=2,
     warmup_records=1_000_000,
-    many_partitions_for=frozenset({"strandline", "kafka"}),
+    many_partitions_for=frozenset({"strandline", "before", "kafka"}),
 )
 QUICK: Final = Scale(
     share=0.2,
@@ -56,7 +56,7 @@ QUICK: Final = Scale(
     idle_seconds=4,
     tiered_turns=1,
     warmup_records=300_000,
-    many_partitions_for=frozenset({"strandline"}),
+    many_partitions_for=frozenset({"strandline", "before"}),
 )
 
 
@@ -103,6 +103,14 @@ class Bench:
         before = self.broker.process.usage().cpu_seconds
         yield
         measured[name] = (self.broker.process.usage().cpu_seconds - before) / (size / 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One measurement of a running broker."""
+
+    title: str
+    run: Callable[[Bench], Measured]
 
 
 def warm_up(bench: Bench) -> None:

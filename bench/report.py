@@ -67,8 +67,9 @@ def write_json(
     machine: Mapping[str, str | int | float],
     command: str,
     failures: Sequence[str],
+    changes: Mapping[str, object] | None = None,
 ) -> None:
-    """Everything that was measured, each sample of it."""
+    """Everything that was measured, each sample of it; `changes` where two commits were compared."""
     figures = {
         name: {
             "title": FIGURES[name].title if name in FIGURES else name,
@@ -80,7 +81,7 @@ def write_json(
         }
         for name, samples in results.samples.items()
     }
-    document = {
+    document: dict[str, object] = {
         "command": command,
         "machine": dict(machine),
         "figures": figures,
@@ -89,6 +90,8 @@ def write_json(
         ],
         "failures": list(failures),
     }
+    if changes is not None:
+        document["changes"] = dict(changes)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,12 +12,11 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import measures, s3_server, tiered
-from bench.diskless import diskless, diskless_on_services
+from bench import diskless, measures, s3_server, tiered
 from bench.figures import WORKLOADS, Results
 from bench.footprint import footprint
 from bench.generator import Generator, LoadFailed
-from bench.measures import Bench, Measured, Scale
+from bench.measures import Bench, Measured, Scale, Step
 from bench.process import ProcessFailed
 from bench.systems import Broker, Strandline, System
 
@@ -40,14 +39,6 @@ _LOOPBACK_MEGABYTES: Final = 4000
 _LATENCY_TURNS: Final = 3  # a stall of the machine spoils one turn of one system, not the round
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One measurement of a running broker."""
-
-    title: str
-    run: Callable[[Bench], Measured]
-
-
 @dataclass(slots=True)
 class Runner:
     """Runs rounds and collects results. A measurement that fails is reported, and has no figure."""
@@ -61,11 +52,14 @@ class Runner:
     groups: Sequence[str] = GROUPS
     workloads: Sequence[str] = ()
     results: Results = field(default_factory=Results)
+    rounds: list[Results] = field(default_factory=list)
+    """The results of each round by itself."""
     failures: list[str] = field(default_factory=list)
 
     def run_round(self, number: int, *, watched: Callable[[Step], Step] = lambda step: step) -> None:
         """One round. The order of systems changes from round to round; `watched` may wrap each step."""
         order = [*self.systems] if number % 2 == 0 else [*reversed(self.systems)]
+        self.rounds.append(Results())
         self._round_dir.mkdir(parents=True)
         try:
             self._warm_page_cache()
@@ -107,40 +101,44 @@ class Runner:
         if "requests" in self.groups:
             yield Step("small requests", measures.requests)
 
-    def _run_steps(self, brokers: Mapping[str, Broker], steps: Sequence[Step]) -> None:
+    def _run_steps(
+        self, brokers: Mapping[str, Broker], steps: Iterable[Step], *, warms_up: bool = True, keeps_data: bool = False
+    ) -> None:
         """All brokers run at once, and one of them gets load at a time: figures that are close in time compare best."""
-        with self._running(brokers) as benches:
+        with self._running(brokers, warms_up, keeps_data) as benches:
             for step in steps:
                 for name, bench in benches.items():
                     with self._reporting(name, step.title):
                         self._add(name, step.title, step.run(bench))
 
     @contextmanager
-    def _running(self, brokers: Mapping[str, Broker]) -> Iterator[dict[str, Bench]]:
+    def _running(
+        self, brokers: Mapping[str, Broker], warms_up: bool, keeps_data: bool
+    ) -> Iterator[Mapping[str, Bench]]:
         benches: dict[str, Bench] = {}
         try:
             for name, broker in brokers.items():
                 with self._reporting(name, "start and warm-up"):
                     broker.start()
-                    measures.warm_up(Bench(broker, self.generator, self.scale))
-                    benches[name] = Bench(broker, self.generator, self.scale)
+                    bench = Bench(broker, self.generator, self.scale)
+                    if warms_up:
+                        measures.warm_up(bench)
+                    benches[name] = bench
             yield benches
         finally:
             for broker in brokers.values():
                 broker.stop()
-                shutil.rmtree(broker.data_dir, ignore_errors=True)
+                if not keeps_data:
+                    shutil.rmtree(broker.data_dir, ignore_errors=True)
 
     def _run_tiered(self, order: Sequence[System], watched: Callable[[Step], Step]) -> None:
         brokers = {system.name: system.new_tiered_broker(self._round_dir / f"{system.name}-tiered") for system in order}
-        self._run_steps(
-            brokers, [watched(Step(f"tiered, {title}", run)) for title, run in tiered.measurements(self.scale)]
-        )
-        for system in order:
-            if isinstance(system, Strandline):
-                with self._reporting(system.name, "tiered, through memory"):
-                    data_dir = self._round_dir / "tiered-memory"
-                    measured = tiered.tiered_through_memory(system, self.generator, self.scale, data_dir)
-                    self._add(system.name, "tiered, through memory", measured)
+        self._run_steps(brokers, map(watched, tiered.steps(self.scale)))
+        through_memory = {
+            system.name: system.new_tiered_broker_through_memory(self._round_dir / f"{system.name}-tiered-memory")
+            for system in _ours(order)
+        }
+        self._run_steps(through_memory, tiered.short_steps("memory", "through memory"), warms_up=False)
 
     def _run_footprints(self, order: Sequence[System]) -> None:
         for system in order:
@@ -150,29 +148,40 @@ class Runner:
                 shutil.rmtree(data_dir, ignore_errors=True)
 
     def _run_diskless(self, order: Sequence[System], number: int) -> None:
-        for system in order:
-            if isinstance(system, Strandline):
-                with self._reporting(system.name, "diskless"):
-                    # Stays until the end of all rounds: where ext4 has no journal it looks at every file that was
-                    # deleted in the last half minute before it makes a new one, and that was a sixth of all time.
-                    data_dir = self.work_dir / f"diskless-{number}"
-                    self._add(system.name, "diskless", diskless(system, self.generator, self.scale, data_dir))
+        # Stays until the end of all rounds: where ext4 has no journal it looks at every file that was deleted in the
+        # last half minute before it makes a new one, and that was a sixth of all time.
+        data_dir, ours = self.work_dir / f"diskless-{number}", _ours(order)
+        fast = {system.name: system.new_broker(data_dir / "fast" / system.name) for system in ours}
+        self._run_steps(fast, diskless.steps(), warms_up=False, keeps_data=True)
+        slow = {
+            system.name: system.new_broker_on_slow_storage(data_dir / "slow" / system.name, diskless.SLOW_MILLISECONDS)
+            for system in ours
+        }
+        self._run_steps(slow, diskless.slow_storage_steps(), warms_up=False, keeps_data=True)
 
     def _run_on_services(self, order: Sequence[System], number: int) -> None:
         reason = s3_server.why_unavailable(self.cache)
         if reason is not None:
             self.console.print(f"[yellow]{reason}[/yellow]")
             return
-        for system in order:
-            if isinstance(system, Strandline):
-                with self._reporting(system.name, "diskless on PostgreSQL and S3"):
-                    data_dir = self.work_dir / f"services-{number}"
-                    measured = diskless_on_services(system, self.generator, self.scale, data_dir, self.cache)
-                    self._add(system.name, "diskless on PostgreSQL and S3", measured)
-                with self._reporting(system.name, "tiered on S3"):
-                    data_dir = self._round_dir / "tiered-s3"
-                    measured = tiered.tiered_on_s3(system, self.generator, self.scale, data_dir, self.cache)
-                    self._add(system.name, "tiered on S3", measured)
+        ours = _ours(order)
+        data_dir = self.work_dir / f"services-{number}"
+        with self._reporting("services", "diskless"), diskless.services(data_dir, self.cache) as settings:
+            brokers = {
+                system.name: system.new_broker(data_dir / system.name, settings(count))
+                for count, system in enumerate(ours)
+            }
+            self._run_steps(brokers, diskless.services_steps(), warms_up=False, keeps_data=True)
+        data_dir = self._round_dir / "tiered-s3"
+        with (
+            self._reporting("services", "tiered"),
+            s3_server.running(s3_server.build(self.cache), data_dir) as s3,
+        ):
+            brokers = {
+                system.name: system.new_tiered_broker(data_dir / system.name, s3.remote_settings(system.name))
+                for system in ours
+            }
+            self._run_steps(brokers, tiered.short_steps("s3", "on S3"), warms_up=False)
 
     def _measure_loopback(self) -> None:
         size = int(_LOOPBACK_MEGABYTES * self.scale.share)
@@ -189,6 +198,7 @@ class Runner:
 
     def _add(self, system: str, what: str, measured: Measured) -> None:
         self.results.add(system, measured)
+        self.rounds[-1].add(system, measured)
         shown = "  ".join(f"{name} {value:,.2f}" for name, value in measured.items() if not name.startswith("cpu.p"))
         self.console.print(f"[dim]{system:>10}  {what}: {shown}[/dim]", highlight=False, soft_wrap=True)
 
@@ -199,3 +209,7 @@ class Runner:
         except (LoadFailed, ProcessFailed, TimeoutError, OSError) as failure:
             self.failures.append(f"{system}, {what}: {failure}")
             self.console.print(f"[red]{system}, {what}[/red]: {failure}", highlight=False, markup=True)
+
+
+def _ours(systems: Sequence[System]) -> list[Strandline]:
+    return [system for system in systems if isinstance(system, Strandline)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import compileall
-import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Final, Protocol
 from bench import kafka
 from bench.probe import is_answering
 from bench.process import ProcessFailed, ServerProcess, free_port
+from bench.tree import SourceTree, python
 
 # The only setting that is not a default: files of deleted topics go at once, not a minute later, so that the
 # disk stays small and deleting files does not run into the next measurement.
@@ -63,11 +62,13 @@ class System(Protocol):
 
 
 class StrandlineBroker:
-    """The broker of this repository, started as a user would."""
+    """A broker of this repository, started as a user would."""
 
-    def __init__(self, command: Sequence[str], data_dir: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], tree: SourceTree, data_dir: Path, settings: Mapping[str, str]
+    ) -> None:
         self.data_dir = data_dir
-        self._command, self._settings = command, settings
+        self._name, self._command, self._tree, self._settings = name, command, tree, settings
         self._port, self._http_port = free_port(), free_port()
         self._process: ServerProcess | None = None
 
@@ -82,7 +83,7 @@ class StrandlineBroker:
     @property
     def process(self) -> ServerProcess:
         if self._process is None:
-            raise ProcessFailed("Strandline is not running.")
+            raise ProcessFailed(f"{self._name} is not running.")
         return self._process
 
     def start(self, *, led_partitions: int = 0) -> float:
@@ -92,7 +93,8 @@ class StrandlineBroker:
         self._process = ServerProcess(
             [*self._command, "broker", "--data-dir", str(self.data_dir), *listen, *settings],
             log_file=self.data_dir.with_name(self.data_dir.name + ".log"),
-            name="strandline",
+            environment=self._tree.environment,
+            name=self._name,
         )
         return self._process.wait_until(
             lambda: is_answering("127.0.0.1", self._port, led_partitions=led_partitions),
@@ -108,36 +110,37 @@ class StrandlineBroker:
 
 
 class Strandline:
-    """This repository's broker."""
+    """The broker of one source tree of this repository: the working tree, or that of the commit it is compared with.
 
-    name = "strandline"
+    Raises TreeFailed where brokers would run another tree.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, tree: SourceTree, name: str = "strandline") -> None:
+        self.name = name
+        self._tree = tree
         self._program = Path(sys.executable).parent / "strandline"
-
-        # As pip does with a package it installs: where Python may not write its cache, each start would compile anew.
-        for location in getattr(importlib.util.find_spec("strandline"), "submodule_search_locations", None) or ():
-            compileall.compile_dir(location, quiet=2)
+        tree.prepare()
 
     def why_unavailable(self) -> str | None:
         return None if self._program.exists() else f"{self._program} is missing: run `make setup`"
 
     def new_broker(self, data_dir: Path, settings: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
-        return StrandlineBroker([str(self._program)], data_dir, {**HOUSEKEEPING, **settings})
+        return self._new([str(self._program)], data_dir, {**HOUSEKEEPING, **settings})
 
     def new_tiered_broker(self, data_dir: Path, storage: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
         """`storage` says where remote segments go, if not to a directory."""
-        return StrandlineBroker([str(self._program)], data_dir, _tiered_settings(data_dir, storage))
+        return self._new([str(self._program)], data_dir, _tiered_settings(data_dir, storage))
 
     def new_tiered_broker_through_memory(self, data_dir: Path) -> StrandlineBroker:
         """The same on a directory, as if its files were objects of a store elsewhere."""
-        command = [sys.executable, "-m", "bench.remote_through_memory"]
-        return StrandlineBroker(command, data_dir, _tiered_settings(data_dir))
+        return self._new([*python(), "-m", "bench.remote_through_memory"], data_dir, _tiered_settings(data_dir))
 
     def new_broker_on_slow_storage(self, data_dir: Path, milliseconds: int) -> StrandlineBroker:
         """The same, with a delay added to every call of the object store."""
-        command = [sys.executable, "-m", "bench.slow_objects", str(milliseconds)]
-        return StrandlineBroker(command, data_dir, HOUSEKEEPING)
+        return self._new([*python(), "-m", "bench.slow_objects", str(milliseconds)], data_dir, HOUSEKEEPING)
+
+    def _new(self, command: Sequence[str], data_dir: Path, settings: Mapping[str, str]) -> StrandlineBroker:
+        return StrandlineBroker(self.name, command, self._tree, data_dir, settings)
 
 
 def _tiered_settings(data_dir: Path, storage: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:

@@ -12,13 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Final
 
-from bench import s3_server
-from bench.generator import Answer, Generator, Load, LoadFailed
-from bench.measures import Bench, Measured, Scale, killed_on_error
-from bench.systems import Broker, Strandline
+from bench.generator import Answer, Load, LoadFailed
+from bench.measures import Bench, Measured, Scale, Step, killed_on_error
 from bench.tiered_topics import SEGMENTS, TIERED, TopicFiles, copy_all, wait_only_remote
 from bench.topics import Topics
 
@@ -35,50 +32,38 @@ _STARTUP_SECONDS: Final = 2.0  # until a client has connected and its first seco
 
 _TIERED_TRAFFIC: Final = {**SEGMENTS, **TIERED, "local.retention.bytes": str(64 * 1024 * 1024)}
 
-Measurement = tuple[str, Callable[[Bench], Measured]]
 
-
-def measurements(scale: Scale) -> Iterator[Measurement]:
+def steps(scale: Scale) -> Iterator[Step]:
     """What to do on each broker, in this order; each builds on the topics of those before.
 
     Several turns, since a stall of the machine spoils one of them, not the round.
     """
-    yield "fill", fill
-    yield "copy", copy
-    yield "catch-up, page cache forgotten", partial(catch_up, case="cold")
-    yield "catch-up, uncounted", warm_catch_up
+    yield Step("tiered, fill", fill)
+    yield Step("tiered, copy", copy)
+    yield Step("tiered, catch-up, page cache forgotten", partial(catch_up, case="cold"))
+    yield Step("tiered, catch-up, uncounted", warm_catch_up)
     for turn in range(scale.tiered_turns):
-        yield f"catch-up, turn {turn + 1}", partial(catch_up, case="cached")
+        yield Step(f"tiered, catch-up, turn {turn + 1}", partial(catch_up, case="cached"))
     for turn in range(scale.tiered_turns):
-        yield f"normal traffic, turn {turn + 1}", normal_traffic
-        yield f"beside catch-up readers, turn {turn + 1}", beside_readers
-        yield f"beside the copy of a backlog, turn {turn + 1}", beside_backlog
+        yield Step(f"tiered, normal traffic, turn {turn + 1}", normal_traffic)
+        yield Step(f"tiered, beside catch-up readers, turn {turn + 1}", beside_readers)
+        yield Step(f"tiered, beside the copy of a backlog, turn {turn + 1}", beside_backlog)
 
 
-def tiered_on_s3(system: Strandline, generator: Generator, scale: Scale, data_dir: Path, cache: Path) -> Measured:
-    """Copying and catching up with an S3 server of this machine, which takes its share of it."""
-    with s3_server.running(s3_server.build(cache), data_dir) as s3:
-        broker = system.new_tiered_broker(data_dir / "broker", s3.remote_settings("bench"))
-        return _copy_and_catch_up(broker, generator, scale, "tiered.s3")
+def short_steps(store: str, words: str) -> Iterator[Step]:
+    """Copying and catching up alone, for brokers with another remote storage; `store` is part of the figures' names."""
+
+    def named(run: Callable[[Bench], Measured]) -> Callable[[Bench], Measured]:
+        return lambda bench: {name.replace("tiered", f"tiered.{store}", 1): value for name, value in run(bench).items()}
+
+    yield Step(f"tiered {words}, fill", named(fill))
+    yield Step(f"tiered {words}, copy", named(copy))
+    yield Step(f"tiered {words}, catch-up, uncounted", named(warm_catch_up))
+    yield Step(f"tiered {words}, catch-up", named(_catch_up_and_memory))
 
 
-def tiered_through_memory(system: Strandline, generator: Generator, scale: Scale, data_dir: Path) -> Measured:
-    """The same on a directory whose files the broker does not send by themselves, as Kafka does not."""
-    broker = system.new_tiered_broker_through_memory(data_dir / "broker")
-    return _copy_and_catch_up(broker, generator, scale, "tiered.memory")
-
-
-def _copy_and_catch_up(broker: Broker, generator: Generator, scale: Scale, prefix: str) -> Measured:
-    measured: Measured = {}
-    try:
-        broker.start()
-        bench = Bench(broker, generator, scale)
-        for measure in (fill, copy, warm_catch_up, partial(catch_up, case="cached")):
-            measured |= measure(bench)
-        measured["tiered.rss"] = broker.process.usage().rss_bytes / 1e6
-    finally:
-        broker.stop()
-    return {name.replace("tiered", prefix, 1): value for name, value in measured.items()}
+def _catch_up_and_memory(bench: Bench) -> Measured:
+    return catch_up(bench, "cached") | {"tiered.rss": bench.broker.process.usage().rss_bytes / 1e6}
 
 
 def fill(bench: Bench) -> Measured:
