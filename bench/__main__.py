@@ -73,7 +73,7 @@ def _measure(runner: Runner, options: argparse.Namespace) -> int:
             console.rule(f"round {number + 1} of {options.rounds}")
             runner.run_round(number)
     comparisons = _check_generator(runner, options) if _PERF_TOOL in options.only else []
-    found = list(change.changes(runner.results, runner.rounds))
+    found = list(change.changes(report.measured_figures(runner.results), runner.results, runner.rounds))
     title = f"medians of {options.rounds} rounds" if options.rounds > 1 else "one round"
     if runner.results.samples and (not options.against or "kafka" in options.systems):
         console.print(report.results_table(runner.results, title=title.capitalize()))

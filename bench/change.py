@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from bench.figures import Figure, Results
-from bench.report import measured_figures, short_number
+from bench.report import short_number
 
 NOW: Final = "strandline"
 BEFORE: Final = "before"
@@ -42,9 +42,9 @@ class Change:
         return "noise"
 
 
-def changes(results: Results, rounds: Sequence[Results]) -> Iterator[Change]:
-    """Every figure that was measured of both trees."""
-    for figure in measured_figures(results):
+def changes(figures: Iterable[Figure], results: Results, rounds: Sequence[Results]) -> Iterator[Change]:
+    """Those of the figures that were measured of both trees."""
+    for figure in figures:
         before, now = results.median(figure.name, BEFORE), results.median(figure.name, NOW)
         if before and now is not None:
             by_round = [ratio for one in rounds if (ratio := _ratio(one, figure.name)) is not None]

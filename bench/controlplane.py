@@ -1,11 +1,11 @@
 """What the control plane costs, by the number of rows it holds.
 
-    .venv/bin/python -m bench.controlplane [--rows 1000,100000,5000000] [--databases sqlite,postgresql] [--json FILE]
+    .venv/bin/python -m bench.controlplane [--rows 1000,100000,5000000] [--databases sqlite,postgresql] [--against REV]
 
 Commits by partitions per file, finding by partitions per request, and commits with and without retention beside them,
-on both databases with everything flushed to disk. Compare two commits of this repository on the same machine, one after
-the other. A regression: commit or find with the most rows cost more than twice what they cost with the fewest, or
-retention moves the p99 of commits by more than 1.5 times.
+on both databases with everything flushed to disk. `--against REV` measures another commit of this repository in turn
+with the working tree. A regression: commit or find with the most rows cost more than twice what they cost with the
+fewest, or retention moves the p99 of commits by more than 1.5 times.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench import machine
+from bench import kafka, machine
+from bench.change import BEFORE, NOW
+from bench.controlplane_change import compare
 from bench.controlplane_load import (
     DATABASES,
     FIRST_TIMESTAMP,
@@ -41,6 +43,7 @@ from bench.controlplane_load import (
     databases,
     loaded_plane,
 )
+from bench.tree import SourceTree, TreeFailed
 from strandline.clock import SystemChance, SystemClock
 from strandline.controlplane import SqlControlPlane
 from strandline.controlplane.values import BatchToCommit, FileToCommit, FindBatches, TopicIdPartition
@@ -236,7 +239,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=400, help="how often each operation is done")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="where the databases lie")
+    parser.add_argument("--against", metavar="REV", help="measure this commit too, in turn, and judge the change")
+    parser.add_argument("--rounds", type=int, default=4, help="how often each tree takes its turn with --against")
+    parser.add_argument("--cache", type=Path, default=kafka.default_cache(), help="where other commits are unpacked")
     options = parser.parse_args(arguments)
+    if options.against:
+        return _compare(options)
     rows = sorted(int(text) for text in options.rows.split(","))
     console = Console() if sys.stdout.isatty() else Console(width=150)
     about, results = machine.describe(), []
@@ -252,6 +260,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(line, highlight=False)
     if options.json:
         options.json.write_text(json.dumps({"machine": about, "figures": [asdict(line) for line in results]}, indent=1))
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    same = ("rows", "databases", "count", "work_dir")
+    arguments = [f"--{name.replace('_', '-')}={getattr(options, name)}" for name in same]
+    try:
+        trees = {NOW: SourceTree.working(), BEFORE: SourceTree.at(options.against, options.cache)}
+        title = f"The working tree (now) and {options.against} (before), {options.rounds} rounds"
+        compare(trees, arguments, options.rounds, console, title=title)
+    except TreeFailed as failure:
+        console.print(f"[red]{failure}[/red]", highlight=False)
+        return 1
     return 0
 
 

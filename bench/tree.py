@@ -81,7 +81,10 @@ def python() -> tuple[str, ...]:
 
 def resolve(revision: str) -> str:
     """The commit of a branch, a tag or an expression such as HEAD~3. Raises TreeFailed."""
-    return _git("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode().strip()
+    try:
+        return _git("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode().strip()
+    except TreeFailed as failure:
+        raise TreeFailed(f"{revision} is not a commit of this repository. {failure}") from None
 
 
 def _git(*arguments: str) -> bytes:
