@@ -39,6 +39,7 @@ from bench.controlplane_load import (
     PARTITIONS,
     RECORDS_PER_ROW,
     ROW_BYTES,
+    TOPIC,
     TOPIC_ID,
     databases,
     loaded_plane,
@@ -46,8 +47,9 @@ from bench.controlplane_load import (
 from bench.tree import SourceTree, TreeFailed
 from strandline.clock import SystemChance, SystemClock
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import BatchToCommit, FileToCommit, FindBatches, TopicIdPartition
+from strandline.controlplane.values import BatchToCommit, FileToCommit, FindBatches
 from strandline.diskless.retention import RetentionEnforcer, TopicRetention
+from strandline.model import TopicIdPartition
 from strandline.records import TimestampType
 
 _ROWS: Final = (1_000, 100_000, 5_000_000)
@@ -180,7 +182,7 @@ async def _beside_retention(plane: SqlControlPlane, load: _Load, rows: int, coun
     """Commits of 64 partitions, in turn alone and while retention removes rows."""
     clock = SystemClock()
     too_old = FIRST_TIMESTAMP + rows // 2
-    topic = TopicRetention(TOPIC_ID, range(LOGS), ("delete",), clock.now_ms() - too_old, -1)
+    topic = TopicRetention(TOPIC_ID, TOPIC, range(LOGS), ("delete",), clock.now_ms() - too_old, -1)
     alone: list[float] = []
     beside: list[float] = []
     for _ in range(_ROUNDS):

@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Final
 
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import NewLog, TopicIdPartition
+from strandline.model import TopicIdPartition, TopicPartition
 from strandline.sql import SqlStore, open_store
 
 LOGS: Final = 256
 RECORDS_PER_ROW: Final = 10
 ROW_BYTES: Final = 8192
 FIRST_TIMESTAMP: Final = 1_700_000_000_000
+TOPIC: Final = "loaded"
 TOPIC_ID: Final = uuid.UUID(int=0x5EED)
-PARTITIONS: Final = tuple(TopicIdPartition(TOPIC_ID, number) for number in range(LOGS))
+PARTITIONS: Final = tuple(TopicIdPartition(TOPIC_ID, TopicPartition(TOPIC, number)) for number in range(LOGS))
 DATABASES: Final = ("sqlite", "postgresql")
 _ROWS_PER_FILE: Final = 64
 _ANSWERS: Final = 400  # characters, about what a file of 64 partitions keeps
@@ -78,7 +79,7 @@ async def loaded_plane(url: str, rows: int) -> AsyncIterator[SqlControlPlane]:
     """A control plane with this many rows of batches."""
     async with open_store(url, deadline=60) as store:
         plane = SqlControlPlane(store)
-        await plane.create_logs([NewLog(partition, "loaded") for partition in PARTITIONS])
+        await plane.create_logs(PARTITIONS)
         await _load(store, rows)
         yield plane
 

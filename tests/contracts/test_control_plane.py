@@ -13,14 +13,13 @@ from strandline.controlplane.values import (
     DisklessLog,
     FindBatches,
     FoundBatches,
-    NewLog,
     OffsetBoundary,
     Refusal,
-    TopicIdPartition,
 )
 from strandline.records import TimestampType
 from tests.controlplane.making import ALL_BYTES as ALL
 from tests.controlplane.making import LOGS, MISSING, NOW, A, B, C, bases, batch, commit, find, rows_of, wal
+from tests.partitions import id_partition
 
 
 async def test_it_offers_every_port(plane: SqlControlPlane) -> None:
@@ -38,7 +37,7 @@ async def test_offsets_are_dense_in_the_order_of_files_and_batches(plane: SqlCon
     assert bases(third) == [6, 4]
     logs = await plane.logs([A, B, C, MISSING])
     assert {partition: log.high_watermark for partition, log in logs.items()} == {A: 7, B: 5, C: 5}
-    assert logs[A] == DisklessLog(partition=A, topic_name="topic", log_start_offset=0, high_watermark=7, byte_size=400)
+    assert logs[A] == DisklessLog(partition=A, log_start_offset=0, high_watermark=7, byte_size=400)
 
 
 async def test_found_rows_lead_to_the_bytes(plane: SqlControlPlane) -> None:
@@ -125,8 +124,8 @@ async def test_a_commit_wakes_listeners(plane: SqlControlPlane) -> None:
 
 @pytest.mark.parametrize("count", [1, 300])
 async def test_many_partitions_in_one_file(plane: SqlControlPlane, count: int) -> None:
-    partitions = [TopicIdPartition(C.topic_id, number) for number in range(count)]
-    await plane.create_logs([NewLog(partition, "other") for partition in partitions])
+    partitions = [id_partition(C.topic_id, number) for number in range(count)]
+    await plane.create_logs(partitions)
     producers = [(7, 0, 0), (8, 0, 0)]
     (answers,) = await plane.commit_files(
         [wal("one", *(batch(p, 2, producer=producer) for p in partitions for producer in producers))], now_ms=NOW

@@ -8,9 +8,11 @@ import uuid
 
 from strandline.controlplane import SqlControlPlane
 from strandline.controlplane.database import Database
-from strandline.controlplane.values import FindBatches, RetentionRule, TopicIdPartition
+from strandline.controlplane.values import FindBatches, RetentionRule
+from strandline.model import TopicIdPartition
 from strandline.sql import SqlStore, Transaction, open_store
 from tests.controlplane.making import ALL_BYTES, NOW, A, B, batch, commit, find, wal
+from tests.partitions import id_partition
 
 LOCK_ALL = "UPDATE inkless_log SET byte_size = byte_size"
 
@@ -48,7 +50,7 @@ class _Statements(Database):
 
     async def explained(self, explain: str, partition: TopicIdPartition, offset: int) -> list[str]:
         async def work(tx: Transaction) -> list[str]:
-            arguments = self._dialect.bulk([(0, *partition, offset, ALL_BYTES)], 5)
+            arguments = self._dialect.bulk([(0, partition.topic_id, partition.partition, offset, ALL_BYTES)], 5)
             rows = await tx.fetch(explain + self._sql["find_batches"], 10, *arguments)
             return [str(row[-1]) for row in rows]
 
@@ -82,5 +84,5 @@ async def test_a_broker_that_starts_waits_for_no_commit_and_none_for_it(sql: Sql
     async with sql.transaction() as tx:
         await tx.execute(LOCK_ALL)
         async with asyncio.timeout(5), open_store(database_url) as other:
-            await SqlControlPlane(other).logs([TopicIdPartition(uuid.UUID(int=1), 0)])
+            await SqlControlPlane(other).logs([id_partition(uuid.UUID(int=1), 0)])
     assert await plane.topic_ids() == frozenset()

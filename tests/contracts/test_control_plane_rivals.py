@@ -14,11 +14,13 @@ import pytest
 import pytest_asyncio
 
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import FileToCommit, NewLog, Refusal, RetentionRule, TopicIdPartition
+from strandline.controlplane.values import FileToCommit, Refusal, RetentionRule
+from strandline.model import TopicIdPartition
 from strandline.sql import open_store
 from tests.controlplane.making import NOW, TOPIC, A, B, bases, batch, commit, high_watermark, rows_of, wal
+from tests.partitions import id_partition
 
-PARTITIONS = [TopicIdPartition(TOPIC, number) for number in range(8)]
+PARTITIONS = [id_partition(TOPIC, number) for number in range(8)]
 EVER = 1 << 60
 
 
@@ -30,7 +32,7 @@ async def planes(database_url: str) -> AsyncIterator[list[SqlControlPlane]]:
         if not stores[0].is_exclusive:
             stores.append(await stack.enter_async_context(open_store(database_url, deadline=30)))
         planes = [SqlControlPlane(store) for store in stores]
-        await planes[0].create_logs([NewLog(partition, "topic") for partition in PARTITIONS])
+        await planes[0].create_logs(PARTITIONS)
         yield [planes[0], planes[-1]]
 
 
@@ -78,7 +80,7 @@ async def test_an_idempotent_producer_with_two_brokers_is_written_once(planes: l
 
 
 async def test_the_same_commit_twice_at_once_happens_once(planes: list[SqlControlPlane]) -> None:
-    missing = TopicIdPartition(TOPIC, 99)
+    missing = id_partition(TOPIC, 99)
     for turn in range(10):
         # Without a log to wait for, the key alone keeps the two apart.
         for file in (wal(f"{turn}", batch(A, 3), batch(B, 2)), wal(f"{turn}-unknown", batch(missing))):

@@ -13,20 +13,20 @@ from strandline.controlplane.values import (
     FileToCommit,
     FindBatches,
     FoundBatches,
-    NewLog,
-    TopicIdPartition,
 )
+from strandline.model import TopicIdPartition
 from strandline.records import TimestampType
+from tests.partitions import id_partition
 
 TOPIC = uuid.UUID(int=7)
 OTHER_TOPIC = uuid.UUID(int=8)
-A = TopicIdPartition(TOPIC, 0)
-B = TopicIdPartition(TOPIC, 1)
-C = TopicIdPartition(OTHER_TOPIC, 0)
+A = id_partition(TOPIC, 0)
+B = id_partition(TOPIC, 1)
+C = id_partition(OTHER_TOPIC, 0)
 NOW = 5_000
 ALL_BYTES = 1 << 40
-MISSING = TopicIdPartition(uuid.UUID(int=99), 0)
-LOGS = [NewLog(A, "topic"), NewLog(B, "topic"), NewLog(C, "other")]
+MISSING = id_partition(uuid.UUID(int=99), 0)
+LOGS = [A, B, C]
 
 
 def batch(

@@ -20,20 +20,20 @@ from strandline.controlplane.values import (
     CommittedBatch,
     FileToCommit,
     FindBatches,
-    NewLog,
     Refusal,
     RetentionRule,
-    TopicIdPartition,
 )
+from strandline.model import TopicIdPartition
 from strandline.records import TimestampType
 from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
 from tests.controlplane.making import OTHER_TOPIC, TOPIC, batch, wal
+from tests.partitions import id_partition
 from tests.postgres import start_postgres
 
 T = TypeVar("T")
 
-PARTITIONS = [TopicIdPartition(TOPIC, 0), TopicIdPartition(TOPIC, 1), TopicIdPartition(OTHER_TOPIC, 0)]
+PARTITIONS = [id_partition(TOPIC, 0), id_partition(TOPIC, 1), id_partition(OTHER_TOPIC, 0)]
 partitions = st.sampled_from(PARTITIONS)
 producers = st.none() | st.tuples(st.integers(1, 2), st.integers(0, 2), st.integers(-2, 2))
 EVER = 1 << 60
@@ -119,7 +119,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
 
     @rule(chosen=st.lists(partitions, max_size=3))
     def create(self, chosen: list[TopicIdPartition]) -> None:
-        self.run(self.plane.create_logs([NewLog(partition, "t") for partition in chosen]))
+        self.run(self.plane.create_logs(chosen))
         for partition in chosen:
             self.logs.setdefault(partition, Log())
 

@@ -10,13 +10,14 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit, NewLog, TopicIdPartition
+from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit
 from strandline.diskless.format import pack
 from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.reader import DisklessReader
 from strandline.diskless.tails import Announcements
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessRead
 from strandline.errors import StrandlineError
+from strandline.model import TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.objects.opening import open_objects
 from strandline.reads import ReadResult
@@ -25,9 +26,10 @@ from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
 from strandline.testing.objects import FaultyStore
 from tests.diskless.wal import NOON_MS, TOPIC_A
+from tests.partitions import id_partition
 from tests.reads import found
 
-PARTITIONS = tuple(TopicIdPartition(TOPIC_A, index) for index in range(16))
+PARTITIONS = tuple(id_partition(TOPIC_A, index) for index in range(16))
 P0, P1, P2 = PARTITIONS[:3]
 HOUR_MS = 3_600_000
 LONG_AGO = NOON_MS - HOUR_MS
@@ -69,7 +71,7 @@ class Lake:
         return self.objects.count("get_range")
 
     async def create(self, partitions: Sequence[TopicIdPartition] = PARTITIONS) -> None:
-        await self.plane.create_logs([NewLog(partition, "topic") for partition in partitions])
+        await self.plane.create_logs(partitions)
 
     def reader(
         self, limits: ReaderLimits | None = None, *, announcements: Announcements | None = None

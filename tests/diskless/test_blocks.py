@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controlplane.values import BatchRow, TopicIdPartition
+from strandline.controlplane.values import BatchRow
 from strandline.diskless.blocks import Block
 from strandline.diskless.cache import BlockCache, PartitionBlocks
 from strandline.diskless.values import CommittedBlock
 from strandline.errors import CorruptMessage
 from strandline.records import Record, TimestampType, build_batch, crc_matches, iter_headers, read_header, read_records
 from tests.diskless.wal import NOON_MS, TOPIC_A
+from tests.partitions import id_partition
 
-P0 = TopicIdPartition(TOPIC_A, 0)
+P0 = id_partition(TOPIC_A, 0)
 
 
 def batch_of(records: int, value: bytes = b"value") -> bytearray:

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.blocks import Block
 from strandline.diskless.cache import BlockCache, CacheRegion, PartitionBlocks
 from strandline.diskless.values import CommittedBlock
 from strandline.records import Record, build_batch
 from tests.diskless.wal import NOON_MS, TOPIC_A
+from tests.partitions import id_partition
 
-P0 = TopicIdPartition(TOPIC_A, 0)
+P0 = id_partition(TOPIC_A, 0)
 
 
 def block(base_offset: int, records: int = 1, size: int = 100) -> Block:

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.footer import encode_footer
 from strandline.diskless.format import DamagedObject, iter_batches, pack, parse_footer, verify
 from strandline.diskless.values import DisklessAppend
 from strandline.records import TimestampType, stamp
 from tests.diskless.wal import NOON_MS, TOPIC_A, TOPIC_B, append, joined, packed
+from tests.partitions import id_partition
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "wal-format.md"
 
 # Two values that are equal for each partition: callers may keep one, and need not.
 partitions = st.sampled_from(
-    [TopicIdPartition(topic, number) for topic in (TOPIC_A, TOPIC_B, UUID(int=5)) for number in (0, 1, 3) for _ in "12"]
+    [id_partition(topic, number) for topic in (TOPIC_A, TOPIC_B, UUID(int=5)) for number in (0, 1, 3) for _ in "12"]
 )
 appends = st.lists(
     st.builds(
@@ -52,7 +52,7 @@ def test_what_was_packed_is_described_and_found_at_its_place(batches: list[Diskl
     assert sum(extent.batch_count for extent in footer.extents) == len(batches)
     for extent in footer.extents:
         inside = [batches[i] for i, position in made.placed if extent.byte_offset <= position < extent.byte_end]
-        assert {batch.partition for batch in inside} == {(extent.topic_id, extent.partition)}
+        assert {batch.partition for batch in inside} == {id_partition(extent.topic_id, extent.partition)}
         assert {batch.leader_epoch for batch in inside} == {extent.leader_epoch}
         assert {batch.timestamp_type for batch in inside} == {extent.timestamp_type}
         assert extent.record_count == sum(batch.header.record_count for batch in inside)
@@ -95,7 +95,7 @@ def test_bytes_before_an_object_without_batches_are_damage() -> None:
 
 
 def test_packing_copies_no_records() -> None:
-    batches = [append(TopicIdPartition(TOPIC_B, 0)), append(TopicIdPartition(TOPIC_A, 0))]
+    batches = [append(id_partition(TOPIC_B, 0)), append(id_partition(TOPIC_A, 0))]
     parts = packed(batches).parts
     assert parts[0] is batches[1].buffer
     assert parts[1] is batches[0].buffer
@@ -103,7 +103,7 @@ def test_packing_copies_no_records() -> None:
 
 
 def test_stamping_offsets_after_the_upload_does_not_touch_the_checksums_of_the_object() -> None:
-    batch = append(TopicIdPartition(TOPIC_A, 0))
+    batch = append(id_partition(TOPIC_A, 0))
     made = packed([batch])
     uploaded = joined(made)
     stamp(batch.buffer, 0, 4711, 3)
@@ -111,7 +111,7 @@ def test_stamping_offsets_after_the_upload_does_not_touch_the_checksums_of_the_o
 
 
 def test_a_new_leader_epoch_begins_a_new_extent_of_the_same_partition() -> None:
-    place = TopicIdPartition(TOPIC_A, 0)
+    place = id_partition(TOPIC_A, 0)
     batches = [append(place, leader_epoch=epoch) for epoch in (4, 4, 5)]
     extents = verify(joined(packed(batches))).extents
     assert [(extent.leader_epoch, extent.batch_count) for extent in extents] == [(4, 2), (5, 1)]
@@ -119,7 +119,7 @@ def test_a_new_leader_epoch_begins_a_new_extent_of_the_same_partition() -> None:
 
 
 def test_the_footer_is_found_at_the_end_of_whatever_comes_before_it() -> None:
-    data = joined(packed([append(TopicIdPartition(TOPIC_A, 0))]))
+    data = joined(packed([append(id_partition(TOPIC_A, 0))]))
     footer = parse_footer(data)
     assert parse_footer(data[-footer.size :]) == footer
     with pytest.raises(DamagedObject, match="only 30 are there"):
@@ -134,14 +134,14 @@ def test_a_later_version_is_named_and_not_guessed_at() -> None:
 
 
 def test_extents_that_contradict_each_other_are_refused_though_the_checksum_fits() -> None:
-    extent = verify(joined(packed([append(TopicIdPartition(TOPIC_A, 0))]))).extents[0]
+    extent = verify(joined(packed([append(id_partition(TOPIC_A, 0))]))).extents[0]
     footer = encode_footer([extent, extent], created_ms=1, broker_id=1, cluster_id="")
     with pytest.raises(DamagedObject, match="overlap"):
         parse_footer(footer)
 
 
 def test_a_batch_that_reaches_beyond_its_extent_is_damage() -> None:
-    batch = append(TopicIdPartition(TOPIC_A, 0))
+    batch = append(id_partition(TOPIC_A, 0))
     extent = verify(joined(packed([batch]))).extents[0]
     with pytest.raises(DamagedObject, match="beyond the end"):
         list(iter_batches(extent, batch.buffer[:-1]))
@@ -149,7 +149,7 @@ def test_a_batch_that_reaches_beyond_its_extent_is_damage() -> None:
 
 def test_the_bytes_are_those_of_the_document() -> None:
     """docs/wal-format.md gives this object as its example."""
-    batch = append(TopicIdPartition(TOPIC_A, 2), records=1, value=b"")
+    batch = append(id_partition(TOPIC_A, 2), records=1, value=b"")
     made = pack([batch], broker_id=7, cluster_id="c1", created_ms=NOON_MS)
     assert batch.header.size == 71
     example = DOCUMENT.read_text(encoding="utf-8").split("After byte 71:")[1].split("```")[1]

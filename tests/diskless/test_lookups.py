@@ -10,13 +10,13 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.lookups import OffsetLookups
 from strandline.errors import CorruptMessage, KafkaStorageError, UnknownTopicOrPartition
 from strandline.reads import NOTHING, FoundOffset
 from strandline.records import Codec, TimestampType, read_records
 from tests.diskless.lake import P0, P1, Lake, Write, open_lake
 from tests.diskless.wal import NOON_MS, TOPIC_B
+from tests.partitions import id_partition
 
 
 @pytest_asyncio.fixture
@@ -61,7 +61,7 @@ async def test_the_ends_of_a_log(lake: Lake) -> None:
 
 async def test_a_log_that_does_not_exist_is_unknown(lake: Lake) -> None:
     lookups = lookups_of(lake)
-    unknown = TopicIdPartition(TOPIC_B, 0)
+    unknown = id_partition(TOPIC_B, 0)
     for call in (lookups.earliest, lookups.latest, lookups.earliest_local, lookups.of_max_timestamp):
         with pytest.raises(UnknownTopicOrPartition):
             await call(unknown)

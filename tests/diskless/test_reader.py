@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from strandline.controlplane.values import FindBatches, TopicIdPartition
+from strandline.controlplane.values import FindBatches
 from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.values import DisklessRead
 from strandline.errors import (
@@ -35,6 +35,7 @@ from tests.diskless.lake import (
     read_to_end,
 )
 from tests.diskless.wal import NOON_MS, TOPIC_B
+from tests.partitions import id_partition
 from tests.reads import found
 
 MIB = 1 << 20
@@ -116,7 +117,7 @@ async def test_offsets_epoch_and_append_time_are_injected(lake: Lake, timestamp_
 async def test_out_of_range_and_unknown_logs_are_errors_of_their_partition_alone(lake: Lake) -> None:
     await lake.write(Write(), Write())
     reader = lake.reader()
-    unknown = TopicIdPartition(TOPIC_B, 0)
+    unknown = id_partition(TOPIC_B, 0)
     requests = [DisklessRead(P0, 3, MIB), DisklessRead(unknown, 0, MIB), DisklessRead(P0, 1, MIB)]
     beyond, gone, good = await reader.read(requests, max_bytes=MIB)
     assert isinstance(beyond, OffsetOutOfRange)

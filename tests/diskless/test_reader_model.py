@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.limits import ReaderLimits
 from strandline.diskless.values import DisklessRead
 from strandline.errors import OffsetOutOfRange, StrandlineError
+from strandline.model import TopicIdPartition
 from strandline.reads import ReadResult
 from strandline.records import Codec, TimestampType
 from tests.diskless.lake import LONG_AGO, PARTITIONS, Lake, Write, data_of, open_lake, read_to_end

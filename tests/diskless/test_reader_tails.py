@@ -10,11 +10,12 @@ import pytest_asyncio
 
 from strandline.controlplane import COMMIT_CHANNEL
 from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.values import DisklessLog, TopicIdPartition
+from strandline.controlplane.values import DisklessLog
 from strandline.diskless.reader import DisklessReader
 from strandline.diskless.tails import EXCLUSIVE_POLL_SECONDS, POLL_SECONDS, QUERY_GAP_SECONDS
 from strandline.diskless.values import DisklessRead
 from strandline.errors import UnknownTopicOrPartition
+from strandline.model import TopicIdPartition
 from strandline.sql import SqlStore, StoreUnavailable
 from tests.diskless.lake import P0, P1, PARTITIONS, Lake, Write, data_of, open_lake, read_one
 from tests.postgres import start_postgres

@@ -10,12 +10,14 @@ import pytest
 
 from strandline.clock import SystemChance
 from strandline.controlplane import pruning
-from strandline.controlplane.values import RetentionRule, TopicIdPartition
+from strandline.controlplane.values import RetentionRule
 from strandline.diskless.retention import RetentionEnforcer, TopicRetention, retention_rules
 from strandline.diskless.values import DisklessAppend
+from strandline.model import TopicIdPartition
 from strandline.records import Record, TimestampType, build_batch, read_header
 from tests.diskless.wal import TOPIC_A, TOPIC_B
 from tests.diskless.world import A0, A1, B0, World, open_world
+from tests.partitions import id_partition
 from tests.postgres import start_postgres
 
 DAY_MS = 86_400_000
@@ -24,7 +26,7 @@ DAY_MS = 86_400_000
 def topic(
     partition: TopicIdPartition, *, ms: int = -1, size: int = -1, policy: tuple[str, ...] = ("delete",)
 ) -> TopicRetention:
-    return TopicRetention(partition.topic_id, [partition.partition], policy, ms, size)
+    return TopicRetention(partition.topic_id, partition.topic, [partition.partition], policy, ms, size)
 
 
 def enforcer(world: World, topics: Iterable[TopicRetention], *, max_rows: int = 2000) -> RetentionEnforcer:
@@ -46,17 +48,17 @@ async def start_of(world: World, partition: TopicIdPartition) -> int:
 
 def test_rules_are_made_for_partitions_from_which_something_may_go() -> None:
     topics = [
-        TopicRetention(TOPIC_A, [0, 1], ("delete",), 1000, -1),
-        TopicRetention(TOPIC_B, [0], ("compact",), 1000, 1000),
-        TopicRetention(TOPIC_B, [1], (), 1000, 1000),
-        TopicRetention(TOPIC_B, [2], ("delete",), -1, -1),
-        TopicRetention(TOPIC_B, [3], ("compact", "delete"), -1, 5),
+        TopicRetention(TOPIC_A, A0.topic, [0, 1], ("delete",), 1000, -1),
+        TopicRetention(TOPIC_B, B0.topic, [0], ("compact",), 1000, 1000),
+        TopicRetention(TOPIC_B, B0.topic, [1], (), 1000, 1000),
+        TopicRetention(TOPIC_B, B0.topic, [2], ("delete",), -1, -1),
+        TopicRetention(TOPIC_B, B0.topic, [3], ("compact", "delete"), -1, 5),
     ]
     assert list(retention_rules(topics)) == [
         RetentionRule(A0, 1000, -1),
         RetentionRule(A1, 1000, -1),
-        RetentionRule(TopicIdPartition(TOPIC_B, 2), -1, -1),
-        RetentionRule(TopicIdPartition(TOPIC_B, 3), -1, 5),
+        RetentionRule(id_partition(TOPIC_B, 2), -1, -1),
+        RetentionRule(id_partition(TOPIC_B, 3), -1, 5),
     ]
 
 

@@ -15,10 +15,10 @@ from typing import TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.rotation import WriterLimits
 from strandline.diskless.values import DisklessAppended
 from strandline.errors import InvalidProducerEpoch, StrandlineError
+from strandline.model import TopicIdPartition
 from strandline.objects import ObjectStoreError, ObjectStoreUnavailable
 from strandline.records import read_header, read_records
 from strandline.sql import IntegrityViolation, StoreUnavailable, TransactionConflict

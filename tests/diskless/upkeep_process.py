@@ -10,8 +10,7 @@ from strandline.clock import SystemChance
 from strandline.diskless.cleaner import FileCleaner
 from strandline.diskless.orphans import OrphanFinder
 from strandline.diskless.retention import RetentionEnforcer, TopicRetention
-from tests.diskless.wal import TOPIC_A
-from tests.diskless.world import World, open_world
+from tests.diskless.world import A0, World, open_world
 
 
 async def clean_up(world: World) -> None:
@@ -19,7 +18,7 @@ async def clean_up(world: World) -> None:
     world.clock.move(1000)
     clock, chance = world.clock, SystemChance(1)
     await RetentionEnforcer(
-        lambda: [TopicRetention(TOPIC_A, [0], ("delete",), 1, -1)],
+        lambda: [TopicRetention(A0.topic_id, A0.topic, [0], ("delete",), 1, -1)],
         world.plane,
         clock=clock,
         chance=chance,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.format import PackedObject, pack
 from strandline.diskless.values import DisklessAppend
+from strandline.model import TopicIdPartition
 from strandline.records import Record, TimestampType, build_batch, read_header
 
 NOON_MS = 1_700_049_600_000  # 2023-11-15 12:00 UTC

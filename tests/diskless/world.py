@@ -10,25 +10,21 @@ from pathlib import Path
 
 from strandline.clock import SystemClock, SystemIds
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import (
-    BatchToCommit,
-    CommittedBatch,
-    FileToCommit,
-    NewLog,
-    TopicIdPartition,
-)
+from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit
 from strandline.diskless import keys
 from strandline.diskless.format import pack
 from strandline.diskless.values import DisklessAppend
+from strandline.model import TopicIdPartition
 from strandline.objects import ObjectStore, open_objects
 from strandline.objects.store import Buffer
 from strandline.sql import open_store
 from strandline.testing.clock import VirtualClock
 from tests.diskless.wal import TOPIC_A, TOPIC_B, append
+from tests.partitions import id_partition
 
-A0 = TopicIdPartition(TOPIC_A, 0)
-A1 = TopicIdPartition(TOPIC_A, 1)
-B0 = TopicIdPartition(TOPIC_B, 0)
+A0 = id_partition(TOPIC_A, 0)
+A1 = id_partition(TOPIC_A, 1)
+B0 = id_partition(TOPIC_B, 0)
 MIDDAY_MS = 1_700_049_600_000
 """When time begins: 2023-11-15 12:00:00, the first moment of an hour."""
 
@@ -45,7 +41,7 @@ class World:
     ids: SystemIds = field(default_factory=SystemIds)
 
     async def create_logs(self, *partitions: TopicIdPartition) -> None:
-        await self.plane.create_logs([NewLog(partition, f"topic-{partition.topic_id}") for partition in partitions])
+        await self.plane.create_logs(partitions)
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:
         """An object, written now."""

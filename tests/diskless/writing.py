@@ -11,12 +11,12 @@ from pathlib import Path
 
 from strandline.clock import Clock, SystemChance, SystemClock, SystemIds
 from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import CommittedBatch, FileToCommit, FindBatches, NewLog, TopicIdPartition
+from strandline.controlplane.values import CommittedBatch, FileToCommit, FindBatches
 from strandline.diskless.rotation import WriterLimits
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessAppended
 from strandline.diskless.writer import WalWriter
 from strandline.errors import StrandlineError
-from strandline.model import Offset, TimestampMs
+from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.objects.opening import open_objects
 from strandline.objects.store import Buffer, ObjectInfo
@@ -24,10 +24,11 @@ from strandline.records import Record, TimestampType, build_batch, iter_headers,
 from strandline.sql import open_store
 from strandline.testing.objects import FaultyStore
 from tests.diskless.wal import NOON_MS, TOPIC_A, TOPIC_B
+from tests.partitions import id_partition
 
-P0 = TopicIdPartition(TOPIC_A, 0)
-P1 = TopicIdPartition(TOPIC_A, 1)
-UNKNOWN = TopicIdPartition(TOPIC_B, 0)
+P0 = id_partition(TOPIC_A, 0)
+P1 = id_partition(TOPIC_A, 1)
+UNKNOWN = id_partition(TOPIC_B, 0)
 LIMITS = WriterLimits(max_bytes=8000, max_pending_bytes=100_000, parallel_uploads=4)
 
 
@@ -246,7 +247,7 @@ async def open_world(
         open_store(f"sqlite:///{path}/metadata.db") as sql,
     ):
         plane = SqlControlPlane(sql)
-        await plane.create_logs([NewLog(P0, "a"), NewLog(P1, "a")])
+        await plane.create_logs([P0, P1])
         faults = FaultyStore(objects, clock or SystemClock())
         store, held_plane, readers = HeldStore(faults), HeldPlane(plane), Listening()
         writer = WalWriter(

@@ -10,9 +10,9 @@ from strandline.controlplane.changes import Changes, changes_of
 from strandline.controlplane.database import COMMIT_CHANNEL, Database, numbered
 from strandline.controlplane.ordering import CommitOrder, LogTail
 from strandline.controlplane.producers import producer_entry
-from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal, TopicIdPartition
+from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal
 from strandline.crash import crash_point
-from strandline.model import ProducerId, TimestampMs
+from strandline.model import ProducerId, TimestampMs, TopicIdPartition
 from strandline.records import ProducerEntry
 from strandline.sql import IntegrityViolation, Transaction
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from strandline.clock import Clock, SystemClock
-from strandline.controlplane.values import TopicIdPartition
+from strandline.model import TopicIdPartition
 from strandline.sql import Row, SqlStore, Statements, Transaction
 
 COMMIT_CHANNEL: Final = "inkless_commit"
@@ -42,4 +42,4 @@ class Database:
 
 def numbered(partitions: Iterable[TopicIdPartition]) -> list[tuple[object, ...]]:
     """Partitions as rows with their position in front, by which the answer refers to them."""
-    return [(position, *partition) for position, partition in enumerate(partitions)]
+    return [(position, topic_id, number) for position, (topic_id, (_, number)) in enumerate(partitions)]

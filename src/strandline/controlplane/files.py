@@ -7,8 +7,8 @@ from typing import Final
 
 from strandline.controlplane.database import Database
 from strandline.controlplane.reads import batch_row
-from strandline.controlplane.values import BatchRow, TopicIdPartition, WalFile
-from strandline.model import TimestampMs
+from strandline.controlplane.values import BatchRow, WalFile
+from strandline.model import TimestampMs, TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction
 
 _REMEMBERED_MS: Final = 24 * 3600 * 1000
@@ -55,6 +55,6 @@ class SqlWalFiles(Database):
             return await tx.fetch(self._sql["rows_of_file"], file_id)
 
         return [
-            (TopicIdPartition(self._dialect.uuid(row[0]), row[1]), batch_row(row[2:]))
+            (TopicIdPartition(self._dialect.uuid(row[0]), TopicPartition(row[1], row[2])), batch_row(row[3:]))
             for row in await self._store.read(work)
         ]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from uuid import UUID
 
 from strandline.controlplane.pruning import PAGE, SqlPruning
-from strandline.controlplane.values import NewLog
 from strandline.crash import crash_point
+from strandline.model import TopicIdPartition
 from strandline.sql import Row, Transaction
 
 
 class SqlLogLifecycle(SqlPruning):
     """See LogLifecycle."""
 
-    async def create_logs(self, logs: Sequence[NewLog]) -> None:
-        rows = [(*log.partition, log.topic_name) for log in logs]
+    async def create_logs(self, partitions: Collection[TopicIdPartition]) -> None:
+        rows = [(topic_id, partition, name) for topic_id, (name, partition) in partitions]
 
         async def work(tx: Transaction) -> int:
             return await self._execute(tx, "create_logs", rows, 3)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit, Refusal, TopicIdPartition
+from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit, Refusal
 from strandline.errors import InvalidProducerEpoch, OutOfOrderSequence
-from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs
+from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
 from strandline.records import ProducerEntry, TimestampType
 
 

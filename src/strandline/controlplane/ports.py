@@ -18,15 +18,13 @@ from strandline.controlplane.values import (
     FileToCommit,
     FindBatches,
     FoundBatches,
-    NewLog,
     OffsetBoundary,
     ProducerBatches,
     RetentionRule,
-    TopicIdPartition,
     Trimmed,
     WalFile,
 )
-from strandline.model import Offset, TimestampMs
+from strandline.model import Offset, TimestampMs, TopicIdPartition
 
 
 class BatchCommits(Protocol):
@@ -67,8 +65,8 @@ class BatchReads(Protocol):
 class LogLifecycle(Protocol):
     """For whoever follows the metadata."""
 
-    async def create_logs(self, logs: Sequence[NewLog]) -> None:
-        """Make logs, with all offsets 0. Those that exist stay as they are."""
+    async def create_logs(self, partitions: Collection[TopicIdPartition]) -> None:
+        """Create empty logs, with all offsets 0. Those that exist stay as they are."""
 
     async def delete_topics(self, topic_ids: Collection[UUID]) -> None:
         """Remove logs, batches and producer state; files that nothing refers to any more are marked for deletion.

@@ -8,8 +8,8 @@ from struct import Struct, pack
 from typing import Any, Final
 
 from strandline.controlplane.database import Database
-from strandline.controlplane.values import ProducerBatches, TopicIdPartition
-from strandline.model import ProducerId, TimestampMs
+from strandline.controlplane.values import ProducerBatches
+from strandline.model import ProducerId, TimestampMs, TopicIdPartition
 from strandline.records import BatchSpan, ProducerEntry
 from strandline.sql import Row, Transaction
 
@@ -35,7 +35,7 @@ class SqlProducerStates(Database):
 
     async def producers(self, partition: TopicIdPartition) -> Sequence[ProducerBatches]:
         async def work(tx: Transaction) -> list[Row]:
-            return await tx.fetch(self._sql["producers"], *partition)
+            return await tx.fetch(self._sql["producers"], partition.topic_id, partition.partition)
 
         entries = [producer_entry(row[0], row[1:]) for row in await self._store.read(work)]
         return [

@@ -15,9 +15,8 @@ from strandline.controlplane.values import (
     MigrationState,
     OffsetBoundary,
     Refusal,
-    TopicIdPartition,
 )
-from strandline.model import Offset
+from strandline.model import Offset, TopicIdPartition
 from strandline.records import TimestampType
 from strandline.sql import Row, Transaction
 
@@ -65,7 +64,10 @@ class SqlBatchReads(Database):
 
     async def _find(self, requests: Mapping[int, FindBatches], max_rows: int) -> dict[int, FoundBatches]:
         """By position, without those whose log is not there."""
-        wanted = [(position, *r.partition, r.offset, r.max_bytes) for position, r in requests.items()]
+        wanted = [
+            (position, topic_id, number, offset, max_bytes)
+            for position, ((topic_id, (_, number)), offset, max_bytes) in requests.items()
+        ]
 
         async def work(tx: Transaction) -> list[Row]:
             return await self._fetch(tx, "find_batches", wanted, 5, max_rows)
@@ -104,10 +106,9 @@ class SqlBatchReads(Database):
 
 
 def _log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:
-    name, start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size = columns
+    start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size = columns
     return DisklessLog(
         partition=partition,
-        topic_name=name,
         log_start_offset=start,
         high_watermark=high,
         tiered_log_start_offset=tiered_start,

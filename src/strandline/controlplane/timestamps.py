@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from strandline.controlplane.database import Database
 from strandline.controlplane.reads import batch_row
-from strandline.controlplane.values import BatchRow, TopicIdPartition
-from strandline.model import Offset, TimestampMs
+from strandline.controlplane.values import BatchRow
+from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.sql import Row, Transaction
 
 
@@ -18,7 +18,7 @@ class SqlTimeSearch(Database):
 
     async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
         async def work(tx: Transaction) -> Row | None:
-            log = await tx.fetch_one(self._sql["log_of_partition"], *partition)
+            log = await tx.fetch_one(self._sql["log_of_partition"], partition.topic_id, partition.partition)
             return await self._first_row(tx, log, timestamp) if log else None
 
         row = await self._store.read(work)
@@ -26,7 +26,7 @@ class SqlTimeSearch(Database):
 
     async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:
         async def work(tx: Transaction) -> Row | None:
-            log = await tx.fetch_one(self._sql["log_of_partition"], *partition)
+            log = await tx.fetch_one(self._sql["log_of_partition"], partition.topic_id, partition.partition)
             if log is None:
                 return None
             log_id, log_start, high_watermark, largest_ever = log

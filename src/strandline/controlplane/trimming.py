@@ -8,8 +8,8 @@ from typing import Final
 from strandline.controlplane.database import numbered
 from strandline.controlplane.ordering import LogTail
 from strandline.controlplane.pruning import Pruned, SqlPruning
-from strandline.controlplane.values import Refusal, RetentionRule, TopicIdPartition, Trimmed
-from strandline.model import Offset, TimestampMs
+from strandline.controlplane.values import Refusal, RetentionRule, Trimmed
+from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.sql import Row, Transaction
 
 TO_THE_END: Final = -1
@@ -54,7 +54,8 @@ class SqlLogTrimming(SqlPruning):
         wanted = [
             (
                 position,
-                *rule.partition,
+                rule.partition.topic_id,
+                rule.partition.partition,
                 now_ms - rule.retention_ms if rule.retention_ms >= 0 else _NEVER,
                 rule.retention_bytes if rule.retention_bytes >= 0 else _ANY_SIZE,
             )

@@ -5,17 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from typing import NamedTuple
-from uuid import UUID
 
-from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs
+from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
 from strandline.records import TimestampType, increment_sequence
-
-
-class TopicIdPartition(NamedTuple):
-    """One partition of a topic, by id: a topic that is deleted and made again is another one."""
-
-    topic_id: UUID
-    partition: int
 
 
 class Refusal(enum.Enum):
@@ -153,7 +145,6 @@ class DisklessLog:
     """
 
     partition: TopicIdPartition
-    topic_name: str
     log_start_offset: Offset
     high_watermark: Offset
     tiered_log_start_offset: Offset = -1
@@ -163,13 +154,6 @@ class DisklessLog:
     diskless_log_start_epoch: LeaderEpoch = 0
     migration_state: MigrationState = MigrationState.DISKLESS_ONLY
     byte_size: int = 0
-
-
-class NewLog(NamedTuple):
-    """A partition that is born diskless."""
-
-    partition: TopicIdPartition
-    topic_name: str
 
 
 # Expiring and cleaning

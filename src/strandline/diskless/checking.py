@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from strandline.controlplane.ports import WalFiles
-from strandline.controlplane.values import BatchRow, TopicIdPartition, WalFile
+from strandline.controlplane.values import BatchRow, WalFile
 from strandline.diskless.footer import DamagedObject, Footer
 from strandline.diskless.format import read_footer, verify_extent
+from strandline.model import TopicIdPartition
 from strandline.objects.store import ObjectStore
 
 
@@ -31,7 +32,7 @@ def _check_row(footer: Footer, partition: TopicIdPartition, row: BatchRow) -> No
     end = row.byte_offset + row.byte_size
     for extent in footer.extents:
         if extent.byte_offset <= row.byte_offset and end <= extent.byte_end:
-            if (extent.topic_id, extent.partition) == partition:
+            if (extent.topic_id, extent.partition) == (partition.topic_id, partition.partition):
                 return
             break
     raise DamagedObject(

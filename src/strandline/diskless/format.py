@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.footer import (
     DamagedObject,
     Extent,
@@ -22,7 +21,7 @@ from strandline.diskless.footer import (
 )
 from strandline.diskless.values import DisklessAppend
 from strandline.errors import CorruptMessage
-from strandline.model import TimestampMs
+from strandline.model import TimestampMs, TopicIdPartition
 from strandline.objects.store import Buffer, ObjectStore
 from strandline.records import BatchHeader, crc_matches, read_header
 from strandline.records.batch import CRC_START

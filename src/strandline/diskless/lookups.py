@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
 from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import BatchRow, DisklessLog, FindBatches, TopicIdPartition
+from strandline.controlplane.values import BatchRow, DisklessLog, FindBatches
 from strandline.diskless.blocks import Block
 from strandline.errors import KafkaStorageError, UnknownTopicOrPartition
-from strandline.model import INT32_MAX, NO_EPOCH, NO_TIMESTAMP, Offset, TimestampMs
+from strandline.model import INT32_MAX, NO_EPOCH, NO_TIMESTAMP, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import NOTHING, FoundOffset
 from strandline.records import BatchHeader, TimestampType, iter_records, read_header
 from strandline.sql import SqlError

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from strandline.clock import Clock
 from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import BatchRow, TopicIdPartition
+from strandline.controlplane.values import BatchRow
 from strandline.diskless.blocks import Block
 from strandline.diskless.cache import BlockCache, CacheStatus
 from strandline.diskless.limits import ReaderLimits
@@ -25,7 +25,7 @@ from strandline.diskless.reading import Reading, result_of
 from strandline.diskless.tails import Announcements, Tail, Tails
 from strandline.diskless.values import CommittedBlock, DisklessRead, MemorySlices
 from strandline.errors import OffsetOutOfRange, StrandlineError
-from strandline.model import Offset
+from strandline.model import Offset, TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.reads import ReadResult, Watcher
 

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from strandline.clock import Chance, Clock
 from strandline.controlplane.ports import LogTrimming
-from strandline.controlplane.values import RetentionRule, TopicIdPartition
+from strandline.controlplane.values import RetentionRule
 from strandline.crash import crash_point
 from strandline.diskless.upkeep import IsOnDuty, Upkeep, UpkeepStatus, always_on_duty
-from strandline.model import INT32_MAX
+from strandline.model import INT32_MAX, TopicIdPartition, TopicPartition
 
 _RULES_PER_CALL: Final = 100
 _PRODUCERS_PER_CALL: Final = 1000
@@ -27,6 +27,7 @@ class TopicRetention(NamedTuple):
     """The settings of a diskless topic that retention follows."""
 
     topic_id: UUID
+    topic: str
     partitions: Collection[int]
     cleanup_policy: Collection[str]
     retention_ms: int
@@ -67,7 +68,8 @@ def retention_rules(topics: Iterable[TopicRetention]) -> Iterator[RetentionRule]
         if "delete" not in topic.cleanup_policy:
             continue
         for partition in topic.partitions:
-            yield RetentionRule(TopicIdPartition(topic.topic_id, partition), topic.retention_ms, topic.retention_bytes)
+            key = TopicIdPartition(topic.topic_id, TopicPartition(topic.topic, partition))
+            yield RetentionRule(key, topic.retention_ms, topic.retention_bytes)
 
 
 class RetentionEnforcer:

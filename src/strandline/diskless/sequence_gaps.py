@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.values import DisklessAppend
-from strandline.model import NO_PRODUCER_ID
+from strandline.model import NO_PRODUCER_ID, TopicIdPartition
 
 _Producer: TypeAlias = tuple[TopicIdPartition, int, int]
 

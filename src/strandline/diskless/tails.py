@@ -16,9 +16,8 @@ from typing import Final, Protocol
 from strandline.clock import Clock
 from strandline.controlplane import COMMIT_CHANNEL
 from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.cache import BlockCache, PartitionBlocks
-from strandline.model import NO_OFFSET, Offset
+from strandline.model import NO_OFFSET, Offset, TopicIdPartition
 from strandline.reads import Watcher
 from strandline.sql import SqlError
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.errors import StrandlineError
-from strandline.model import LeaderEpoch, Offset, TimestampMs
+from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FetchIsolation, ReadResult, Watcher
 from strandline.records import BatchHeader, TimestampType
 from strandline.records.slices import MemorySlices as MemorySlices

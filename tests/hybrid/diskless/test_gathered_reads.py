@@ -10,13 +10,15 @@ from uuid import UUID
 import pytest
 
 from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.values import DisklessLog, FindBatches, NewLog, Refusal, TopicIdPartition
+from strandline.controlplane.values import DisklessLog, FindBatches, Refusal
 from strandline.hybrid.diskless.gathered_reads import GatheredReads
+from strandline.model import TopicIdPartition
 from strandline.sql import StoreUnavailable, open_store
+from tests.partitions import id_partition
 from tests.server.test_connection import turn
 
-PARTITIONS = [TopicIdPartition(UUID(int=7), number) for number in range(50)]
-UNKNOWN = TopicIdPartition(UUID(int=8), 0)
+PARTITIONS = [id_partition(UUID(int=7), number) for number in range(50)]
+UNKNOWN = id_partition(UUID(int=8), 0)
 
 
 class CountingPlane(SqlControlPlane):
@@ -35,7 +37,7 @@ class CountingPlane(SqlControlPlane):
 async def test_questions_of_one_turn_are_one_query(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/db") as sql:
         plane = CountingPlane(sql)
-        await plane.create_logs([NewLog(partition, "t") for partition in PARTITIONS])
+        await plane.create_logs(PARTITIONS)
         reads = GatheredReads(plane)
         answers = await asyncio.gather(*(reads.logs([partition]) for partition in (*PARTITIONS, UNKNOWN, *PARTITIONS)))
         assert [list(answer) for answer in answers] == [
@@ -51,7 +53,7 @@ async def test_questions_of_one_turn_are_one_query(tmp_path: Path) -> None:
 async def test_first_rows_are_asked_for_together_and_others_as_they_are(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/db") as sql:
         plane = CountingPlane(sql)
-        await plane.create_logs([NewLog(partition, "t") for partition in PARTITIONS])
+        await plane.create_logs(PARTITIONS)
         reads = GatheredReads(plane)
         requests = [FindBatches(partition, 0, 1) for partition in (PARTITIONS[0], UNKNOWN)]
         for max_rows in (1, 10):

@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 
 from strandline.clock import SystemClock
-from strandline.controlplane.values import NewLog, TopicIdPartition
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
 from strandline.hybrid.diskless import topics as diskless_topics
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.log import AppendOrigin
 from strandline.metadata import TopicImage
+from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects import ObjectStoreMisconfigured, ObjectStoreUnavailable
 from strandline.reads import FetchIsolation, ReadResult
 from strandline.replication import Appended
@@ -32,7 +32,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def ids(topic: TopicImage) -> set[TopicIdPartition]:
-    return {TopicIdPartition(topic.topic_id, partition.partition) for partition in topic.partitions}
+    return {TopicIdPartition(topic.topic_id, TopicPartition(topic.name, image.partition)) for image in topic.partitions}
 
 
 async def test_nothing_is_opened_without_a_diskless_topic(world: World) -> None:
@@ -89,7 +89,7 @@ async def logs_are_gone(world: World) -> None:
 
 async def test_a_deletion_that_nobody_finished_is_finished_by_the_next_controller(world: World) -> None:
     topic = await world.create("t")
-    await world.plane.create_logs([NewLog(partition, "t") for partition in ids(topic)])
+    await world.plane.create_logs(ids(topic))
     await world.delete("t")
     async with world.diskless() as topics:
         await logs_are_gone(world)
@@ -98,7 +98,7 @@ async def test_a_deletion_that_nobody_finished_is_finished_by_the_next_controlle
 
 async def test_a_broker_that_is_not_the_controller_deletes_nothing(world: World) -> None:
     topic = await world.create("t")
-    await world.plane.create_logs([NewLog(partition, "t") for partition in ids(topic)])
+    await world.plane.create_logs(ids(topic))
     await world.delete("t")
     async with world.diskless(node_id=9) as topics:
         await world.create("u")
@@ -236,7 +236,7 @@ async def test_logs_that_a_slow_broker_makes_for_a_deleted_topic_are_found(
         await topics.wait_served(["t"])
         await world.delete("t")
         await wait_gone(world)
-        await world.plane.create_logs([NewLog(partition, "t") for partition in ids(topic)])
+        await world.plane.create_logs(ids(topic))
         await wait_gone(world)
 
 

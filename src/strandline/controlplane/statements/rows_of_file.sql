@@ -1,5 +1,5 @@
 SELECT
-    l.topic_id, l.partition,
+    l.topic_id, l.topic_name, l.partition,
     b.base_offset, b.last_offset, b.file_id, f.object_key, b.byte_offset, b.byte_size, b.timestamp_type,
     b.log_append_timestamp, b.max_timestamp, b.leader_epoch
 FROM inkless_batch b

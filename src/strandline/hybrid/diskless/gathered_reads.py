@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
 from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import DisklessLog, FindBatches, FoundBatches, TopicIdPartition
+from strandline.controlplane.values import DisklessLog, FindBatches, FoundBatches
+from strandline.model import TopicIdPartition
 from strandline.tasks import TaskSet
 
 Q = TypeVar("Q")

@@ -177,6 +177,7 @@ def _retention_of(topics: Iterable[TopicImage], topic_config: Callable[[str], To
         config = topic_config(topic.name)
         yield TopicRetention(
             topic.topic_id,
+            topic.name,
             range(len(topic.partitions)),
             config.cleanup_policy,
             config.retention_ms,

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless.values import DisklessAppend, DisklessAppended, DisklessRead
 from strandline.errors import (
     FencedLeaderEpoch,
@@ -36,6 +35,7 @@ from strandline.model import (
     LeaderEpoch,
     Offset,
     TimestampMs,
+    TopicIdPartition,
     TopicPartition,
 )
 from strandline.reads import (
@@ -81,7 +81,7 @@ class DisklessPartition:
         clock: Clock,
     ) -> None:
         self.topic_partition = topic_partition
-        self.id = TopicIdPartition(topic_id, topic_partition.partition)
+        self.id = TopicIdPartition(topic_id, topic_partition)
         self.limits = limits
         """What the topic accepts; replaced when its settings change."""
         self.leader_epoch: LeaderEpoch = NO_EPOCH

@@ -20,7 +20,6 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
-from strandline.controlplane.values import NewLog, TopicIdPartition
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError, UnknownTopicOrPartition
 from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.partition import DisklessPartition
@@ -30,8 +29,8 @@ from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.partitions import Partitions
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
-from strandline.metadata.image import TopicImage
-from strandline.model import BrokerId, TopicPartition
+from strandline.metadata.image import PartitionImage, TopicImage
+from strandline.model import BrokerId, TopicIdPartition, TopicPartition
 from strandline.objects.store import ObjectStoreError
 from strandline.sql import SqlError
 
@@ -73,7 +72,7 @@ class DisklessTopics:
         self._clock = clock
         self._partitions: dict[tuple[str, int], DisklessPartition] = {}
         # Partitions that may have no log in the control plane yet.
-        self._unmade: dict[TopicIdPartition, str] = {}
+        self._unmade: dict[TopicIdPartition, None] = {}  # in the order of the metadata
         self._must_look_for_leftovers = False
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -189,14 +188,14 @@ class DisklessTopics:
             if partition is None and self._kinds.is_classic(topic, image.partition):
                 continue
             if partition is None:
-                self._unmade[TopicIdPartition(topic.topic_id, image.partition)] = topic.name
+                self._unmade[_key(topic, image)] = None
             else:
                 partition.follow(image)
 
     def _remove(self, topic: TopicImage) -> None:
         self._kinds.forget(topic.topic_id)
         for image in topic.partitions:
-            self._unmade.pop(TopicIdPartition(topic.topic_id, image.partition), None)
+            self._unmade.pop(_key(topic, image), None)
             partition = self._partitions.get((topic.name, image.partition))
             if partition is not None and partition.id.topic_id == topic.topic_id:
                 del self._partitions[topic.name, image.partition]
@@ -303,13 +302,13 @@ class DisklessTopics:
 
     async def _make_some(self, tier: DisklessTier) -> None:
         """Make a bounded number of logs with one call, and serve their partitions."""
-        some = dict(islice(self._unmade.items(), _LOGS_PER_CALL))
-        await self._plane.create_logs([NewLog(partition, name) for partition, name in some.items()])
+        some = list(islice(self._unmade, _LOGS_PER_CALL))
+        await self._plane.create_logs(some)
         self._kinds.learn(partition.topic_id for partition in some)
         for partition in some:
-            name = self._unmade.pop(partition, None)  # None: deleted meanwhile
-            if name is not None:
-                self._serve(TopicPartition(name, partition.partition), tier)
+            if partition in self._unmade:  # else its topic was deleted meanwhile
+                del self._unmade[partition]
+                self._serve(partition.topic_partition, tier)
         self._tell_waiting()
 
     def _serve(self, key: TopicPartition, tier: DisklessTier) -> None:
@@ -343,3 +342,7 @@ class DisklessTopics:
     def _close_partitions(self) -> None:
         for partition in self._partitions.values():
             partition.close(NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))
+
+
+def _key(topic: TopicImage, image: PartitionImage) -> TopicIdPartition:
+    return TopicIdPartition(topic.topic_id, TopicPartition(topic.name, image.partition))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from strandline.controlplane.values import TopicIdPartition
 from strandline.diskless import keys
 from strandline.diskless.format import pack
 from strandline.diskless.values import DisklessAppend
@@ -15,6 +14,7 @@ from strandline.model import uuid_to_text
 from strandline.records import Record, TimestampType, build_batch, read_header
 from tests.admin.commands.conftest import Command
 from tests.diskless.wal import NOON_MS, TOPIC_A, TOPIC_B, append, joined
+from tests.partitions import id_partition
 
 
 @pytest.fixture
@@ -22,12 +22,10 @@ def objects(tmp_path: Path) -> Path:
     """A directory with two objects; the first has a batch of an idempotent producer in it."""
     root = tmp_path / "data" / "objects"
     buffer = build_batch([Record(0, NOON_MS, b"k", b"v")], producer_id=9, producer_epoch=1, base_sequence=4)
-    idempotent = DisklessAppend(
-        TopicIdPartition(TOPIC_B, 1), buffer, read_header(buffer), TimestampType.LOG_APPEND_TIME, 5
-    )
+    idempotent = DisklessAppend(id_partition(TOPIC_B, 1), buffer, read_header(buffer), TimestampType.LOG_APPEND_TIME, 5)
     contents = [
-        [idempotent, append(TopicIdPartition(TOPIC_A, 0)), append(TopicIdPartition(TOPIC_A, 0))],
-        [append(TopicIdPartition(TOPIC_A, 3))],
+        [idempotent, append(id_partition(TOPIC_A, 0)), append(id_partition(TOPIC_A, 0))],
+        [append(id_partition(TOPIC_A, 3))],
     ]
     for number, batches in enumerate(contents):
         path = root / keys.make(NOON_MS, 7, TOPIC_A if number == 0 else TOPIC_B)

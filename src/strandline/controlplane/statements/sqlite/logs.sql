@@ -1,5 +1,5 @@
 SELECT json_group_array(json_array(
-    r.value->>0, l.topic_name, l.log_start_offset, l.high_watermark, l.tiered_log_start_offset, l.tiered_high_offset,
+    r.value->>0, l.log_start_offset, l.high_watermark, l.tiered_log_start_offset, l.tiered_high_offset,
     l.diskless_start_offset, l.diskless_log_start_offset, l.diskless_log_start_epoch, l.migration_state, l.byte_size
 ))
 FROM json_each($1) AS r
