@@ -48,7 +48,7 @@ from bench.tree import SourceTree, TreeFailed
 from strandline.clock import SystemChance, SystemClock
 from strandline.controlplane import SqlControlPlane
 from strandline.controlplane.values import BatchToCommit, FileToCommit, FindBatches
-from strandline.diskless.retention import RetentionEnforcer, TopicRetention
+from strandline.diskless.upkeep import RetentionEnforcer, TopicRetention
 from strandline.model import TopicIdPartition
 from strandline.records import TimestampType
 

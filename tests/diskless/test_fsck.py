@@ -8,13 +8,13 @@ import pytest
 
 from strandline.clock import SystemChance
 from strandline.controlplane.values import FileToCommit, Refusal
-from strandline.diskless.cleaner import FileCleaner
-from strandline.diskless.fsck import Finding, Fsck, FsckOptions, FsckReport, Kind
+from strandline.diskless.fsck import Finding, Fsck, FsckOptions, FsckReport, WalFault
+from strandline.diskless.upkeep import FileCleaner
 from strandline.objects import ObjectStore
 from strandline.objects.store import Buffer
 from strandline.testing.objects import FaultyStore
+from tests.diskless.batches import append
 from tests.diskless.faults import Interrupted
-from tests.diskless.wal import append
 from tests.diskless.world import A0, A1, B0, World
 
 GRACE_S = 600.0
@@ -57,7 +57,7 @@ async def test_a_missing_object_is_found_with_what_refers_to_it(world: World) ->
     await world.write(A0)
     await world.store.delete([key])
     finding = only(await check(world))
-    assert (finding.kind, finding.key, finding.detail) == (Kind.MISSING, key, "2 rows of batches refer to it")
+    assert (finding.kind, finding.key, finding.detail) == (WalFault.MISSING, key, "2 rows of batches refer to it")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ async def test_damage_is_found(world: World, damage: Callable[[bytes], bytes], n
     path.write_bytes(damage(path.read_bytes()))
     assert (await check(world)).is_clean == needs_deep
     finding = only(await check(world, deep=True))
-    assert (finding.kind, finding.key) == (Kind.DAMAGED, key)
+    assert (finding.kind, finding.key) == (WalFault.DAMAGED, key)
     assert detail in finding.detail
 
 
@@ -105,7 +105,7 @@ async def test_objects_without_a_row_are_orphans_only_when_they_are_old(world: W
     assert report.young_objects == 1
     world.clock.move(GRACE_S + 1)
     finding = only(await check(world))
-    assert (finding.kind, finding.key, finding.size) == (Kind.ORPHAN, lost.object_key, lost.size)
+    assert (finding.kind, finding.key, finding.size) == (WalFault.ORPHAN, lost.object_key, lost.size)
     assert finding.age_ms >= GRACE_S * 1000
     assert await world.keys() == {lost.object_key}  # looking changes nothing
     assert await world.marked() == set()
@@ -120,8 +120,8 @@ async def test_repairing_deletes_old_orphans_and_nothing_else(world: World) -> N
     young = await world.upload([append(A0)])
     report = await check(world, repair=True)
     assert [(finding.kind, finding.is_repaired) for finding in report.findings] == [
-        (Kind.MISSING, False),
-        (Kind.ORPHAN, True),
+        (WalFault.MISSING, False),
+        (WalFault.ORPHAN, True),
     ]
     assert not report.is_clean
     assert await world.keys() == {kept, young.object_key}
@@ -138,7 +138,7 @@ async def test_files_that_wait_for_the_cleaner_are_in_order_until_they_wait_too_
     assert report.marked_files == 1
     world.clock.move(OVERDUE_S + 1)
     finding = only(await check(world))
-    assert (finding.kind, finding.key) == (Kind.OVERDUE, key)
+    assert (finding.kind, finding.key) == (WalFault.OVERDUE, key)
 
 
 async def test_a_marked_file_whose_object_is_gone_only_waits_to_be_forgotten(world: World) -> None:

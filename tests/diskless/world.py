@@ -11,15 +11,14 @@ from pathlib import Path
 from strandline.clock import SystemClock, SystemIds
 from strandline.controlplane import SqlControlPlane
 from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit
-from strandline.diskless import keys
-from strandline.diskless.format import pack
 from strandline.diskless.values import DisklessAppend
+from strandline.diskless.wal import keys, pack
 from strandline.model import TopicIdPartition
 from strandline.objects import ObjectStore, open_objects
 from strandline.objects.store import Buffer
 from strandline.sql import open_store
 from strandline.testing.clock import VirtualClock
-from tests.diskless.wal import TOPIC_A, TOPIC_B, append
+from tests.diskless.batches import TOPIC_A, TOPIC_B, append
 from tests.partitions import id_partition
 
 A0 = id_partition(TOPIC_A, 0)

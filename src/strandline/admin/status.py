@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
-    from strandline.diskless.cleaner import CleanerStatus as FileCleanerStatus
-    from strandline.diskless.orphans import OrphanStatus
-    from strandline.diskless.reader import ReaderStatus as DisklessReaderStatus
-    from strandline.diskless.retention import RetentionStatus
-    from strandline.diskless.writer_status import WriterStatus
+    from strandline.diskless.reader import DisklessReaderStatus
+    from strandline.diskless.upkeep import FileCleanerStatus, OrphanStatus, RetentionStatus
+    from strandline.diskless.writer import WriterStatus
     from strandline.log.cleaning import LogCleanerStatus
     from strandline.objects import ObjectStoreStatus
     from strandline.remote.deadline_storage import RemoteStorageStatus

@@ -14,11 +14,9 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.controlplane.ports import WalFiles
-from strandline.controlplane.values import WalFile
-from strandline.diskless import keys
-from strandline.diskless.checking import check_object
-from strandline.diskless.footer import DamagedObject
-from strandline.model import TimestampMs
+from strandline.controlplane.values import BatchRow, WalFile
+from strandline.diskless.wal import DamagedObject, Footer, keys, read_footer, verify_extent
+from strandline.model import TimestampMs, TopicIdPartition
 from strandline.objects.comparing import ComparisonReport, Progress, for_each, ignore_progress
 from strandline.objects.comparing import Finding as Finding
 from strandline.objects.store import ObjectNotFound, ObjectStore
@@ -26,7 +24,7 @@ from strandline.objects.store import ObjectNotFound, ObjectStore
 _PAGE: Final = 1000
 
 
-class Kind(enum.StrEnum):
+class WalFault(enum.StrEnum):
     """What can be wrong with an object."""
 
     MISSING = "missing"
@@ -64,7 +62,7 @@ class FsckOptions:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _WalTally:
     """What has been counted so far."""
 
     objects: dict[str, tuple[int, TimestampMs]] = field(default_factory=dict)
@@ -91,7 +89,7 @@ class Fsck:
     ) -> None:
         self._files, self._store, self._clock = files, store, clock
         self._options, self._progress = options, progress
-        self._seen = _Seen()
+        self._seen = _WalTally()
 
     async def run(self) -> FsckReport:
         """Compare. Raises SqlErrors and ObjectStoreErrors if the comparison cannot be completed."""
@@ -139,14 +137,14 @@ class Fsck:
             self._judge_marked(file, file.marked_for_deletion_at_ms, is_there=size is not None)
             return
         try:
-            await check_object(self._files, self._store, file, listed_size=size, deep=self._options.deep)
+            await _check_object(self._files, self._store, file, listed_size=size, deep=self._options.deep)
         except (ObjectNotFound, DamagedObject) as error:
             await self._judge_broken(file, error)
 
     def _judge_marked(self, file: WalFile, marked_ms: TimestampMs, *, is_there: bool) -> None:
         age_ms = self._clock.now_ms() - marked_ms
         if is_there and age_ms > self._options.overdue_ms:
-            self._find(Kind.OVERDUE, file, age_ms, "nothing refers to it, and it has not been deleted")
+            self._find(WalFault.OVERDUE, file, age_ms, "nothing refers to it, and it has not been deleted")
         else:
             self._seen.marked += 1
 
@@ -159,11 +157,11 @@ class Fsck:
         age_ms = self._clock.now_ms() - file.committed_at_ms
         if isinstance(error, ObjectNotFound):
             rows = await self._files.rows_of_file(file.file_id)
-            self._find(Kind.MISSING, file, age_ms, f"{len(rows)} rows of batches refer to it")
+            self._find(WalFault.MISSING, file, age_ms, f"{len(rows)} rows of batches refer to it")
         else:
-            self._find(Kind.DAMAGED, file, age_ms, str(error))
+            self._find(WalFault.DAMAGED, file, age_ms, str(error))
 
-    def _find(self, kind: Kind, file: WalFile, age_ms: int, detail: str) -> None:
+    def _find(self, kind: WalFault, file: WalFile, age_ms: int, detail: str) -> None:
         self._seen.findings.append(Finding(kind, file.object_key, file.size, age_ms, detail))
 
     # Objects without a row
@@ -177,7 +175,7 @@ class Fsck:
             if now_ms - modified_ms < self._options.grace_ms:
                 self._seen.young += 1
             elif await self._is_there(key):
-                orphans.append(Finding(Kind.ORPHAN, key, size, now_ms - modified_ms, "no row knows it"))
+                orphans.append(Finding(WalFault.ORPHAN, key, size, now_ms - modified_ms, "no row knows it"))
 
         await for_each(self._seen.objects.items(), judge)
         for start in range(0, len(orphans), _PAGE):
@@ -202,3 +200,34 @@ class Fsck:
         self._progress("orphans deleted", len(taken))
         # What was not taken has been committed since it was found: it is no orphan.
         return [by_key[key]._replace(detail="deleted", is_repaired=True) for key in taken]
+
+
+async def _check_object(
+    files: WalFiles, store: ObjectStore, file: WalFile, *, listed_size: int | None, deep: bool
+) -> None:
+    """Size and footer; if `deep`, also every byte, and that every row points to batches of its own partition.
+
+    Raises ObjectNotFound or DamagedObject, and the errors of store and database.
+    """
+    if listed_size is not None and listed_size != file.size:
+        raise DamagedObject(f"it has {listed_size} bytes instead of {file.size}")
+    footer = await read_footer(store, file.object_key, file.size)
+    if not deep:
+        return
+    for extent in footer.extents:
+        verify_extent(extent, await store.get_range(file.object_key, extent.byte_offset, extent.byte_size))
+    for partition, row in await files.rows_of_file(file.file_id):
+        _check_row(footer, partition, row)
+
+
+def _check_row(footer: Footer, partition: TopicIdPartition, row: BatchRow) -> None:
+    end = row.byte_offset + row.byte_size
+    for extent in footer.extents:
+        if extent.byte_offset <= row.byte_offset and end <= extent.byte_end:
+            if (extent.topic_id, extent.partition) == (partition.topic_id, partition.partition):
+                return
+            break
+    raise DamagedObject(
+        f"the row with offsets {row.base_offset} to {row.last_offset} of partition {partition.partition} of topic id "
+        f"{partition.topic_id} refers to bytes {row.byte_offset} to {end}, which are not this partition's"
+    )

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from strandline.admin.status import DisklessTierStatus, TieredStatus
-from strandline.diskless.cache import BlockCache
-from strandline.diskless.cleaner import CleanerStatus as FileCleanerStatus
-from strandline.diskless.orphans import OrphanStatus
-from strandline.diskless.reader import ReaderStatus as DisklessReaderStatus
-from strandline.diskless.retention import RetentionStatus
-from strandline.diskless.upkeep import UpkeepStatus
-from strandline.diskless.writer_status import WriterStatus, WriterTotals
+from strandline.diskless.reader import DisklessReaderStatus
+from strandline.diskless.reader.cache import BlockCache
+from strandline.diskless.upkeep import FileCleanerStatus, OrphanStatus, RetentionStatus, UpkeepStatus
+from strandline.diskless.writer import WriterStatus, WriterTotals
 from strandline.log.cleaning import LogCleanerStatus
 from strandline.objects import ObjectStoreStatus, OperationStatus
 from strandline.remote.deadline_storage import RemoteStorageStatus, StorageOperationStatus

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from strandline.admin.http.server import build_app, open_http
 from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, LogDirRow, TopicRow
-from strandline.diskless.writer_status import WriterTotals
+from strandline.diskless.writer import WriterTotals
 from strandline.model import ZERO_UUID, TopicIdPartition, TopicPartition
 from strandline.objects import OperationStatus
 from strandline.remote.deadline_storage import StorageOperationStatus

@@ -17,16 +17,10 @@ from strandline.config.topic import TopicConfig
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.controlplane.ports import LogTrimming
 from strandline.controlplane.values import RetentionRule, Trimmed
-from strandline.diskless.cleaner import FileCleaner
-from strandline.diskless.limits import ReaderLimits
-from strandline.diskless.lookups import OffsetLookups
-from strandline.diskless.memory import RecycledMemory
-from strandline.diskless.orphans import OrphanFinder
-from strandline.diskless.reader import DisklessReader
-from strandline.diskless.retention import RetentionEnforcer, TopicRetention
-from strandline.diskless.rotation import WriterLimits
+from strandline.diskless.reader import DisklessReader, DisklessReaderLimits, OffsetLookups, RecycledMemory
 from strandline.diskless.storage import object_options, orphan_grace_ms
-from strandline.diskless.writer import WalWriter
+from strandline.diskless.upkeep import FileCleaner, OrphanFinder, RetentionEnforcer, TopicRetention
+from strandline.diskless.writer import WalWriter, WriterLimits
 from strandline.hybrid.diskless.gathered_reads import GatheredReads
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.metadata import MetadataLoader
@@ -162,8 +156,8 @@ class _ToldTrimming:
         return answers
 
 
-def _reader_limits(settings: DisklessSettings) -> ReaderLimits:
-    return ReaderLimits(
+def _reader_limits(settings: DisklessSettings) -> DisklessReaderLimits:
+    return DisklessReaderLimits(
         cache_max_bytes=settings.inkless_consume_cache_max_bytes,
         parallel_reads=settings.inkless_fetch_data_thread_pool_size,
         parallel_lagging_reads=settings.inkless_fetch_lagging_consumer_thread_pool_size,

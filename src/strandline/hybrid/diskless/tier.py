@@ -11,12 +11,8 @@ from strandline.reads import ReadResult
 
 if TYPE_CHECKING:  # a broker without diskless topics does not load them
     from strandline.controlplane.plane import SqlControlPlane
-    from strandline.diskless.cleaner import FileCleaner
-    from strandline.diskless.lookups import OffsetLookups
-    from strandline.diskless.memory import RecycledMemory
-    from strandline.diskless.orphans import OrphanFinder
-    from strandline.diskless.reader import DisklessReader
-    from strandline.diskless.retention import RetentionEnforcer
+    from strandline.diskless.reader import DisklessReader, OffsetLookups, RecycledMemory
+    from strandline.diskless.upkeep import FileCleaner, OrphanFinder, RetentionEnforcer
     from strandline.diskless.values import DisklessRead
     from strandline.diskless.writer import WalWriter
     from strandline.objects.retrying import RetryingStore

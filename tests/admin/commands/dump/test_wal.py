@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from strandline.diskless import keys
-from strandline.diskless.format import pack
 from strandline.diskless.values import DisklessAppend
+from strandline.diskless.wal import keys, pack
 from strandline.model import uuid_to_text
 from strandline.records import Record, TimestampType, build_batch, read_header
 from tests.admin.commands.conftest import Command
-from tests.diskless.wal import NOON_MS, TOPIC_A, TOPIC_B, append, joined
+from tests.diskless.batches import NOON_MS, TOPIC_A, TOPIC_B, append, joined
 from tests.partitions import id_partition
 
 

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from strandline.clock import SystemClock, SystemIds
-from strandline.diskless import keys
+from strandline.diskless.wal import keys
 from strandline.objects import MARKER_KEY
 from tests.admin.commands.conftest import Command
 from tests.broker import running_broker

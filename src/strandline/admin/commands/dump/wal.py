@@ -17,9 +17,7 @@ from strandline.admin.commands.dump.wal_rows import describe_bytes, describe_key
 from strandline.admin.commands.output import AsJson, print_json, print_line, print_table
 from strandline.admin.text import size, timestamp
 from strandline.config import Settings
-from strandline.diskless import keys
-from strandline.diskless.footer import DamagedObject
-from strandline.diskless.format import read_footer
+from strandline.diskless.wal import DamagedObject, keys, read_footer
 from strandline.model import uuid_to_text
 from strandline.objects import ObjectInfo, ObjectStore, ObjectStoreError
 

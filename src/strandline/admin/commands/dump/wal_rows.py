@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from strandline.admin.commands.client import CommandFailed, Json
-from strandline.diskless.footer import DamagedObject, Extent, Footer
-from strandline.diskless.format import iter_batches, parse_footer, read_footer, verify_extent
+from strandline.diskless.wal import (
+    DamagedObject,
+    Extent,
+    Footer,
+    iter_batches,
+    parse_footer,
+    read_footer,
+    verify_extent,
+)
 from strandline.model import uuid_to_text
 from strandline.objects import ObjectNotFound, ObjectStore
 from strandline.objects.store import Buffer

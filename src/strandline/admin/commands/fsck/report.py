@@ -10,14 +10,13 @@ from typing import Final
 from strandline.admin.commands.client import Json
 from strandline.admin.commands.output import print_line, print_table
 from strandline.admin.text import duration, size
-from strandline.diskless.fsck import FsckReport
-from strandline.diskless.fsck import Kind as DisklessKind
+from strandline.diskless.fsck import FsckReport, WalFault
 from strandline.objects.comparing import ComparisonReport, Finding
 from strandline.remote.fsck import Kind as RemoteKind
 from strandline.remote.fsck import RemoteFsckReport
 
 _DISKLESS_ADVICE: Final = {
-    DisklessKind.ORPHAN: "Orphans hold no records that a consumer can read. The broker deletes them by itself; "
+    WalFault.ORPHAN: "Orphans hold no records that a consumer can read. The broker deletes them by itself; "
     "--repair does it now.",
 }
 _REMOTE_ADVICE: Final = {
@@ -41,7 +40,7 @@ def print_diskless(report: FsckReport) -> None:
     _print_findings(("found", "object", "size", "age", "what"), report.findings)
     print_line(
         f"{report.objects} objects ({size(report.object_bytes)}), {report.files} files in the control plane: "
-        + _counts(report, DisklessKind)
+        + _counts(report, WalFault)
         + f". {report.young_objects} objects are too young to judge, {report.marked_files} files wait for the cleaner"
         + (f", {report.foreign_objects} objects are none of ours." if report.foreign_objects else ".")
     )
@@ -109,7 +108,7 @@ def _counts(report: ComparisonReport, kinds: type[enum.StrEnum]) -> str:
     return ", ".join(f"{counts[kind]} {kind}" for kind in kinds) + (f"; {repaired} orphans deleted" if repaired else "")
 
 
-def _print_advice(advice: dict[DisklessKind, str] | dict[RemoteKind, str], report: ComparisonReport) -> None:
+def _print_advice(advice: dict[WalFault, str] | dict[RemoteKind, str], report: ComparisonReport) -> None:
     counts = _unrepaired(report)
     for kind, sentences in advice.items():
         if counts[kind]:

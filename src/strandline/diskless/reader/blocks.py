@@ -1,0 +1,172 @@
+"""Blocks: the batches of one row of the control plane, in memory, as a consumer wants them.
+
+A block comes from the writer, which has just stamped the batches, or from an object, where they lie as producers sent
+them. Its index finds the batch of an offset, and the batches that fit into a number of bytes, by halving.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from sys import getsizeof
+from typing import TYPE_CHECKING, Final
+
+from strandline.controlplane.values import BatchRow
+from strandline.diskless.reader.memory import held_bytes
+from strandline.diskless.values import CommittedBlock
+from strandline.errors import CorruptMessage
+from strandline.model import Offset
+from strandline.records import (
+    BatchHeader,
+    Buffer,
+    TimestampType,
+    crc_matches,
+    read_header,
+    stamp,
+    stamp_log_append_time,
+)
+
+if TYPE_CHECKING:
+    from strandline.diskless.reader.cache import CacheRegion
+
+# What CPython needs beside the bytes: the block with its two numbers and its places in the cache, and for each view
+# the view and the object that holds the buffer. tests/diskless/reader/test_blocks.py measures them.
+_BLOCK_OVERHEAD: Final = 400
+_VIEW_OVERHEAD: Final = 184 + 144
+
+
+class Block:
+    """Whole batches with dense offsets `base_offset` to `last_offset`. The bytes never change."""
+
+    __slots__ = (
+        "_last_offsets",
+        "_starts",
+        "base_offset",
+        "cost",
+        "is_loaded",
+        "last_offset",
+        "region",
+        "size",
+        "views",
+    )
+
+    def __init__(
+        self,
+        base_offset: Offset,
+        last_offsets: array[int],
+        starts: array[int],
+        views: list[memoryview],
+        buffers: Sequence[bytearray | memoryview],
+    ) -> None:
+        """`starts` has one number more than there are batches. `views` has one for each batch, or one for all."""
+        self.base_offset = base_offset
+        self.last_offset: Offset = last_offsets[-1]
+        self._last_offsets = last_offsets
+        self._starts = starts
+        self.views = views
+        """All bytes, in order."""
+        self.size: int = starts[-1]
+        self.cost = _BLOCK_OVERHEAD + getsizeof(last_offsets) + getsizeof(starts) + _VIEW_OVERHEAD * len(views)
+        """Memory that goes away with the block."""
+        for buffer in buffers:
+            self.cost += held_bytes(buffer)
+        self.region: CacheRegion | None = None
+        """Where the cache keeps it; None once it does not."""
+        self.is_loaded = False
+        """Whether it was read from an object."""
+
+    @classmethod
+    def of_commit(cls, committed: CommittedBlock) -> Block:
+        """What the writer has just committed, without a copy."""
+        last_offsets, starts = array("q"), array("q", (0,))
+        offset, position = committed.base_offset, 0
+        for batch in committed.batches:
+            offset += read_header(batch).last_offset_delta + 1
+            position += len(batch)
+            last_offsets.append(offset - 1)
+            starts.append(position)
+        views = [memoryview(batch) for batch in committed.batches]
+        return cls(committed.base_offset, last_offsets, starts, views, committed.batches)
+
+    @classmethod
+    def of_object(cls, row: BatchRow, data: Buffer) -> Block:
+        """The bytes of a row, checked, with offsets, leader epoch and LogAppendTime. Raises CorruptMessage.
+
+        A bytearray is taken over, anything else is copied.
+        """
+        if len(data) != row.byte_size:
+            raise _damaged(row, f"only {len(data)} bytes are there")
+        buffer = data if isinstance(data, bytearray) else bytearray(data)
+        last_offsets, starts = array("q"), array("q", (0,))
+        offset, position = row.base_offset, 0
+        while position < row.byte_size:
+            header = _checked_header(row, buffer, position)
+            stamp(buffer, position, offset, row.leader_epoch)
+            if row.timestamp_type is TimestampType.LOG_APPEND_TIME:
+                stamp_log_append_time(buffer, position, row.log_append_time_ms)
+            offset += header.last_offset_delta + 1
+            position += header.size
+            last_offsets.append(offset - 1)
+            starts.append(position)
+        if offset != row.last_offset + 1:
+            raise _damaged(row, f"the batches end with offset {offset - 1}")
+        block = cls(row.base_offset, last_offsets, starts, [memoryview(buffer)], (buffer,))
+        block.is_loaded = True
+        return block
+
+    @property
+    def batch_count(self) -> int:
+        return len(self._last_offsets)
+
+    def find(self, offset: Offset) -> int:
+        """The number of the batch that holds an offset of this block."""
+        return bisect_left(self._last_offsets, offset)
+
+    def end_within(self, first: int, max_bytes: int) -> int:
+        """The number of the first batch, from `first` on, that does not fit into `max_bytes` any more."""
+        starts = self._starts
+        return bisect_right(starts, starts[first] + max_bytes, first) - 1 if max_bytes > 0 else first
+
+    def size_of(self, first: int, end: int) -> int:
+        """Bytes of the batches `first` to `end` (not included)."""
+        return self._starts[end] - self._starts[first]
+
+    def views_of(self, first: int, end: int) -> list[memoryview]:
+        """The batches `first` to `end` (not included)."""
+        if len(self.views) == len(self._last_offsets):
+            return self.views[first:end]
+        return [self.views[0][self._starts[first] : self._starts[end]]]
+
+    def next_offset(self, end: int) -> Offset:
+        """The offset behind the batch in front of `end`."""
+        return self._last_offsets[end - 1] + 1 if end else self.base_offset
+
+    def batch(self, number: int) -> memoryview:
+        """One batch."""
+        return self.views_of(number, number + 1)[0]
+
+    def __repr__(self) -> str:
+        return f"Block(offsets {self.base_offset}-{self.last_offset}, {self.batch_count} batches, {self.size} bytes)"
+
+
+def _checked_header(row: BatchRow, buffer: bytearray, position: int) -> BatchHeader:
+    try:
+        header = read_header(buffer, position)
+    except CorruptMessage as error:
+        raise _damaged(row, str(error)) from error
+    if header.is_legacy or header.last_offset_delta < 0:
+        raise _damaged(row, f"no batch of format 2 begins at position {position}")
+    if position + header.size > row.byte_size:
+        raise _damaged(row, f"the batch at position {position} claims {header.size} bytes and reaches beyond the end")
+    if not crc_matches(buffer, position, header):
+        raise _damaged(row, f"the checksum of the batch at position {position} does not fit its bytes")
+    return header
+
+
+def _damaged(row: BatchRow, why: str) -> CorruptMessage:
+    end = row.byte_offset + row.byte_size
+    return CorruptMessage(
+        f"The object {row.object_key} is damaged in the bytes {row.byte_offset} to {end}, which should hold the "
+        f"offsets {row.base_offset} to {row.last_offset}: {why}. `strandline fsck` finds out what else is."
+    )

@@ -1,0 +1,35 @@
+"""How much the reader may use at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_LAGGING_MS: Final = 60_000
+DEFAULT_MAX_ROWS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisklessReaderLimits:
+    """Bounds of the reader. The words in brackets are the settings they come from."""
+
+    cache_max_bytes: int = 256 * 1024 * 1024
+    """Memory of the cache; 0 turns it off (inkless.consume.cache.max.bytes)."""
+    parallel_reads: int = 32
+    """Objects read at the same time (inkless.fetch.data.thread.pool.size)."""
+    parallel_lagging_reads: int = 16
+    """The same for lagging consumers; 0: they share the others' (inkless.fetch.lagging.consumer.thread.pool.size)."""
+    lagging_threshold_ms: int = -1
+    """Older records are cold; -1: after a minute (inkless.fetch.lagging.consumer.threshold.ms)."""
+    max_rows: int = 0
+    """Rows of one partition used by one read; 0: many (inkless.fetch.find.batches.max.per.partition)."""
+
+    @property
+    def lagging_after_ms(self) -> int:
+        """The age from which on records are cold."""
+        return DEFAULT_LAGGING_MS if self.lagging_threshold_ms < 0 else self.lagging_threshold_ms
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows of one partition to ask for at once."""
+        return self.max_rows or DEFAULT_MAX_ROWS

@@ -1,0 +1,213 @@
+"""The reader of diskless topics, as request handlers and the writer see it.
+
+`read_now` is the hot path: a consumer near the end is served from memory, in the turn of the loop in which its request
+came. Everything else is behind it: `tails` knows how far logs go, `cache` holds blocks, `reading` and `loading` bring
+more of them, `readahead` does so before somebody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from strandline.clock import Clock
+from strandline.controlplane.ports import BatchReads
+from strandline.controlplane.values import BatchRow
+from strandline.diskless.reader.blocks import Block
+from strandline.diskless.reader.cache import BlockCache, CacheStatus
+from strandline.diskless.reader.limits import DisklessReaderLimits
+from strandline.diskless.reader.loading import BlockLoader, WantedRow
+from strandline.diskless.reader.readahead import DisklessReadAhead
+from strandline.diskless.reader.reading import Reading, result_of
+from strandline.diskless.reader.tails import Announcements, Tail, Tails
+from strandline.diskless.values import CommittedBlock, DisklessRead, MemorySlices
+from strandline.errors import OffsetOutOfRange, StrandlineError
+from strandline.model import Offset, TopicIdPartition
+from strandline.objects import ObjectStore
+from strandline.reads import ReadResult, Watcher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisklessReaderStatus:
+    """What the reader has done and holds."""
+
+    partitions: int
+    watched: int
+    queries: int
+    """Queries to the control plane."""
+    requests: int
+    """Requests to the object store."""
+    bytes_read: int
+    """Bytes that came from it."""
+    cache: CacheStatus
+
+
+class DisklessReader:
+    """A DisklessReads, fed by the writer as its CommitListener. Lives on the event loop."""
+
+    def __init__(
+        self,
+        plane: BatchReads,
+        announcements: Announcements,
+        objects: ObjectStore,
+        *,
+        clock: Clock,
+        limits: DisklessReaderLimits,
+    ) -> None:
+        """`announcements` is the SqlStore below `plane`."""
+        self._clock = clock
+        self._cache = BlockCache(limits.cache_max_bytes)
+        self._tails = Tails(plane, announcements, self._cache, clock)
+        self._loader = BlockLoader(objects, self._cache, clock, limits)
+        self._reading = Reading(plane, self._tails, self._loader, max_rows=limits.rows_at_once)
+        self._ahead = DisklessReadAhead(plane, self._loader, clock, max_bytes=self._cache.cold.limit // 2)
+        self._known = self._tails.by_partition
+        self._fresh_seconds = self._tails.fresh_seconds
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[DisklessReader]:
+        """Follow other brokers' commits while the block lasts; downloads end with it."""
+        try:
+            async with self._tails.following():
+                yield self
+        finally:
+            await self._ahead.close()
+            await self._loader.close()
+
+    # Reading
+
+    def read_now(self, request: DisklessRead, *, min_one_message: bool) -> ReadResult | None:
+        """See DisklessReads. Halves its way through the blocks of the partition; asks nobody, copies nothing."""
+        partition, offset, max_bytes, isolation = request
+        tail = self._known.get(partition)
+        if tail is None:
+            return None
+        end = tail.high_watermark
+        if offset >= end:
+            if offset > end or self._clock.monotonic() - tail.known_at > self._fresh_seconds:
+                return None
+            return result_of(None, tail, isolation)
+        start = tail.log_start_offset
+        if offset < start:
+            raise OffsetOutOfRange(f"Offset {offset} is not between {start} and {end}.")
+        index = bisect_left(tail.blocks.last_offsets, offset)
+        blocks = tail.blocks.blocks
+        if index == len(blocks) or blocks[index].base_offset > offset:
+            return None
+        records = self._take(tail, index, offset, max_bytes, min_one_message=min_one_message)
+        return result_of(records, tail, isolation)
+
+    def _take(
+        self, tail: Tail, index: int, offset: Offset, max_bytes: int, *, min_one_message: bool
+    ) -> MemorySlices | None:
+        """Whole batches from the block with this index on, as long as they follow each other and fit."""
+        blocks = tail.blocks.blocks
+        block = blocks[index]
+        first = block.find(offset)
+        end = block.end_within(first, max_bytes)
+        if end == first:
+            if not min_one_message:
+                return None
+            end += 1
+        parts = block.views_of(first, end)
+        length = block.size_of(first, end)
+        reached = block.next_offset(end)
+        is_loaded = _use(block)
+        if end == block.batch_count:
+            for following in range(index + 1, len(blocks)):
+                block = blocks[following]
+                if block.base_offset != reached:
+                    break
+                size = block.size
+                if length + size > max_bytes:
+                    end = block.end_within(0, max_bytes - length)
+                    if end:
+                        parts += block.views_of(0, end)
+                        length += block.size_of(0, end)
+                        reached = block.next_offset(end)
+                        is_loaded = _use(block) or is_loaded
+                    break
+                parts += block.views
+                length += size
+                reached = block.last_offset + 1
+                is_loaded = _use(block) or is_loaded
+        if is_loaded:
+            self._ahead.served(tail, offset, reached)
+        return MemorySlices(parts, length)
+
+    async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
+        """See DisklessReads. If it is cancelled, downloads that have begun go on into the cache."""
+        reads = await self._reading.read(requests, max_bytes)
+        for read in reads:
+            if read.run.is_loaded and read.run.length:
+                self._ahead.served(read.tail, read.request.offset, read.run.next_offset)
+        return [read.answer() for read in reads]
+
+    async def load(self, partition: TopicIdPartition, row: BatchRow) -> Block:
+        """The block of one row, from memory or from its object. Raises KafkaStorageError or CorruptMessage."""
+        blocks = self._tails.of(partition).blocks
+        block = blocks.holding(row.base_offset)
+        if block is not None and block.last_offset >= row.last_offset:
+            return block
+        (future,) = self._loader.load((WantedRow(row, blocks),))
+        return await asyncio.shield(future)
+
+    def known_offsets(self, partition: TopicIdPartition) -> tuple[Offset, Offset] | None:
+        """High watermark and log start, as far as this broker knows them; None if it does not."""
+        tail = self._known.get(partition)
+        if tail is None or tail.high_watermark < 0:
+            return None
+        return tail.high_watermark, tail.log_start_offset
+
+    # Waiting
+
+    def watch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
+        """See DisklessReads."""
+        self._tails.watch(partition, watcher)
+
+    def unwatch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
+        """See DisklessReads."""
+        self._tails.unwatch(partition, watcher)
+
+    # Being told
+
+    def committed(self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset]) -> None:
+        """See CommitListener."""
+        hot = self._cache.hot
+        for committed, log_start_offset in zip(blocks, log_start_offsets, strict=True):
+            tail = self._tails.of(committed.partition)
+            if hot.limit:
+                self._cache.add(tail.blocks, Block.of_commit(committed), hot)
+            self._tails.learn(tail, committed.last_offset + 1, log_start_offset)
+
+    def log_start_moved(self, partition: TopicIdPartition, offset: Offset) -> None:
+        """Records below `offset` were deleted."""
+        tail = self._known.get(partition)
+        if tail is not None:
+            self._tails.trim(tail, offset)
+
+    def forget(self, partition: TopicIdPartition) -> None:
+        """The topic was deleted."""
+        self._tails.forget(partition)
+
+    def status(self) -> DisklessReaderStatus:
+        """For metrics and tests."""
+        return DisklessReaderStatus(
+            partitions=len(self._known),
+            watched=self._tails.watched,
+            queries=self._tails.queries + self._reading.queries + self._ahead.queries,
+            requests=self._loader.requests,
+            bytes_read=self._loader.bytes_read,
+            cache=self._cache.status(),
+        )
+
+
+def _use(block: Block) -> bool:
+    """Note that a block was used. Whether it was read from an object."""
+    region = block.region
+    if region is not None:
+        region.touch(block)
+    return block.is_loaded

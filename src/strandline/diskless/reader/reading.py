@@ -1,0 +1,171 @@
+"""One read of several partitions that memory alone cannot answer: find rows, load blocks, share the bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from strandline.controlplane.ports import BatchReads
+from strandline.controlplane.values import BatchRow, FindBatches, FoundBatches, Refusal
+from strandline.diskless.reader.blocks import Block
+from strandline.diskless.reader.loading import BlockLoader, WantedRow
+from strandline.diskless.reader.runs import Run, take_fairly
+from strandline.diskless.reader.tails import Tail, Tails
+from strandline.diskless.values import DisklessRead, MemorySlices
+from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError, UnknownTopicOrPartition
+from strandline.model import Offset
+from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
+from strandline.records import fair_shares
+from strandline.sql import SqlError
+
+
+class PendingRead:
+    """One partition of a read, from the question to the answer."""
+
+    __slots__ = ("_pieces", "error", "request", "rows", "run", "tail")
+
+    def __init__(self, request: DisklessRead, tail: Tail) -> None:
+        self.request, self.tail = request, tail
+        self.run = Run(request.offset, request.max_bytes)
+        self.rows: Sequence[BatchRow] = ()
+        self.error: StrandlineError | None = None
+        """Why there is nothing, or nothing more. What came before it is good."""
+        self._pieces: list[Block | WantedRow] = []
+
+    @property
+    def wants_rows(self) -> bool:
+        """Whether the control plane has to be asked."""
+        run, end = self.run, self.tail.high_watermark
+        return run.end == self.request.offset or (run.available < run.limit and run.end < end)
+
+    @property
+    def wanted_bytes(self) -> int:
+        """Bytes that could be had, as far as is known."""
+        return min(self.run.limit, self.run.available + sum(row.byte_size for row in self.rows))
+
+    def choose(self, share: int, max_rows: int) -> list[WantedRow]:
+        """Decide what follows the run until there is enough for `share`; the rows that have to be loaded for it."""
+        offset, size = self.run.end, self.run.available
+        missing: list[WantedRow] = []
+        for row in self.rows:
+            while offset <= row.last_offset and not (size and size >= share):
+                block = self.tail.blocks.holding(offset)
+                if block is not None:
+                    self._pieces.append(block)
+                    size += block.size
+                    offset = block.last_offset + 1
+                    continue
+                if row.base_offset > offset:
+                    self.error = _gap(offset, row)
+                    return missing
+                if len(missing) == max_rows:
+                    return missing
+                wanted = WantedRow(row, self.tail.blocks)
+                self._pieces.append(wanted)
+                missing.append(wanted)
+                size += row.byte_size
+                offset = row.last_offset + 1
+        return missing
+
+    def gather(self, loaded: dict[WantedRow, asyncio.Future[Block]]) -> None:
+        """Add the chosen blocks to the run, up to the first that could not be had."""
+        for piece in self._pieces:
+            if isinstance(piece, Block):
+                self.run.gather(piece)
+                continue
+            failure = loaded[piece].exception()
+            if failure is None:
+                self.run.gather(loaded[piece].result())
+            elif isinstance(failure, StrandlineError):
+                self.error = failure
+                return
+            else:
+                raise failure
+
+    def answer(self) -> ReadResult | StrandlineError:
+        """What the caller gets."""
+        if self.error is not None and not self.run.available:
+            return self.error
+        return result_of(self.run.taken(), self.tail, self.request.isolation)
+
+
+class Reading:
+    """Answers reads from memory, database and object store."""
+
+    def __init__(self, plane: BatchReads, tails: Tails, loader: BlockLoader, *, max_rows: int) -> None:
+        self._plane, self._tails, self._loader, self._max_rows = plane, tails, loader, max_rows
+        self.queries = 0
+
+    async def read(self, requests: Sequence[DisklessRead], max_bytes: int) -> list[PendingRead]:
+        """One finished read for each request, in their order."""
+        reads = [PendingRead(request, self._tails.of(request.partition)) for request in requests]
+        for read in reads:
+            read.run.gather_from(read.tail.blocks)
+        unknown = [read for read in reads if read.wants_rows]
+        if unknown:
+            await self._find(unknown, max_bytes)
+            await self._load(unknown, reads, max_bytes)
+        take_fairly([read.run for read in reads], max_bytes)
+        return reads
+
+    async def _find(self, reads: Sequence[PendingRead], max_bytes: int) -> None:
+        news = self._tails.news
+        self.queries += 1
+        try:
+            answers = await self._plane.find_batches(
+                [FindBatches(read.request.partition, read.run.end, min(read.run.limit, max_bytes)) for read in reads],
+                max_rows=self._max_rows,
+            )
+        except SqlError as error:
+            for read in reads:
+                read.error = KafkaStorageError(f"The control plane cannot be asked for batches: {error}")
+            return
+        for read, found in zip(reads, answers, strict=True):
+            self._take_in(read, found, news)
+
+    def _take_in(self, read: PendingRead, found: FoundBatches, news: int) -> None:
+        if found.refusal is None:
+            read.rows = found.rows
+            read.tail.news_seen = news
+            self._tails.learn(read.tail, found.high_watermark, found.log_start_offset)
+        elif found.refusal is Refusal.UNKNOWN_LOG:
+            self._tails.forget(read.request.partition)
+            read.error = UnknownTopicOrPartition(
+                f"Partition {read.request.partition.partition} of the topic {read.request.partition.topic_id} has no "
+                "diskless log."
+            )
+        else:
+            read.error = OffsetOutOfRange(
+                f"Offset {read.run.end} is not between {found.log_start_offset} and {found.high_watermark}."
+            )
+
+    async def _load(self, found: Sequence[PendingRead], reads: Sequence[PendingRead], max_bytes: int) -> None:
+        """Load what can be part of the answer: not more than twice its size, since the rest would have to wait."""
+        shares = dict(zip(reads, fair_shares([read.wanted_bytes for read in reads], max_bytes), strict=True))
+        max_rows = max(self._loader.rows_at_once // len(found), 1)
+        wanted: list[WantedRow] = []
+        size = 0
+        for read in found:
+            if size == 0 or size < 2 * max_bytes:
+                missing = read.choose(shares[read], max_rows)
+                wanted += missing
+                size += sum(row.byte_size for row, _ in missing)
+        futures = dict(zip(wanted, self._loader.load(wanted), strict=True))
+        if futures:
+            await asyncio.wait(set(futures.values()))
+        for read in found:
+            read.gather(futures)
+
+
+def result_of(records: MemorySlices | None, tail: Tail, isolation: FetchIsolation) -> ReadResult:
+    """The answer of a read. A diskless log has no transactions: everything below the high watermark is stable."""
+    end = tail.high_watermark
+    aborted: list[AbortedTransaction] | None = [] if isolation is FetchIsolation.TXN_COMMITTED else None
+    return ReadResult(records, end, end, tail.log_start_offset, aborted)
+
+
+def _gap(offset: Offset, row: BatchRow) -> KafkaStorageError:
+    return KafkaStorageError(
+        f"The control plane has no batches for the offsets {offset} to {row.base_offset - 1}, although it has later "
+        "ones. `strandline fsck` finds out what else is missing."
+    )

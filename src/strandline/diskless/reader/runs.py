@@ -1,0 +1,106 @@
+"""Runs: consecutive blocks of one partition, and how much of them an answer takes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from strandline.diskless.reader.blocks import Block
+from strandline.diskless.reader.cache import PartitionBlocks
+from strandline.diskless.values import MemorySlices
+from strandline.model import Offset
+from strandline.records import fair_shares
+
+
+class Run:
+    """Blocks gathered from an offset on, without a gap, and the batches taken from them so far."""
+
+    __slots__ = ("_blocks", "available", "end", "is_loaded", "length", "limit", "next_offset", "parts")
+
+    def __init__(self, offset: Offset, limit: int) -> None:
+        self.limit = limit
+        """Most bytes to take."""
+        self.end = offset
+        """The offset behind the gathered blocks."""
+        self.available = 0
+        """Bytes gathered."""
+        self.next_offset = offset
+        """The offset behind what was taken."""
+        self.parts: list[memoryview] = []
+        self.length = 0
+        self.is_loaded = False
+        """Whether something of it was read from objects."""
+        self._blocks: deque[tuple[Block, int]] = deque()
+
+    def gather(self, block: Block) -> None:
+        """Add the block that holds the offset `end`."""
+        first = block.find(self.end)
+        self._blocks.append((block, first))
+        self.available += block.size_of(first, block.batch_count)
+        self.end = block.last_offset + 1
+        region = block.region
+        if region is not None:
+            region.touch(block)
+        self.is_loaded = self.is_loaded or block.is_loaded
+
+    def gather_from(self, blocks: PartitionBlocks) -> None:
+        """Add what is in memory, up to the limit."""
+        while self.available < self.limit and (block := blocks.holding(self.end)) is not None:
+            self.gather(block)
+
+    def take(self, max_bytes: int) -> None:
+        """Take the whole batches that come next and fit into `max_bytes` and into the limit."""
+        left = min(max_bytes, self.limit - self.length)
+        while self._blocks:
+            block, first = self._blocks[0]
+            end = block.end_within(first, left)
+            if end == first:
+                return
+            left -= self._take(end)
+
+    def take_first(self) -> None:
+        """Take the first batch, however large it is."""
+        if self._blocks:
+            self._take(self._blocks[0][1] + 1)
+
+    def _take(self, end: int) -> int:
+        block, first = self._blocks.popleft()
+        size = block.size_of(first, end)
+        self.parts += block.views_of(first, end)
+        self.length += size
+        self.next_offset = block.next_offset(end)
+        if end < block.batch_count:
+            self._blocks.appendleft((block, end))
+        return size
+
+    def taken(self) -> MemorySlices | None:
+        """What was taken; None if nothing."""
+        return MemorySlices(self.parts, self.length) if self.length else None
+
+
+def take_fairly(runs: Sequence[Run], max_bytes: int) -> None:
+    """Let the runs share `max_bytes`; the first batch of the first run that has one is taken in any case.
+
+    Everyone first takes up to an equal share, and those who want less leave theirs to the others. Batches are not
+    cut, so something remains: it goes first to those who got nothing.
+    """
+    runs = [run for run in runs if run.available]
+    left = max_bytes
+    if runs:
+        runs[0].take(_shares(runs, max_bytes)[0])
+        if not runs[0].length:
+            runs[0].take_first()
+        left -= runs[0].length
+    for run, share in zip(runs[1:], _shares(runs[1:], left), strict=True):
+        run.take(share)
+        left -= run.length
+    for run in sorted(runs, key=lambda run: run.length > 0):
+        if left <= 0:
+            return
+        before = run.length
+        run.take(left)
+        left -= run.length - before
+
+
+def _shares(runs: Sequence[Run], budget: int) -> list[int]:
+    return fair_shares([min(run.available, run.limit) for run in runs], budget)

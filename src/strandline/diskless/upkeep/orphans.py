@@ -1,0 +1,146 @@
+"""Finds WAL objects of uploads that were never committed, and hands them to the file cleaner.
+
+An object without a file row is not an orphan yet: its commit may be on the way. So only objects are taken that are
+older than a grace, and they are taken in the control plane: from then on their commit is refused, and a broker that
+comes back after a long pause has to write its batches again under another key.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from strandline.clock import Chance, Clock
+from strandline.controlplane.ports import WalFiles
+from strandline.crash import crash_point
+from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
+from strandline.diskless.wal import keys
+from strandline.model import TimestampMs
+from strandline.objects.store import ObjectStore
+
+# Keys that the control plane is asked about at once: few, because on SQLite commits wait meanwhile.
+_PAGE: Final = 200
+_FULL_SCAN_MS: Final = 24 * keys.HOUR_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanSummary:
+    """What one round did."""
+
+    objects_listed: int = 0
+    orphans_taken: int = 0
+    is_full: bool = False
+    """True if every object was listed, not only those of the hours since the last round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanStatus:
+    """What was done since the start."""
+
+    upkeep: UpkeepStatus
+    objects_listed: int
+    orphans_taken: int
+
+
+@dataclass(slots=True)
+class _Scan:
+    """A walk over the objects, in the order of their keys and so of their hours."""
+
+    until_ms: TimestampMs
+    is_full: bool
+    after: str
+    """Everything up to this key is done."""
+
+
+class OrphanFinder:
+    """Compares what lies under `wal/` with the file rows.
+
+    The first round lists everything that is old enough, and so does one each day; the others list the hours that have
+    become old enough since. An object that appears in an hour long past (by a broker whose clock is wrong) waits for
+    the next full round. A round that was interrupted is continued where it stood.
+    """
+
+    def __init__(
+        self,
+        files: WalFiles,
+        store: ObjectStore,
+        *,
+        clock: Clock,
+        chance: Chance,
+        broker_id: int,
+        interval_ms: int,
+        grace_ms: int,
+        is_on_duty: IsOnDuty = always_on_duty,
+    ) -> None:
+        self._files, self._store, self._clock = files, store, clock
+        self._broker_id = broker_id
+        self._grace_ms = grace_ms
+        self._upkeep = UpkeepLoop(
+            "The search for lost WAL objects",
+            interval_ms=interval_ms,
+            clock=clock,
+            chance=chance,
+            is_on_duty=is_on_duty,
+        )
+        self._scan: _Scan | None = None
+        self._scanned_until_ms: TimestampMs = 0
+        self._full_scan_due_ms: TimestampMs = 0
+        self._listed = self._taken = 0
+
+    async def run(self) -> None:
+        """Look for orphans until cancelled."""
+        await self._upkeep.repeat(self.run_once)
+
+    async def run_once(self) -> OrphanSummary:
+        """Look now. Raises SqlErrors and ObjectStoreErrors; what is taken is taken."""
+        listed, taken = self._listed, self._taken
+        scan = self._scan = self._scan or self._begin()
+        page: list[str] = []
+        async with aclosing(self._store.list(keys.PREFIX, after=scan.after)) as items:
+            async for item in items:
+                self._listed += 1
+                key = keys.parse(item.key)
+                if key is None:
+                    continue  # whatever it is, it is not ours to delete
+                if key.hour_ms > scan.until_ms:
+                    break
+                if item.modified_ms <= scan.until_ms:
+                    page.append(item.key)
+                if len(page) == _PAGE:
+                    await self._take(page, scan)
+                    page = []
+        await self._take(page, scan)
+        self._end(scan)
+        return OrphanSummary(
+            objects_listed=self._listed - listed, orphans_taken=self._taken - taken, is_full=scan.is_full
+        )
+
+    def status(self) -> OrphanStatus:
+        return OrphanStatus(upkeep=self._upkeep.status(), objects_listed=self._listed, orphans_taken=self._taken)
+
+    def _begin(self) -> _Scan:
+        now_ms = self._clock.now_ms()
+        until_ms = now_ms - self._grace_ms
+        if now_ms >= self._full_scan_due_ms:
+            return _Scan(until_ms, is_full=True, after="")
+        # The hour in which the last scan ended was not over, and an upload of the one before may have gone on into it.
+        return _Scan(until_ms, is_full=False, after=keys.hour_prefix(self._scanned_until_ms - keys.HOUR_MS))
+
+    def _end(self, scan: _Scan) -> None:
+        self._scan = None
+        self._scanned_until_ms = scan.until_ms
+        if scan.is_full:
+            self._full_scan_due_ms = scan.until_ms + self._grace_ms + _FULL_SCAN_MS
+
+    async def _take(self, page: list[str], scan: _Scan) -> None:
+        if not page:
+            return
+        started = self._clock.monotonic()
+        crash_point("diskless.orphans.before_take")
+        taken = await self._files.take_orphans(page, broker_id=self._broker_id, now_ms=self._clock.now_ms())
+        crash_point("diskless.orphans.after_take")
+        self._taken += len(taken)
+        scan.after = page[-1]
+        # A full scan is long: the database has at least as much time for others.
+        await self._clock.sleep(self._clock.monotonic() - started)

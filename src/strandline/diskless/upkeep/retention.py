@@ -1,0 +1,155 @@
+"""Retention of diskless topics: which rules hold, and when the control plane is told to enforce them.
+
+Here: from the settings of topics to rules, in bounded steps. Not here: which rows a rule lets go (the control plane),
+the objects that then nothing refers to (`cleaner`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from strandline.clock import Chance, Clock
+from strandline.controlplane.ports import LogTrimming
+from strandline.controlplane.values import RetentionRule
+from strandline.crash import crash_point
+from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
+from strandline.model import INT32_MAX, TopicIdPartition, TopicPartition
+
+_RULES_PER_CALL: Final = 100
+_PRODUCERS_PER_CALL: Final = 1000
+
+
+class TopicRetention(NamedTuple):
+    """The settings of a diskless topic that retention follows."""
+
+    topic_id: UUID
+    topic: str
+    partitions: Collection[int]
+    cleanup_policy: Collection[str]
+    retention_ms: int
+    retention_bytes: int
+
+
+# Every diskless topic there is now.
+Topics: TypeAlias = Callable[[], Iterable[TopicRetention]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionSummary:
+    """What one round did."""
+
+    partitions: int = 0
+    """That were looked at."""
+    rows_deleted: int = 0
+    bytes_deleted: int = 0
+    producers_expired: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionStatus:
+    """What was done since the start."""
+
+    upkeep: UpkeepStatus
+    rows_deleted: int
+    bytes_deleted: int
+    producers_expired: int
+
+
+def retention_rules(topics: Iterable[TopicRetention]) -> Iterator[RetentionRule]:
+    """A rule for each partition from which something may go.
+
+    Also without a limit: a DeleteRecords that was interrupted leaves rows below the log start, which go with the rest.
+    """
+    for topic in topics:
+        if "delete" not in topic.cleanup_policy:
+            continue
+        for partition in topic.partitions:
+            key = TopicIdPartition(topic.topic_id, TopicPartition(topic.topic, partition))
+            yield RetentionRule(key, topic.retention_ms, topic.retention_bytes)
+
+
+class RetentionEnforcer:
+    """Lets old records go, and the memory of producers that are gone.
+
+    One call to the control plane is about a bounded number of partitions and rows. Between two of them it pauses for
+    as long as the last one took: catching up over millions of rows takes at most half of the database's time, however
+    slow that is.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        trimming: LogTrimming,
+        *,
+        clock: Clock,
+        chance: Chance,
+        interval_ms: int,
+        max_rows: int,
+        producer_expiration_ms: int,
+        is_on_duty: IsOnDuty = always_on_duty,
+    ) -> None:
+        self._topics, self._trimming, self._clock = topics, trimming, clock
+        self._max_rows = max_rows or INT32_MAX
+        self._producer_expiration_ms = producer_expiration_ms
+        self._upkeep = UpkeepLoop(
+            "Retention of diskless topics", interval_ms=interval_ms, clock=clock, chance=chance, is_on_duty=is_on_duty
+        )
+        self._rows = self._bytes = self._producers = 0
+
+    async def run(self) -> None:
+        """Enforce retention until cancelled."""
+        await self._upkeep.repeat(self.run_once)
+
+    async def run_once(self) -> RetentionSummary:
+        """Enforce it now, until nothing is left to delete. Raises SqlErrors; what is done is done."""
+        rules = list(retention_rules(self._topics()))
+        rows, size = self._rows, self._bytes
+        left = rules
+        while left:
+            left = [rule for chunk in _chunks(left) for rule in await self._enforce(chunk)]
+        producers = await self._expire_producers()
+        return RetentionSummary(
+            partitions=len(rules),
+            rows_deleted=self._rows - rows,
+            bytes_deleted=self._bytes - size,
+            producers_expired=producers,
+        )
+
+    def status(self) -> RetentionStatus:
+        return RetentionStatus(
+            upkeep=self._upkeep.status(),
+            rows_deleted=self._rows,
+            bytes_deleted=self._bytes,
+            producers_expired=self._producers,
+        )
+
+    async def _enforce(self, rules: Sequence[RetentionRule]) -> list[RetentionRule]:
+        """One call; the rules that may have more to do."""
+        started = self._clock.monotonic()
+        answers = await self._trimming.enforce_retention(rules, now_ms=self._clock.now_ms(), max_rows=self._max_rows)
+        crash_point("diskless.retention.after_trim")
+        self._rows += sum(trimmed.rows_deleted for trimmed in answers)
+        self._bytes += sum(trimmed.bytes_deleted for trimmed in answers)
+        await self._clock.sleep(self._clock.monotonic() - started)
+        return [rule for rule, trimmed in zip(rules, answers, strict=True) if trimmed.rows_deleted >= self._max_rows]
+
+    async def _expire_producers(self) -> int:
+        before_ms = self._clock.now_ms() - self._producer_expiration_ms
+        total, expired = 0, _PRODUCERS_PER_CALL
+        while expired >= _PRODUCERS_PER_CALL:
+            started = self._clock.monotonic()
+            expired = await self._trimming.expire_producers(before_ms=before_ms, limit=_PRODUCERS_PER_CALL)
+            total += expired
+            self._producers += expired
+            await self._clock.sleep(self._clock.monotonic() - started)
+        return total
+
+
+def _chunks(rules: Iterable[RetentionRule]) -> Iterator[list[RetentionRule]]:
+    remaining = iter(rules)
+    while chunk := list(islice(remaining, _RULES_PER_CALL)):
+        yield chunk

@@ -1,0 +1,176 @@
+"""WAL objects: packing batches into one, finding its footer again, checking it. See docs/wal-format.md.
+
+Here: the layout of an object as a whole. Not here: the bytes of the footer (`footer`), what an object is called
+(`keys`), when an object is full (the writer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from strandline.diskless.values import DisklessAppend
+from strandline.diskless.wal.footer import (
+    DamagedObject,
+    Extent,
+    Footer,
+    encode_footer,
+    footer_size,
+    parse_footer,
+)
+from strandline.errors import CorruptMessage
+from strandline.model import TimestampMs, TopicIdPartition
+from strandline.objects.store import Buffer, ObjectStore
+from strandline.records import BatchHeader, crc_matches, read_header
+from strandline.records.batch import CRC_START
+
+# The footers of 800 partitions and more come with one read.
+_TAIL: Final = 64 * 1024
+
+
+class PackedObject(NamedTuple):
+    """An object that is ready to be uploaded. The parts are the batches' own buffers: do not change them before."""
+
+    parts: list[Buffer]
+    size: int
+    placed: list[tuple[int, int]]
+    """In the order of the bytes: which of the given batches, at which byte."""
+
+
+def pack(
+    batches: Sequence[DisklessAppend], *, broker_id: int, cluster_id: str, created_ms: TimestampMs
+) -> PackedObject:
+    """Lay out batches as one object: by topic id, then partition, then order of arrival. Copies no records.
+
+    `created_ms` has to grow from one object of a broker to the next: it is their order if they ever have to be
+    committed again without the database.
+    """
+    parts: list[Buffer] = []
+    placed: list[tuple[int, int]] = []
+    extents: list[Extent] = []
+    position = 0
+    for partition, indexes in _by_partition(batches):
+        for alike in _alike(batches, indexes):
+            inside = [batches[index] for index in alike]
+            extents.append(_extent(partition, position, inside))
+            for index, batch in zip(alike, inside, strict=True):
+                buffer = batch.buffer
+                parts.append(buffer)
+                placed.append((index, position))
+                position += len(buffer)
+    footer = encode_footer(extents, created_ms=created_ms, broker_id=broker_id, cluster_id=cluster_id)
+    parts.append(footer)
+    return PackedObject(parts, position + len(footer), placed)
+
+
+def _by_partition(batches: Sequence[DisklessAppend]) -> list[tuple[TopicIdPartition, list[int]]]:
+    """Which batches belong to which partition, in the order of an object."""
+    # Callers keep one value for each partition: its identity is cheaper to look up than its fields.
+    by_identity: dict[int, list[int]] = {}
+    for index, batch in enumerate(batches):
+        same = by_identity.get(id(batch.partition))
+        if same is None:
+            by_identity[id(batch.partition)] = [index]
+        else:
+            same.append(index)
+    by_value: dict[TopicIdPartition, list[int]] = {}
+    for indexes in by_identity.values():
+        by_value.setdefault(batches[indexes[0]].partition, []).extend(indexes)
+    return [(partition, sorted(by_value[partition])) for partition in sorted(by_value)]
+
+
+def _alike(batches: Sequence[DisklessAppend], indexes: list[int]) -> Iterator[list[int]]:
+    """Neighbours with one leader epoch and one kind of timestamps: nearly always all there are."""
+    start = 0
+    _, _, _, timestamp_type, leader_epoch = batches[indexes[0]]
+    for end, index in enumerate(indexes):
+        batch = batches[index]
+        if batch.leader_epoch != leader_epoch or batch.timestamp_type is not timestamp_type:
+            yield indexes[start:end]
+            start, leader_epoch, timestamp_type = end, batch.leader_epoch, batch.timestamp_type
+    yield indexes[start:]
+
+
+def _extent(partition: TopicIdPartition, position: int, batches: list[DisklessAppend]) -> Extent:
+    buffers = [batch.buffer for batch in batches]
+    headers = [batch.header for batch in batches]
+    return Extent(
+        topic_id=partition.topic_id,
+        partition=partition.partition,
+        byte_offset=position,
+        byte_size=sum(map(len, buffers)),
+        batch_count=len(batches),
+        record_count=sum([header.last_offset_delta for header in headers]) + len(batches),
+        min_timestamp=min([header.base_timestamp for header in headers]),
+        max_timestamp=max([header.max_timestamp for header in headers]),
+        # A second pass over all bytes costs 40 ms and more per GB; the batches' own checksums cover the rest.
+        crc=crc32c(b"".join([buffer[:CRC_START] for buffer in buffers])),
+        leader_epoch=batches[0].leader_epoch,
+        timestamp_type=batches[0].timestamp_type,
+    )
+
+
+async def read_footer(store: ObjectStore, key: str, size: int) -> Footer:
+    """The footer of an object of `size` bytes, nearly always with one ranged read.
+
+    Raises DamagedObject, also if the footer does not describe an object of this size, and ObjectStoreErrors.
+    """
+    start = max(size - _TAIL, 0)
+    tail = await store.get_range(key, start, size - start)
+    if len(tail) != size - start:
+        raise DamagedObject(f"it is shorter than its {size} bytes")
+    needed = footer_size(tail)
+    if len(tail) < needed <= size:
+        tail = await store.get_range(key, size - needed, needed)
+    footer = parse_footer(tail)
+    if footer.data_size + footer.size != size:
+        raise DamagedObject(f"it has {size} bytes, its footer speaks of {footer.data_size + footer.size}")
+    return footer
+
+
+def verify(data: Buffer) -> Footer:
+    """Check a whole object: its footer, the checksum of every extent and of every batch. Raises DamagedObject."""
+    footer = parse_footer(data)
+    if footer.data_size + footer.size != len(data):
+        raise DamagedObject(f"it has {len(data)} bytes, its footer speaks of {footer.data_size + footer.size}")
+    view = memoryview(data)
+    for extent in footer.extents:
+        verify_extent(extent, view[extent.byte_offset : extent.byte_end])
+    return footer
+
+
+def verify_extent(extent: Extent, data: Buffer) -> None:
+    """Check the bytes of one extent: their checksum, and that of every batch in them. Raises DamagedObject."""
+    where = f"partition {extent.partition} of topic id {extent.topic_id} at byte {extent.byte_offset}"
+    if len(data) != extent.byte_size:
+        raise DamagedObject(f"{where} has {len(data)} bytes instead of {extent.byte_size}")
+    batches = records = crc = 0
+    for position, header in iter_batches(extent, data):
+        crc = crc32c(data[position : position + CRC_START], crc)
+        if not crc_matches(data, position, header):
+            raise DamagedObject(f"the batch at byte {extent.byte_offset + position} does not fit its checksum")
+        batches += 1
+        records += header.last_offset_delta + 1
+    if (batches, records) != (extent.batch_count, extent.record_count):
+        raise DamagedObject(
+            f"{where} holds {batches} batches with {records} records instead of {extent.batch_count} "
+            f"with {extent.record_count}"
+        )
+    if crc != extent.crc:
+        raise DamagedObject(f"{where} does not fit its checksum")
+
+
+def iter_batches(extent: Extent, data: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Position (from the beginning of the extent) and header of every batch. Raises DamagedObject."""
+    position = 0
+    while position < len(data):
+        try:
+            header = read_header(data, position)
+        except CorruptMessage as error:
+            raise DamagedObject(f"there is no batch at byte {extent.byte_offset + position}: {error}") from error
+        if position + header.size > len(data):
+            raise DamagedObject(f"the batch at byte {extent.byte_offset + position} goes beyond the end of its extent")
+        yield position, header
+        position += header.size

@@ -1,0 +1,163 @@
+"""What follows from the answers of the control plane: offsets in the batches, news for readers, results for producers.
+
+The batches that were uploaded get their offsets in place: they are the very bytes that readers at the end are sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit, Refusal
+from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessAppended
+from strandline.diskless.writer.gathering import GatheredFile
+from strandline.errors import (
+    InvalidProducerEpoch,
+    KafkaStorageError,
+    OutOfOrderSequence,
+    StrandlineError,
+    UnknownTopicOrPartition,
+)
+from strandline.model import Offset
+from strandline.records import stamp, stamp_log_append_time
+
+_ERRORS: Final[dict[Refusal, tuple[type[StrandlineError], str]]] = {
+    Refusal.UNKNOWN_LOG: (UnknownTopicOrPartition, "The control plane does not know this partition."),
+    Refusal.OUT_OF_ORDER_SEQUENCE: (OutOfOrderSequence, "The sequence number does not follow the one before."),
+    Refusal.INVALID_PRODUCER_EPOCH: (InvalidProducerEpoch, "The producer epoch is older than the one known."),
+    Refusal.STALE_FILE: (
+        KafkaStorageError,
+        "The object with the batch was taken for an orphan before it was committed. The batch may be sent again.",
+    ),
+}
+# The producer may send these again as they are, so that what came behind them has to wait for them.
+_LOSSES: Final = frozenset({Refusal.UNKNOWN_LOG, Refusal.STALE_FILE})
+
+
+class Claim:
+    """One object whose turn it is to be committed: which of its batches are to get offsets, and which got them."""
+
+    __slots__ = ("file", "lost", "placed", "refused", "results")
+
+    def __init__(self, file: GatheredFile, placed: Sequence[tuple[int, int]]) -> None:
+        self.file = file
+        self.placed = placed
+        # Known when it is settled.
+        self.results: list[DisklessAppended | StrandlineError] = []
+        """In the order of `placed`."""
+        self.lost: list[DisklessAppend] = []
+        self.refused = 0
+
+    def to_commit(self, broker_id: int) -> FileToCommit:
+        """What the control plane is told of it."""
+        batches = self.file.batches
+        return FileToCommit(
+            object_key=self.file.key,
+            size=self.file.size,
+            broker_id=broker_id,
+            batches=tuple([_batch_to_commit(batches[index], position) for index, position in self.placed]),
+        )
+
+
+def _batch_to_commit(batch: DisklessAppend, byte_offset: int) -> BatchToCommit:
+    header = batch.header
+    return BatchToCommit(
+        batch.partition,
+        byte_offset,
+        len(batch.buffer),
+        header.last_offset_delta + 1,
+        header.max_timestamp,
+        batch.timestamp_type,
+        batch.leader_epoch,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+    )
+
+
+class Settlement:
+    """The news for readers after one commit, object by object in their order."""
+
+    def __init__(self) -> None:
+        self.blocks: list[CommittedBlock] = []
+        self.log_start_offsets: list[Offset] = []
+
+    def settle(self, claim: Claim, answers: Sequence[CommittedBatch]) -> None:
+        """Stamp the batches of one object that were accepted, and note what is to be told about all of them."""
+        batches, results = claim.file.batches, claim.results
+        run = _Run()
+        for (index, position), answer in zip(claim.placed, answers, strict=True):
+            batch = batches[index]
+            if answer.refusal is not None:
+                self._refuse(claim, batch, answer, answer.refusal)
+                continue
+            results.append(DisklessAppended(answer.base_offset, answer.log_append_time_ms, answer.log_start_offset))
+            if answer.is_duplicate:
+                continue
+            stamp(batch.buffer, 0, answer.base_offset, batch.leader_epoch)
+            if batch.timestamp_type:
+                stamp_log_append_time(batch.buffer, 0, answer.log_append_time_ms)
+            if not run.continues_with(batch, position, answer.base_offset):
+                self._close(run)
+                run = _Run()
+            run.add(batch, position, answer)
+        self._close(run)
+
+    def _refuse(self, claim: Claim, batch: DisklessAppend, answer: CommittedBatch, refusal: Refusal) -> None:
+        error, sentence = _ERRORS.get(refusal, (KafkaStorageError, f"The control plane refused: {refusal.name}."))
+        claim.results.append(error(answer.message or sentence))
+        claim.refused += 1
+        if refusal in _LOSSES:
+            claim.lost.append(batch)
+
+    def _close(self, run: _Run) -> None:
+        if run.batches:
+            self.blocks.append(run.block())
+            self.log_start_offsets.append(run.log_start_offset)
+
+
+class _Run:
+    """Accepted batches that lie side by side with dense offsets: one row of the control plane."""
+
+    __slots__ = ("batches", "byte_end", "first_offset", "log_start_offset", "max_timestamp", "next_offset")
+
+    def __init__(self) -> None:
+        self.batches: list[DisklessAppend] = []
+        self.first_offset = 0
+        self.next_offset = 0
+        self.byte_end = 0
+        self.max_timestamp = -1
+        self.log_start_offset = -1
+
+    def continues_with(self, batch: DisklessAppend, position: int, base_offset: Offset) -> bool:
+        """Whether a batch goes into this row."""
+        if not self.batches or position != self.byte_end or base_offset != self.next_offset:
+            return False
+        last = self.batches[-1]
+        return (
+            batch.partition == last.partition
+            and batch.timestamp_type == last.timestamp_type
+            and batch.leader_epoch == last.leader_epoch
+        )
+
+    def add(self, batch: DisklessAppend, position: int, answer: CommittedBatch) -> None:
+        """One more batch."""
+        header = batch.header
+        if not self.batches:
+            self.first_offset = answer.base_offset
+        timestamp = answer.log_append_time_ms if batch.timestamp_type else header.max_timestamp
+        self.batches.append(batch)
+        self.byte_end = position + len(batch.buffer)
+        self.next_offset = answer.base_offset + header.last_offset_delta + 1
+        self.max_timestamp = max(self.max_timestamp, timestamp)
+        self.log_start_offset = answer.log_start_offset
+
+    def block(self) -> CommittedBlock:
+        """What readers are told."""
+        return CommittedBlock(
+            self.batches[0].partition,
+            self.first_offset,
+            self.next_offset - 1,
+            tuple([batch.buffer for batch in self.batches]),
+            self.max_timestamp,
+        )
