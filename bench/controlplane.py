@@ -46,8 +46,7 @@ from bench.controlplane_load import (
 )
 from bench.tree import SourceTree, TreeFailed
 from strandline.clock import SystemChance, SystemClock
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import BatchToCommit, FileToCommit, FindBatches
+from strandline.controlplane import BatchToCommit, FileToCommit, FindBatches, SqlControlPlane
 from strandline.diskless.upkeep import RetentionEnforcer, TopicRetention
 from strandline.model import TopicIdPartition
 from strandline.records import TimestampType

@@ -6,15 +6,16 @@ import asyncio
 
 import pytest
 
-from strandline.controlplane import COMMIT_CHANNEL, SqlControlPlane
-from strandline.controlplane.ports import ControlPlane
-from strandline.controlplane.values import (
+from strandline.controlplane import (
+    COMMIT_CHANNEL,
     BatchToCommit,
+    ControlPlane,
     DisklessLog,
     FindBatches,
     FoundBatches,
     OffsetBoundary,
     Refusal,
+    SqlControlPlane,
 )
 from strandline.records import TimestampType
 from tests.controlplane.making import ALL_BYTES as ALL

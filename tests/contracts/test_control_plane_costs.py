@@ -6,9 +6,8 @@ import asyncio
 import json
 import uuid
 
-from strandline.controlplane import SqlControlPlane
+from strandline.controlplane import FindBatches, RetentionRule, SqlControlPlane
 from strandline.controlplane.database import Database
-from strandline.controlplane.values import FindBatches, RetentionRule
 from strandline.model import TopicIdPartition
 from strandline.sql import SqlStore, Transaction, open_store
 from tests.controlplane.making import ALL_BYTES, NOW, A, B, batch, commit, find, wal

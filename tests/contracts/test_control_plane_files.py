@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import Refusal, WalFile
+from strandline.controlplane import Refusal, SqlControlPlane, WalFile
 from strandline.testing.clock import VirtualClock
 from tests.controlplane.making import MISSING, NOW, TOPIC, A, B, C, bases, batch, commit, rows_of, wal
 

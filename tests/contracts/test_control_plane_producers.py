@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import ProducerBatches, Refusal
+from strandline.controlplane import ProducerBatches, Refusal, SqlControlPlane
 from strandline.model import INT32_MAX
 from strandline.records import TimestampType
 from tests.controlplane.making import MISSING, NOW, A, B, bases, batch, commit, high_watermark, wal

@@ -13,8 +13,7 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import FileToCommit, Refusal, RetentionRule
+from strandline.controlplane import FileToCommit, Refusal, RetentionRule, SqlControlPlane
 from strandline.model import TopicIdPartition
 from strandline.sql import open_store
 from tests.controlplane.making import NOW, TOPIC, A, B, bases, batch, commit, high_watermark, rows_of, wal

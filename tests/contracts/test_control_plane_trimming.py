@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.pruning import PAGE
-from strandline.controlplane.values import FindBatches, Refusal, RetentionRule, Trimmed
+from strandline.controlplane import FindBatches, Refusal, RetentionRule, SqlControlPlane, Trimmed
+from strandline.controlplane.trimming import PAGE
 from tests.controlplane.making import (
     ALL_BYTES,
     LOGS,

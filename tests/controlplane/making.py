@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import (
+from strandline.controlplane import (
     BatchRow,
     BatchToCommit,
     CommittedBatch,
     FileToCommit,
     FindBatches,
     FoundBatches,
+    SqlControlPlane,
 )
 from strandline.model import TopicIdPartition
 from strandline.records import TimestampType

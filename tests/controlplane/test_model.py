@@ -13,8 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import (
+from strandline.controlplane import (
     BatchRow,
     BatchToCommit,
     CommittedBatch,
@@ -22,6 +21,7 @@ from strandline.controlplane.values import (
     FindBatches,
     Refusal,
     RetentionRule,
+    SqlControlPlane,
 )
 from strandline.model import TopicIdPartition
 from strandline.records import TimestampType

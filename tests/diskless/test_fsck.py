@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from strandline.clock import SystemChance
-from strandline.controlplane.values import FileToCommit, Refusal
+from strandline.controlplane import FileToCommit, Refusal
 from strandline.diskless.fsck import Finding, Fsck, FsckOptions, FsckReport, WalFault
 from strandline.diskless.upkeep import FileCleaner
 from strandline.objects import ObjectStore

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strandline.clock import SystemClock, SystemIds
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit
+from strandline.controlplane import BatchToCommit, CommittedBatch, FileToCommit, SqlControlPlane
 from strandline.diskless.values import DisklessAppend
 from strandline.diskless.wal import keys, pack
 from strandline.model import TopicIdPartition

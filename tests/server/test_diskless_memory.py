@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.broker import Broker
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane import SqlControlPlane
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.server.test_connection import until

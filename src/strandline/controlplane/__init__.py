@@ -1,10 +1,59 @@
 """The batch coordinator: the order of diskless batches, and everything that is known about them, in a SQL database.
 
 Here: commit, find, list offsets, retention, files and their deletion, producer state, boundaries between tiers, as a
-sum of small ports. Not here: bytes of records, object storage, who serves which client.
+sum of small ports (`ports`). Not here: bytes of records, object storage, which broker serves which client.
 """
 
 from strandline.controlplane.database import COMMIT_CHANNEL
 from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.ports import (
+    BatchCommits,
+    BatchReads,
+    ControlPlane,
+    LogLifecycle,
+    LogTrimming,
+    ProducerStates,
+    WalFiles,
+)
+from strandline.controlplane.values import (
+    BatchRow,
+    BatchToCommit,
+    CommittedBatch,
+    DisklessLog,
+    FileToCommit,
+    FindBatches,
+    FoundBatches,
+    MigrationState,
+    OffsetBoundary,
+    ProducerBatches,
+    Refusal,
+    RetentionRule,
+    Trimmed,
+    WalFile,
+)
 
-__all__ = ["COMMIT_CHANNEL", "SqlControlPlane"]
+__all__ = [
+    "COMMIT_CHANNEL",
+    "BatchCommits",
+    "BatchReads",
+    "BatchRow",
+    "BatchToCommit",
+    "CommittedBatch",
+    "ControlPlane",
+    "DisklessLog",
+    "FileToCommit",
+    "FindBatches",
+    "FoundBatches",
+    "LogLifecycle",
+    "LogTrimming",
+    "MigrationState",
+    "OffsetBoundary",
+    "ProducerBatches",
+    "ProducerStates",
+    "Refusal",
+    "RetentionRule",
+    "SqlControlPlane",
+    "Trimmed",
+    "WalFile",
+    "WalFiles",
+]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from strandline.controlplane.answers import decode_answers
-from strandline.controlplane.changes import Changes, changes_of
+from strandline.controlplane.assignment import LogTail, OffsetAssignment
+from strandline.controlplane.commit_rows import Changes, changes_of, decode_answers
 from strandline.controlplane.database import COMMIT_CHANNEL, Database, numbered
-from strandline.controlplane.ordering import CommitOrder, LogTail
 from strandline.controlplane.producers import producer_entry
 from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal
 from strandline.crash import crash_point
@@ -43,7 +42,7 @@ class SqlBatchCommits(Database):
         logs = await self._lock_logs(tx, files)
         # Asked when the locks are held: an earlier attempt of the same commit has ended by then, or wrote nothing yet.
         answers = await self._earlier_answers(tx, files)
-        order = CommitOrder(logs, await self._producers(tx, files, logs), now_ms=now_ms)
+        order = OffsetAssignment(logs, await self._producers(tx, files, logs), now_ms=now_ms)
         fresh: list[FileToCommit] = []
         for file in files:
             if file.object_key not in answers:
@@ -82,7 +81,7 @@ class SqlBatchCommits(Database):
     async def _write(
         self,
         tx: Transaction,
-        order: CommitOrder,
+        order: OffsetAssignment,
         files: Sequence[FileToCommit],
         answers: Mapping[str, Sequence[CommittedBatch]],
         now_ms: TimestampMs,

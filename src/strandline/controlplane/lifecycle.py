@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
-from strandline.controlplane.pruning import PAGE, SqlPruning
+from strandline.controlplane.trimming import PAGE, SqlPruning
 from strandline.crash import crash_point
 from strandline.model import TopicIdPartition
 from strandline.sql import Row, Transaction

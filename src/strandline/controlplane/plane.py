@@ -7,14 +7,12 @@ from strandline.controlplane.files import SqlWalFiles
 from strandline.controlplane.lifecycle import SqlLogLifecycle
 from strandline.controlplane.producers import SqlProducerStates
 from strandline.controlplane.reads import SqlBatchReads
-from strandline.controlplane.timestamps import SqlTimeSearch
 from strandline.controlplane.trimming import SqlLogTrimming
 
 
 class SqlControlPlane(
     SqlBatchCommits,
     SqlBatchReads,
-    SqlTimeSearch,
     SqlLogLifecycle,
     SqlLogTrimming,
     SqlWalFiles,

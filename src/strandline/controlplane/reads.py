@@ -1,11 +1,10 @@
-"""Finding rows by offset, and what is known of logs."""
+"""Finding rows by offset or time, and what is known of logs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from strandline.controlplane.boundaries import boundary_of
 from strandline.controlplane.database import Database, numbered
 from strandline.controlplane.values import (
     BatchRow,
@@ -16,7 +15,7 @@ from strandline.controlplane.values import (
     OffsetBoundary,
     Refusal,
 )
-from strandline.model import Offset, TopicIdPartition
+from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.records import TimestampType
 from strandline.sql import Row, Transaction
 
@@ -41,7 +40,7 @@ def _joined(before: FoundBatches, more: FoundBatches) -> FoundBatches:
 
 
 class SqlBatchReads(Database):
-    """See BatchReads, but for the searches by time."""
+    """See BatchReads."""
 
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
         found = [FoundBatches(Refusal.UNKNOWN_LOG)] * len(requests)
@@ -102,7 +101,45 @@ class SqlBatchReads(Database):
 
     async def offset_boundary(self, partition: TopicIdPartition, offset: Offset) -> OffsetBoundary:
         log = (await self.logs([partition])).get(partition)
-        return OffsetBoundary.OUT_OF_RANGE if log is None else boundary_of(log, offset)
+        return OffsetBoundary.OUT_OF_RANGE if log is None else log.boundary_of(offset)
+
+    # By time: each row knows the largest timestamp of its log up to itself, so that a time is searched for in the order
+    # of offsets, with a few looks into the primary key and without an index of its own.
+
+    async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
+        async def work(tx: Transaction) -> Row | None:
+            log = await tx.fetch_one(self._sql["log_of_partition"], partition.topic_id, partition.partition)
+            return await self._first_row(tx, log, timestamp) if log else None
+
+        row = await self._store.read(work)
+        return batch_row(row) if row else None
+
+    async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:
+        async def work(tx: Transaction) -> Row | None:
+            log = await tx.fetch_one(self._sql["log_of_partition"], partition.topic_id, partition.partition)
+            if log is None:
+                return None
+            log_id, log_start, high_watermark, largest_ever = log
+            start = max(log_start, from_offset)
+            log = (log_id, start, high_watermark, largest_ever)
+            row = await self._first_row(tx, log, largest_ever)
+            if row is not None:
+                return row
+            # The record that had it was deleted: the largest of those that are left has to be looked for.
+            found = await tx.fetch_one(self._sql["largest_timestamp"], log_id, start)
+            largest = found[0] if found else None
+            return None if largest is None else await self._first_row(tx, log, largest)
+
+        row = await self._store.read(work)
+        return batch_row(row) if row else None
+
+    async def _first_row(self, tx: Transaction, log: Row, timestamp: TimestampMs) -> Row | None:
+        log_id, log_start, high_watermark, _ = log
+        found = await tx.fetch_one(self._sql["offset_at_time"], log_id, timestamp, log_start, high_watermark)
+        offset = found[0] if found else high_watermark
+        if offset >= high_watermark:
+            return None
+        return await tx.fetch_one(self._sql["first_row_at_time"], log_id, offset, timestamp)
 
 
 def _log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:

@@ -155,6 +155,12 @@ class DisklessLog:
     migration_state: MigrationState = MigrationState.DISKLESS_ONLY
     byte_size: int = 0
 
+    def boundary_of(self, offset: Offset) -> OffsetBoundary:
+        """Which tier holds an offset. The high watermark counts as diskless: the next record will be there."""
+        if not self.log_start_offset <= offset <= self.high_watermark:
+            return OffsetBoundary.OUT_OF_RANGE
+        return OffsetBoundary.TIERED if offset < self.diskless_start_offset else OffsetBoundary.DISKLESS
+
 
 # Expiring and cleaning
 

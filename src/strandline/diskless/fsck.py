@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.controlplane.ports import WalFiles
-from strandline.controlplane.values import BatchRow, WalFile
+from strandline.controlplane import BatchRow, WalFile, WalFiles
 from strandline.diskless.wal import DamagedObject, Footer, keys, read_footer, verify_extent
 from strandline.model import TimestampMs, TopicIdPartition
 from strandline.objects.comparing import ComparisonReport, Progress, for_each, ignore_progress

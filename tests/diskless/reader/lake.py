@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit
+from strandline.controlplane import BatchToCommit, CommittedBatch, FileToCommit, SqlControlPlane
 from strandline.diskless.reader import DisklessReader, DisklessReaderLimits
 from strandline.diskless.reader.tails import Announcements
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessRead

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controlplane.values import BatchRow
+from strandline.controlplane import BatchRow
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import BlockCache, PartitionBlocks
 from strandline.diskless.values import CommittedBlock

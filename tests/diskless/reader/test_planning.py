@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controlplane.values import BatchRow
+from strandline.controlplane import BatchRow
 from strandline.diskless.reader.planning import plan_ranges
 from strandline.records import TimestampType, fair_shares
 

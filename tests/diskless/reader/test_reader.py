@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from strandline.controlplane.values import FindBatches
+from strandline.controlplane import FindBatches
 from strandline.diskless.reader import DisklessReaderLimits
 from strandline.diskless.values import DisklessRead
 from strandline.errors import (

@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 import pytest
 import pytest_asyncio
 
-from strandline.controlplane import COMMIT_CHANNEL
-from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.values import DisklessLog
+from strandline.controlplane import COMMIT_CHANNEL, DisklessLog, SqlControlPlane
 from strandline.diskless.reader import DisklessReader
 from strandline.diskless.reader.tails import EXCLUSIVE_POLL_SECONDS, POLL_SECONDS, QUERY_GAP_SECONDS
 from strandline.diskless.values import DisklessRead

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from strandline.clock import SystemChance
-from strandline.controlplane.values import Refusal
+from strandline.controlplane import Refusal
 from strandline.diskless.upkeep import FileCleaner, OrphanFinder, OrphanSummary, orphans
 from strandline.diskless.wal import keys
 from strandline.objects import ObjectStore, ObjectStoreUnavailable

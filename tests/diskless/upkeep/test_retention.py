@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from strandline.clock import SystemChance
-from strandline.controlplane import pruning
-from strandline.controlplane.values import RetentionRule
+from strandline.controlplane import RetentionRule, trimming
 from strandline.diskless.upkeep.retention import RetentionEnforcer, TopicRetention, retention_rules
 from strandline.diskless.values import DisklessAppend
 from strandline.model import TopicIdPartition
@@ -121,8 +120,8 @@ async def test_what_an_interrupted_delete_records_left_goes_also_from_topics_wit
         raise RuntimeError(where)
 
     with monkeypatch.context() as patch:
-        patch.setattr(pruning, "PAGE", 1)
-        patch.setattr(pruning, "crash_point", die)
+        patch.setattr(trimming, "PAGE", 1)
+        patch.setattr(trimming, "crash_point", die)
         with pytest.raises(RuntimeError, match=r"prune\.after_page"):
             await world.drop(A0)
     assert len(await world.marked()) == 1, "the rows of two objects are still there"

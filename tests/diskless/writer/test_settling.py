@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strandline.controlplane.values import CommittedBatch, Refusal
+from strandline.controlplane import CommittedBatch, Refusal
 from strandline.diskless.values import DisklessAppend, DisklessAppended
 from strandline.diskless.wal import pack
 from strandline.diskless.writer.gathering import GatheredFile

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strandline.clock import Clock, SystemChance, SystemClock, SystemIds
-from strandline.controlplane import SqlControlPlane
-from strandline.controlplane.values import CommittedBatch, FileToCommit, FindBatches
+from strandline.controlplane import CommittedBatch, FileToCommit, FindBatches, SqlControlPlane
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessAppended
 from strandline.diskless.writer import WalWriter, WriterLimits
 from strandline.errors import StrandlineError

@@ -9,8 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.values import DisklessLog, FindBatches, Refusal
+from strandline.controlplane import DisklessLog, FindBatches, Refusal, SqlControlPlane
 from strandline.hybrid.diskless.gathered_reads import GatheredReads
 from strandline.model import TopicIdPartition
 from strandline.sql import StoreUnavailable, open_store

@@ -11,7 +11,7 @@ from pathlib import Path
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
-from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane import SqlControlPlane
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.hybrid.diskless.opening import open_tier
 from strandline.hybrid.diskless.tier import DisklessTier

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
-from strandline.controlplane.values import BatchRow
+from strandline.controlplane import BatchRow
 from strandline.diskless.reader.memory import held_bytes
 from strandline.diskless.values import CommittedBlock
 from strandline.errors import CorruptMessage

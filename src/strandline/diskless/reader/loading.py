@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from strandline.clock import Clock
-from strandline.controlplane.values import BatchRow
+from strandline.controlplane import BatchRow
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import BlockCache, CacheRegion, PartitionBlocks
 from strandline.diskless.reader.limits import DisklessReaderLimits

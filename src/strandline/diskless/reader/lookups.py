@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import BatchRow, DisklessLog, FindBatches
+from strandline.controlplane import BatchReads, BatchRow, DisklessLog, FindBatches
 from strandline.diskless.reader.blocks import Block
 from strandline.errors import KafkaStorageError, UnknownTopicOrPartition
 from strandline.model import INT32_MAX, NO_EPOCH, NO_TIMESTAMP, Offset, TimestampMs, TopicIdPartition

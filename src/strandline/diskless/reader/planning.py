@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from strandline.controlplane.values import BatchRow
+from strandline.controlplane import BatchRow
 
 T = TypeVar("T")
 

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import BatchRow, FindBatches
+from strandline.controlplane import BatchReads, BatchRow, FindBatches
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.tails import Tail
 from strandline.model import INT64_MAX, NO_OFFSET, Offset

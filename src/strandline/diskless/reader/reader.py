@@ -14,8 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from strandline.clock import Clock
-from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import BatchRow
+from strandline.controlplane import BatchReads, BatchRow
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import BlockCache, CacheStatus
 from strandline.diskless.reader.limits import DisklessReaderLimits

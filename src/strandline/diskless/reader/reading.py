@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from strandline.controlplane.ports import BatchReads
-from strandline.controlplane.values import BatchRow, FindBatches, FoundBatches, Refusal
+from strandline.controlplane import BatchReads, BatchRow, FindBatches, FoundBatches, Refusal
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.runs import Run, take_fairly

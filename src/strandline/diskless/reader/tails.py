@@ -14,8 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, Protocol
 
 from strandline.clock import Clock
-from strandline.controlplane import COMMIT_CHANNEL
-from strandline.controlplane.ports import BatchReads
+from strandline.controlplane import COMMIT_CHANNEL, BatchReads
 from strandline.diskless.reader.cache import BlockCache, PartitionBlocks
 from strandline.model import NO_OFFSET, Offset, TopicIdPartition
 from strandline.reads import Watcher

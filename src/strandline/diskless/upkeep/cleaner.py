@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane.ports import WalFiles
-from strandline.controlplane.values import WalFile
+from strandline.controlplane import WalFile, WalFiles
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.objects.store import ObjectStore, ObjectStoreError

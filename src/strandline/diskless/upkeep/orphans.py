@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane.ports import WalFiles
+from strandline.controlplane import WalFiles
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.diskless.wal import keys

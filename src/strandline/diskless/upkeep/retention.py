@@ -13,8 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane.ports import LogTrimming
-from strandline.controlplane.values import RetentionRule
+from strandline.controlplane import LogTrimming, RetentionRule
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.model import INT32_MAX, TopicIdPartition, TopicPartition

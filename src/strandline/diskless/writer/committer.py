@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeAlias
 
 from strandline.clock import Chance, Clock
-from strandline.controlplane.ports import BatchCommits
-from strandline.controlplane.values import CommittedBatch, FileToCommit
+from strandline.controlplane import BatchCommits, CommittedBatch, FileToCommit
 from strandline.crash import crash_point
 from strandline.diskless.values import CommitListener, DisklessAppend
 from strandline.diskless.writer.gathering import GatheredFile

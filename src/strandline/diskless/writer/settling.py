@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit, Refusal
+from strandline.controlplane import BatchToCommit, CommittedBatch, FileToCommit, Refusal
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessAppended
 from strandline.diskless.writer.gathering import GatheredFile
 from strandline.errors import (

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from strandline.clock import Chance, Clock, Ids
-from strandline.controlplane.ports import BatchCommits
+from strandline.controlplane import BatchCommits
 from strandline.diskless.values import AppendDone, CommitListener, DisklessAppend
 from strandline.diskless.writer.commit_queue import CommitQueue
 from strandline.diskless.writer.committer import CommitCalls, Committer

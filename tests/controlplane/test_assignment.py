@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.controlplane.answers import decode_answers, encode_answers
-from strandline.controlplane.ordering import CommitOrder, LogTail
-from strandline.controlplane.values import BatchToCommit, CommittedBatch, Refusal
+from strandline.controlplane import BatchToCommit, CommittedBatch, Refusal
+from strandline.controlplane.assignment import LogTail, OffsetAssignment
+from strandline.controlplane.commit_rows import decode_answers, encode_answers
 from strandline.records import TimestampType
 from tests.controlplane.making import A, B, batch, wal
 
@@ -25,7 +25,7 @@ batches = st.builds(
 @given(st.lists(st.lists(batches, max_size=8), max_size=4))
 def test_rows_hold_every_batch_once_and_in_order(files: list[list[BatchToCommit]]) -> None:
     logs = {A: LogTail(1, 0, 0, -1), B: LogTail(2, 5, 10, 20)}
-    order = CommitOrder(logs, {}, now_ms=40)
+    order = OffsetAssignment(logs, {}, now_ms=40)
     answers = [
         (item, answer)
         for number, items in enumerate(files)

@@ -50,7 +50,7 @@ class NewRow:
         )
 
 
-class CommitOrder:
+class OffsetAssignment:
     """Takes files one after the other, and collects what changes."""
 
     def __init__(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from strandline.controlplane.answers import encode_answers
-from strandline.controlplane.ordering import CommitOrder
+from strandline.controlplane.assignment import OffsetAssignment
 from strandline.controlplane.producers import pack_spans
-from strandline.controlplane.values import CommittedBatch, FileToCommit
+from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal
 
 
 class Changes(NamedTuple):
@@ -21,7 +23,7 @@ class Changes(NamedTuple):
 
 
 def changes_of(
-    order: CommitOrder, files: Sequence[FileToCommit], answers: Mapping[str, Sequence[CommittedBatch]]
+    order: OffsetAssignment, files: Sequence[FileToCommit], answers: Mapping[str, Sequence[CommittedBatch]]
 ) -> Changes:
     """What is to be written down after the files got their order."""
     used = {row.object_key for row in order.rows}
@@ -54,3 +56,15 @@ def changes_of(
             for (log_id, producer_id), entry in order.changed_producers.items()
         ],
     )
+
+
+def encode_answers(answers: Sequence[CommittedBatch]) -> str:
+    """Text: compressed, because the answers of one file are much alike."""
+    rows = [(answer.refusal.name if answer.refusal else None, *answer[1:]) for answer in answers]
+    return base64.b85encode(zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 1)).decode()
+
+
+def decode_answers(text: str) -> tuple[CommittedBatch, ...]:
+    """The inverse of `encode_answers`."""
+    rows = json.loads(zlib.decompress(base64.b85decode(text)))
+    return tuple(CommittedBatch(Refusal[row[0]] if row[0] else None, *row[1:]) for row in rows)
