@@ -79,7 +79,7 @@ def _number(node: dict[str, object], name: str) -> float:
 async def test_a_broker_that_starts_waits_for_no_commit_and_none_for_it(sql: SqlStore, database_url: str) -> None:
     plane = SqlControlPlane(sql)
     if sql.is_exclusive:
-        return  # one process: nobody commits while it migrates
+        return  # one process: no other one can commit while it migrates
     async with sql.transaction() as tx:
         await tx.execute(LOCK_ALL)
         async with asyncio.timeout(5), open_store(database_url) as other:

@@ -57,7 +57,7 @@ async def test_a_missing_object_is_found_with_what_refers_to_it(world: World) ->
     await world.write(A0)
     await world.store.delete([key])
     finding = only(await check(world))
-    assert (finding.kind, finding.key, finding.detail) == (WalFault.MISSING, key, "2 rows of batches refer to it")
+    assert (finding.kind, finding.key, finding.detail) == (WalFault.MISSING, key, "2 rows of batches refer to it.")
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ async def test_a_missing_object_is_found_with_what_refers_to_it(world: World) ->
         (lambda data: data[:-1], False, "bytes instead of"),
         (lambda data: b"", False, "0 bytes instead of"),
         (lambda data: data[:-1] + b"X", False, "does not end as a WAL object does"),
-        (lambda data: data[:-40] + b"X" + data[-39:], False, "footer does not fit its checksum"),
-        (lambda data: data[:70] + b"X" + data[71:], True, "the batch at byte 0 does not fit its checksum"),
-        (lambda data: b"X" + data[1:], True, "does not fit its checksum"),
+        (lambda data: data[:-40] + b"X" + data[-39:], False, "footer does not match its checksum"),
+        (lambda data: data[:70] + b"X" + data[71:], True, "The batch at byte 0 does not match its checksum"),
+        (lambda data: b"X" + data[1:], True, "does not match its checksum"),
         (lambda data: data[:16] + b"X" + data[17:], True, "no batch at byte 0"),
     ],
     ids=["cut", "empty", "no-magic", "footer", "records", "base-offset", "batch-magic"],
@@ -94,7 +94,7 @@ async def test_a_row_that_refers_to_the_bytes_of_another_partition_is_found(worl
     )
     await world.commit(FileToCommit(object_key=file.object_key, size=file.size, broker_id=1, batches=swapped))
     assert (await check(world)).is_clean
-    assert "not this partition's" in only(await check(world, deep=True)).detail
+    assert "do not belong to this partition" in only(await check(world, deep=True)).detail
 
 
 async def test_objects_without_a_row_are_orphans_only_when_they_are_old(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The batch coordinator: the order of diskless batches, and everything that is known about them, in a SQL database.
+"""The batch coordinator: offsets and metadata of diskless batches, in a SQL database.
 
 Here: commit, find, list offsets, retention, files and their deletion, producer state, boundaries between tiers, as a
 sum of small ports (`ports`). Not here: bytes of records, object storage, which broker serves which client.

@@ -1,6 +1,6 @@
 """How batches get their offsets: rules and arithmetic, without a database.
 
-The caller has locked the logs, and writes down what comes out.
+The caller has locked the logs, and stores the result.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class LogTail:
     log_start_offset: Offset
     high_watermark: Offset
     max_timestamp: TimestampMs
-    """The largest that the log has seen since it was empty."""
+    """The largest since the log was last empty."""
     added_bytes: int = 0
 
 
 @dataclass(slots=True)
 class NewRow:
-    """A row of inkless_batch: it grows while batches follow that lie next to it."""
+    """A row of inkless_batch. It grows while the next batch of its log is adjacent in the object."""
 
     log: LogTail
     object_key: str
@@ -42,7 +42,7 @@ class NewRow:
     leader_epoch: LeaderEpoch
 
     def is_continued_by(self, batch: BatchToCommit) -> bool:
-        """Whether the batch, which comes next in the log, can be part of this row without anything being lost."""
+        """Whether the next batch of the log can be part of this row without loss of information."""
         return (
             self.byte_offset + self.byte_size == batch.byte_offset
             and self.timestamp_type == batch.timestamp_type
@@ -51,7 +51,7 @@ class NewRow:
 
 
 class OffsetAssignment:
-    """Takes files one after the other, and collects what changes."""
+    """Assigns offsets to the batches of files, one file after the other, and collects the changes."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class OffsetAssignment:
         self.changed_producers: dict[tuple[int, ProducerId], ProducerEntry] = {}
 
     def add(self, file: FileToCommit) -> tuple[CommittedBatch, ...]:
-        """The answers to the batches of a file."""
+        """Assign offsets to the batches of a file; returns an answer for each."""
         return tuple(self._place(file.object_key, batch) for batch in file.batches)
 
     def _place(self, object_key: str, batch: BatchToCommit) -> CommittedBatch:

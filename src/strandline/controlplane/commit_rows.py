@@ -1,4 +1,4 @@
-"""What a commit changes, as rows for the database."""
+"""The changes of a commit as rows of the database, and its answers as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strandline.controlplane.values import CommittedBatch, FileToCommit, Refusal
 
 
 class Changes(NamedTuple):
-    """In the order of the columns of the statements. Rows refer to their file by its key, in front."""
+    """Rows with the columns of the statements, in their order. `rows` begin with the key of their file."""
 
     files: list[tuple[object, ...]]
     rows: list[tuple[object, ...]]
@@ -25,7 +25,7 @@ class Changes(NamedTuple):
 def changes_of(
     order: OffsetAssignment, files: Sequence[FileToCommit], answers: Mapping[str, Sequence[CommittedBatch]]
 ) -> Changes:
-    """What is to be written down after the files got their order."""
+    """The rows to write once the batches of the files have offsets."""
     used = {row.object_key for row in order.rows}
     return Changes(
         files=[
@@ -59,7 +59,7 @@ def changes_of(
 
 
 def encode_answers(answers: Sequence[CommittedBatch]) -> str:
-    """Text: compressed, because the answers of one file are much alike."""
+    """The answers as text, kept with the file for a commit that is repeated. Compressed: they are much alike."""
     rows = [(answer.refusal.name if answer.refusal else None, *answer[1:]) for answer in answers]
     return base64.b85encode(zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 1)).decode()
 

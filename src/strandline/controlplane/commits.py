@@ -1,4 +1,4 @@
-"""Committing WAL files: one transaction for all of them, and the same number of trips for any number of partitions."""
+"""Committing WAL files: one transaction for all of them, with a fixed number of round trips."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from strandline.records import ProducerEntry
 from strandline.sql import IntegrityViolation, Transaction
 
 _STALE: Final = CommittedBatch(
-    Refusal.STALE_FILE, message="The object was taken for an orphan before it was committed; write it again."
+    Refusal.STALE_FILE, message="The object was marked as an orphan before it was committed; write it again."
 )
 
 
@@ -32,15 +32,15 @@ class SqlBatchCommits(Database):
         try:
             return await self._store.transact(work)
         except IntegrityViolation:
-            # Somebody added one of the keys meanwhile: an earlier attempt of this commit, or the search for orphans.
-            # Now it can be seen.
+            # One of the keys was added concurrently, by an earlier attempt of this commit or by the search for orphans.
+            # The second attempt sees its row.
             return await self._store.transact(work)
 
     async def _commit(
         self, tx: Transaction, files: Sequence[FileToCommit], now_ms: TimestampMs
     ) -> list[tuple[CommittedBatch, ...]]:
         logs = await self._lock_logs(tx, files)
-        # Asked when the locks are held: an earlier attempt of the same commit has ended by then, or wrote nothing yet.
+        # Read while the locks are held: an earlier attempt of the same commit has ended, or has written nothing yet.
         answers = await self._earlier_answers(tx, files)
         order = OffsetAssignment(logs, await self._producers(tx, files, logs), now_ms=now_ms)
         fresh: list[FileToCommit] = []
@@ -60,7 +60,7 @@ class SqlBatchCommits(Database):
     async def _earlier_answers(
         self, tx: Transaction, files: Sequence[FileToCommit]
     ) -> dict[str, tuple[CommittedBatch, ...]]:
-        """By key; empty for a file that was taken for an orphan."""
+        """By key; empty for a file that was marked as an orphan."""
         found = await self._fetch(tx, "committed_files", [(file.object_key,) for file in files], 1)
         return {key: decode_answers(text) if text else () for key, text in found}
 
@@ -96,7 +96,7 @@ class SqlBatchCommits(Database):
             tx.notify(COMMIT_CHANNEL)
 
     async def _write_at_once(self, tx: Transaction, changes: Changes, now_ms: TimestampMs) -> None:
-        """One trip: PostgreSQL has statements that change several tables."""
+        """One round trip: a statement of PostgreSQL can change several tables."""
         bulk = self._dialect.bulk
         await tx.execute(
             self._sql["write_commit"],

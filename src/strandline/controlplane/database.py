@@ -1,4 +1,4 @@
-"""What the parts of the control plane have in common: the store, its named statements, a clock."""
+"""The base of the ports' implementations: the store, its named statements, a clock."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from strandline.model import TopicIdPartition
 from strandline.sql import Row, SqlStore, Statements, Transaction
 
 COMMIT_CHANNEL: Final = "inkless_commit"
-"""Notified after each commit that accepted something."""
+"""Notified after each commit that accepted at least one batch."""
 
 
 class Database:
-    """The base of each part. Parts keep no state of their own: they can be made and dropped at will."""
+    """One store with the statements of this package. Keeps no state: instances can be created and dropped at will."""
 
     def __init__(self, store: SqlStore, *, clock: Clock | None = None) -> None:
         self._store = store
@@ -24,22 +24,22 @@ class Database:
 
     @property
     def store(self) -> SqlStore:
-        """The store below."""
+        """The store that holds the tables."""
         return self._store
 
     async def _fetch(
         self, tx: Transaction, name: str, rows: Sequence[Sequence[object]], width: int, *first: object
     ) -> list[Row]:
-        """A query about many rows, whose answer comes packed where that is faster."""
+        """Run a query about many rows. Its result comes packed where that is faster."""
         return self._dialect.unpacked(await tx.fetch(self._sql[name], *first, *self._dialect.bulk(rows, width)))
 
     async def _execute(
         self, tx: Transaction, name: str, rows: Sequence[Sequence[object]], width: int, *first: object
     ) -> int:
-        """A change of many rows; how many it changed. Nothing is sent if there are none."""
+        """Change many rows; returns how many changed. Sends nothing if `rows` is empty."""
         return await tx.execute(self._sql[name], *first, *self._dialect.bulk(rows, width)) if rows else 0
 
 
 def numbered(partitions: Iterable[TopicIdPartition]) -> list[tuple[object, ...]]:
-    """Partitions as rows with their position in front, by which the answer refers to them."""
+    """Partitions as rows that begin with their position, by which the result refers to them."""
     return [(position, topic_id, number) for position, (topic_id, (_, number)) in enumerate(partitions)]

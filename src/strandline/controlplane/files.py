@@ -1,4 +1,4 @@
-"""WAL files: which may be deleted, which are orphans, what refers to them."""
+"""WAL files: which may be deleted, which are orphans, which rows refer to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strandline.model import TimestampMs, TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction
 
 _REMEMBERED_MS: Final = 24 * 3600 * 1000
-"""How long the key of a deleted object is kept: a commit of it that comes later than this could not be refused."""
+"""How long the key of a deleted object is kept. A commit of it that arrives later than this cannot be refused."""
 
 
 class SqlWalFiles(Database):
@@ -36,7 +36,7 @@ class SqlWalFiles(Database):
 
         async def work(tx: Transaction) -> None:
             await self._execute(tx, "forget_files", rows, 1, now_ms)
-            # More than are added, so that they do not pile up.
+            # Twice as many as were added, so that a backlog shrinks.
             await tx.execute(self._sql["drop_files"], now_ms - _REMEMBERED_MS, 2 * len(rows))
 
         if rows:

@@ -1,4 +1,4 @@
-"""Logs come and go."""
+"""Creating logs, and deleting those of deleted topics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SqlLogLifecycle(SqlPruning):
             await self._drop(log_id)
 
     async def _drop(self, log_id: int) -> None:
-        """The last of a log that has no rows any more."""
+        """Remove the producers of a log whose batches are gone, then the log itself."""
 
         async def forget(tx: Transaction) -> int:
             return await tx.execute(self._sql["forget_producers_of_log"], log_id, PAGE)

@@ -1,4 +1,4 @@
-"""The control plane as one object."""
+"""The control plane: all ports in one class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SqlControlPlane(
     SqlWalFiles,
     SqlProducerStates,
 ):
-    """Every port on one SqlStore: a ControlPlane. Passes tests/contracts/test_control_plane.py on both databases.
+    """Every port on one SqlStore: a ControlPlane. Passes tests/contracts/test_control_plane*.py on both databases.
 
-    Keeps nothing in memory: any number of them, in any number of processes, may share a database.
+    Keeps nothing in memory: any number of instances, in any number of processes, may share a database.
     """

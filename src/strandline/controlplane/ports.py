@@ -1,8 +1,8 @@
-"""The ports of the control plane, split by who calls them. `ControlPlane` offers them all.
+"""The ports of the control plane, split by their callers. `ControlPlane` offers them all.
 
-For every port: one call is one transaction (or several, each of which leaves a legal state, where that is said);
-calls may run at the same time, on any broker. Database trouble is raised as the errors of `strandline.sql`; after
-StoreUnavailable the call may have happened, and calling again is safe for all of them.
+For every port: one call is one transaction, unless its docstring says that it is several, each of which leaves a legal
+state. Calls may run concurrently, on any broker. Database errors are raised as errors of `strandline.sql`; after
+StoreUnavailable the call may have taken effect, and it is always safe to repeat it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class BatchCommits(Protocol):
 
         Offsets are dense, in the order of the files and of the batches in them. A refused batch does not stop the
         others; its bytes stay in the object, unreferenced. A file that was committed before (its key is known) gets
-        the answers of that time: a lost answer can be asked for again. All batches of a file whose key the cleaner has
-        taken for an orphan are refused (STALE_FILE). A file of which no batch was accepted is marked for deletion in
-        the same transaction.
+        the answers of that commit, so that a caller whose answer was lost can repeat the call. All batches of a file
+        that was marked as an orphan are refused (STALE_FILE). A file of which no batch was accepted is marked for
+        deletion in the same transaction.
         """
 
 
@@ -47,7 +47,7 @@ class BatchReads(Protocol):
     """For the reader."""
 
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
-        """The rows from each offset on, at most `max_rows` for each. Costs as much as the answer, at any depth."""
+        """The rows from each offset on, at most `max_rows` for each. Costs as much as the answer, at any offset."""
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
         """The logs that exist, in one query."""
@@ -56,14 +56,14 @@ class BatchReads(Protocol):
         """The first row that holds a record of this time or later. None if there is none, or no such log."""
 
     async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:
-        """The first row, of those that reach `from_offset`, that holds the largest timestamp there is."""
+        """The first row with the largest timestamp, of the rows that end at `from_offset` or later."""
 
     async def offset_boundary(self, partition: TopicIdPartition, offset: Offset) -> OffsetBoundary:
         """Which tier holds an offset."""
 
 
 class LogLifecycle(Protocol):
-    """For whoever follows the metadata."""
+    """For the component that follows the cluster metadata."""
 
     async def create_logs(self, partitions: Collection[TopicIdPartition]) -> None:
         """Create empty logs, with all offsets 0. Those that exist stay as they are."""
@@ -71,51 +71,51 @@ class LogLifecycle(Protocol):
     async def delete_topics(self, topic_ids: Collection[UUID]) -> None:
         """Remove logs, batches and producer state; files that nothing refers to any more are marked for deletion.
 
-        In several bounded transactions: the logs first, so that nothing is committed to them any more.
+        In several bounded transactions. The first closes the logs: later commits to them are refused.
         """
 
     async def topic_ids(self) -> frozenset[UUID]:
-        """Every topic that has a log here, or rows that a deletion has not reached yet."""
+        """Every topic that has a log, or rows that its deletion has not removed yet."""
 
 
 class LogTrimming(Protocol):
     """For DeleteRecords and retention."""
 
     async def delete_records(self, before: Mapping[TopicIdPartition, Offset]) -> Mapping[TopicIdPartition, Trimmed]:
-        """Move the log start up to an offset (-1: the high watermark); never back. Rows wholly below it go.
+        """Move the log start up to an offset (-1: the high watermark), never back, and delete the rows below it.
 
-        All starts move in one transaction; the rows follow in others, page by page.
+        All log starts move in one transaction; rows are deleted in further ones, page by page.
         """
 
     async def enforce_retention(
         self, rules: Sequence[RetentionRule], *, now_ms: TimestampMs, max_rows: int
     ) -> Sequence[Trimmed]:
-        """Drop the oldest rows that are too old or too many, at most `max_rows` of each log.
+        """Delete the oldest rows that exceed the retention time or size, at most `max_rows` of each log.
 
-        Looks for them without a lock; then they go in short transactions, and the start of the log with them. Of what
-        is not too old, at least `retention_bytes` stay. The answers are in the order of the rules.
+        Finds them without a lock, then deletes them in short transactions that also move the log start. At least
+        `retention_bytes` of what has not expired stay. The answers are in the order of the rules.
         """
 
     async def expire_producers(self, *, before_ms: TimestampMs, limit: int) -> int:
-        """Forget producers whose last commit is older; how many went."""
+        """Forget producers whose last commit is older; returns how many."""
 
 
 class WalFiles(Protocol):
     """For the file cleaner and fsck."""
 
     async def files_to_delete(self, *, marked_before_ms: TimestampMs, limit: int) -> Sequence[WalFile]:
-        """The files marked longest ago, at `marked_before_ms` or earlier."""
+        """Files that were marked at `marked_before_ms` or earlier, in the order of their marking."""
 
     async def forget_files(self, file_ids: Collection[int]) -> None:
-        """Their objects are gone. Only rows that are marked go.
+        """Remove the rows of files whose objects were deleted; rows that are not marked stay.
 
-        Their keys are remembered for a day: a commit that comes so late is refused (STALE_FILE).
+        Their keys are kept for a day, in which a late commit is refused (STALE_FILE).
         """
 
     async def take_orphans(self, object_keys: Collection[str], *, broker_id: int, now_ms: TimestampMs) -> Sequence[str]:
-        """Mark objects that no file row knows for deletion, so that a late commit of them is refused.
+        """Mark objects without a file row for deletion, so that a late commit of them is refused.
 
-        Returns the keys that were taken; known ones are left alone, unless their objects were deleted before.
+        Returns the keys that were marked. Those with a row are left alone, unless their objects were deleted before.
         """
 
     async def files_after(self, file_id: int, limit: int) -> Sequence[WalFile]:

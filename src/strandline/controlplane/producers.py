@@ -1,4 +1,4 @@
-"""What partitions remember of idempotent producers."""
+"""The state of idempotent producers, per partition."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SPAN: Final = Struct(">4q")
 
 
 def pack_spans(spans: Sequence[BatchSpan]) -> str:
-    """The newest batches of a producer as text: four numbers of 64 bits each. A commit does this for each partition."""
+    """The newest batches of a producer as text, four 64-bit numbers for each. On the hot path of commits."""
     return pack(f">{4 * len(spans)}q", *chain.from_iterable(spans)).hex()
 
 
 def producer_entry(producer_id: ProducerId, columns: Sequence[Any]) -> ProducerEntry:
-    """From the columns epoch, last timestamp, batches."""
+    """A producer from the columns epoch, last timestamp, batches."""
     epoch, last_timestamp, batches = columns
     entry = ProducerEntry(producer_id, epoch)
     entry.batches = list(map(BatchSpan._make, _SPAN.iter_unpack(bytes.fromhex(batches))))
@@ -31,7 +31,7 @@ def producer_entry(producer_id: ProducerId, columns: Sequence[Any]) -> ProducerE
 
 
 class SqlProducerStates(Database):
-    """See ProducerStates, and LogTrimming for their expiry."""
+    """See ProducerStates, and LogTrimming for the expiry of producers."""
 
     async def producers(self, partition: TopicIdPartition) -> Sequence[ProducerBatches]:
         async def work(tx: Transaction) -> list[Row]:

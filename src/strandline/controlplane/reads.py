@@ -1,4 +1,4 @@
-"""Finding rows by offset or time, and what is known of logs."""
+"""Finding rows by offset or by time, and the offsets of logs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.records import TimestampType
 from strandline.sql import Row, Transaction
 
-# The first look at each log is for this many rows, the following ones for more and more: what is looked at and what is
-# given are never far apart.
+# The first query asks for this many rows of each log, each following one for more, so that few unneeded rows are read.
 _FIRST_ROWS: Final = 2
 _GROWTH: Final = 8
 
 
 def batch_row(columns: Sequence[Any]) -> BatchRow:
-    """From the columns in the order of BatchRow."""
+    """A row from columns in the order of BatchRow."""
     return BatchRow._make((*columns[:6], TimestampType(columns[6]), *columns[7:]))
 
 
 def _joined(before: FoundBatches, more: FoundBatches) -> FoundBatches:
-    """What was found so far with what follows it; rows that have been deleted meanwhile end the answer."""
+    """Earlier rows with those that follow. A gap, left by rows that were deleted meanwhile, ends the answer."""
     if not before.rows:
         return more
     if not more.rows or more.rows[0].base_offset != before.rows[-1].last_offset + 1:
@@ -51,7 +50,7 @@ class SqlBatchReads(Database):
             parts = await self._find(wanted, step)
             for position, part in parts.items():
                 found[position] = _joined(found[position], part)
-            # Who has got every row that was looked at, and has room left, asks for what follows.
+            # Requests that got as many rows as were asked for, and have bytes left, go on behind them.
             wanted = {
                 position: request._replace(offset=part.rows[-1].last_offset + 1, max_bytes=left)
                 for position, part in parts.items()
@@ -62,7 +61,7 @@ class SqlBatchReads(Database):
         return found
 
     async def _find(self, requests: Mapping[int, FindBatches], max_rows: int) -> dict[int, FoundBatches]:
-        """By position, without those whose log is not there."""
+        """By position, without requests whose log does not exist."""
         wanted = [
             (position, topic_id, number, offset, max_bytes)
             for position, ((topic_id, (_, number)), offset, max_bytes) in requests.items()
@@ -79,7 +78,7 @@ class SqlBatchReads(Database):
         return found
 
     def _by_request(self, fetched: list[Row]) -> list[tuple[int, Offset, Offset, tuple[BatchRow, ...]]]:
-        """SQLite gives one row per request, with its rows inside; PostgreSQL one per row, in their order."""
+        """SQLite returns one row per request, with a list of rows in it; PostgreSQL one for each row, in order."""
         if self._dialect.name == "sqlite":
             return [(*row[:3], tuple(map(batch_row, row[3]))) for row in fetched]
         answers: dict[int, tuple[Offset, Offset, list[BatchRow]]] = {}
@@ -103,8 +102,8 @@ class SqlBatchReads(Database):
         log = (await self.logs([partition])).get(partition)
         return OffsetBoundary.OUT_OF_RANGE if log is None else log.boundary_of(offset)
 
-    # By time: each row knows the largest timestamp of its log up to itself, so that a time is searched for in the order
-    # of offsets, with a few looks into the primary key and without an index of its own.
+    # By time. Each row holds the largest timestamp of its log so far, which never falls along the log: a binary search
+    # over the primary key finds a time, without an index for it.
 
     async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
         async def work(tx: Transaction) -> Row | None:
@@ -125,7 +124,7 @@ class SqlBatchReads(Database):
             row = await self._first_row(tx, log, largest_ever)
             if row is not None:
                 return row
-            # The record that had it was deleted: the largest of those that are left has to be looked for.
+            # The record with this timestamp was deleted: find the largest that remains.
             found = await tx.fetch_one(self._sql["largest_timestamp"], log_id, start)
             largest = found[0] if found else None
             return None if largest is None else await self._first_row(tx, log, largest)

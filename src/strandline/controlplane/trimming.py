@@ -1,4 +1,7 @@
-"""Moving the beginning of logs: DeleteRecords and retention."""
+"""Deleting the oldest rows of logs: DeleteRecords and retention.
+
+A file that no row refers to any more is marked for deletion in the same transaction.
+"""
 
 from __future__ import annotations
 
@@ -14,33 +17,34 @@ from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition
 from strandline.sql import Row, Transaction
 
 PAGE: Final = 200
+"""Rows that one transaction deletes."""
 CALM_PAGE: Final = 50
-"""Rows of one transaction if nobody waits for it: few, because on SQLite commits wait for it."""
+"""The same for background work: few, because on SQLite commits wait for the transaction."""
 TO_THE_END: Final = -1
 _STEP: Final = 2_000
-"""Rows of a log that retention looks at before it deletes some."""
+"""Rows of a log that retention examines before it deletes some."""
 _NEVER: Final = -(1 << 62)
 _ANY_SIZE: Final = 1 << 62
 _UNKNOWN: Final = Trimmed(Refusal.UNKNOWN_LOG)
 
 
 class Pruned(NamedTuple):
-    """What went."""
+    """What was deleted."""
 
     rows: int
     bytes: int
 
 
 class SqlPruning(Database):
-    """What deleting topics, retention and DeleteRecords have in common."""
+    """Deletes rows of a log page by page: for deleted topics, retention and DeleteRecords."""
 
     async def _prune(self, log_id: int, before: Offset = INT64_MAX, *, is_urgent: bool = True) -> Pruned:
-        """Remove the rows of a log that end below `before`; its start moves along, page by page.
+        """Delete the rows of a log that end below `before`, and move its log start with them, page by page.
 
-        If nobody waits for it, pages are small, and it rests after each for as long as that took: half of the time is
-        for others.
+        Work that is not urgent has small pages and pauses after each for as long as the page took: at least half of
+        the database's time stays for others.
 
-        If its start has been moved before, a crash between two pages leaves rows below it, which retention removes.
+        If the log start was moved before, a crash between two pages leaves rows below it. Retention deletes them.
         """
         rows = size = 0
         limit = PAGE if is_urgent else CALM_PAGE
@@ -55,7 +59,7 @@ class SqlPruning(Database):
                 return Pruned(rows, size)
 
     async def _prune_page(self, tx: Transaction, log_id: int, before: Offset, limit: int) -> Pruned:
-        """Locks rows, then files, then the log: that one last, because commits wait for it."""
+        """Locks rows, then files, then the log: the log last, because commits wait for it."""
         found = await tx.fetch_one(self._sql["rows_to_prune"], log_id, before, limit)
         if found is None or not found[0]:
             return Pruned(0, 0)
@@ -69,10 +73,10 @@ class SqlPruning(Database):
 
 
 class SqlLogTrimming(SqlPruning):
-    """See LogTrimming, but for producers.
+    """See LogTrimming; its producers are in `producers`.
 
-    DeleteRecords moves the starts of logs in a transaction of its own, which locks nothing else and is over at once.
-    Rows go in pages that lock the log only at their very end, and retention moves its start there: commits wait for
+    DeleteRecords moves the log starts in a short transaction of their own, which locks nothing else. Rows are deleted
+    in pages that lock the log only at their very end, where retention also moves the log start: commits wait for
     neither.
     """
 
@@ -143,7 +147,10 @@ class SqlLogTrimming(SqlPruning):
     async def _boundary(
         self, log_id: int, rows: int, expire_before: TimestampMs, retention_bytes: int
     ) -> Offset | None:
-        """Where the log may begin, as far as its oldest rows tell. Read without a lock (lesson 11)."""
+        """The new log start, as far as the oldest `rows` rows tell; None if there is none.
+
+        Read without a lock: in other systems, retention that held the lock of a log stalled every commit to it.
+        """
 
         async def work(tx: Transaction) -> Row | None:
             return await tx.fetch_one(self._sql["retention_boundary"], log_id, rows, expire_before, retention_bytes)

@@ -1,4 +1,4 @@
-"""What goes in and out of the control plane."""
+"""Requests and answers of the control plane."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from strandline.records import TimestampType, increment_sequence
 
 
 class Refusal(enum.Enum):
-    """Why a request about one partition was not carried out. Nothing of it was."""
+    """Why a request about one partition was refused. A refused request changed nothing."""
 
     UNKNOWN_LOG = enum.auto()
-    """The topic was deleted, or is not diskless, or its log has not been made yet."""
+    """The topic was deleted, or is not diskless, or its log has not been created yet."""
     OFFSET_OUT_OF_RANGE = enum.auto()
     OUT_OF_ORDER_SEQUENCE = enum.auto()
     INVALID_PRODUCER_EPOCH = enum.auto()
     STALE_FILE = enum.auto()
-    """The object was taken for an orphan before it was committed: it has to be written again under another key."""
+    """The object was marked as an orphan before it was committed: its batches must be written under another key."""
 
 
 class MigrationState(enum.StrEnum):
@@ -43,18 +43,18 @@ class OffsetBoundary(enum.Enum):
 
 
 class BatchToCommit(NamedTuple):
-    """One record batch inside a WAL object that is uploaded and not ordered yet."""
+    """One record batch in a WAL object that is uploaded and has no offsets yet."""
 
     partition: TopicIdPartition
     byte_offset: int
     byte_size: int
     record_count: int
-    """Offsets it takes: last offset delta + 1."""
+    """Offsets that the batch takes: last offset delta + 1."""
     max_timestamp: TimestampMs
     timestamp_type: TimestampType
-    """LOG_APPEND_TIME if the topic says so: the commit then gives the batch its time."""
+    """LOG_APPEND_TIME if the topic is configured so: the commit then gives the batch its time."""
     leader_epoch: LeaderEpoch
-    """In force when the batch was accepted; kept with the row and injected on read."""
+    """The epoch in which the batch was accepted; kept with the row and injected on read."""
     producer_id: ProducerId = -1
     producer_epoch: int = -1
     base_sequence: int = -1
@@ -65,7 +65,7 @@ class BatchToCommit(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record; -1 without one."""
+        """The sequence number of the last record; -1 if the batch has no producer id."""
         return -1 if self.base_sequence < 0 else increment_sequence(self.base_sequence, self.record_count - 1)
 
     @property
@@ -76,7 +76,7 @@ class BatchToCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileToCommit:
-    """An uploaded WAL object. Batches of one partition lie side by side, in the order of their arrival."""
+    """An uploaded WAL object. Batches of one partition are adjacent, in the order of their arrival."""
 
     object_key: str
     size: int
@@ -85,34 +85,34 @@ class FileToCommit:
 
 
 class CommittedBatch(NamedTuple):
-    """The answer to one batch. For a duplicate these are the offsets of the first time."""
+    """The answer to one batch. A duplicate gets the offsets of the first commit."""
 
     refusal: Refusal | None
     base_offset: Offset = -1
     log_append_time_ms: TimestampMs = -1
-    """-1 under CreateTime; for a duplicate the largest timestamp of the first time, as in Kafka."""
+    """-1 under CreateTime; for a duplicate the largest timestamp of the first commit, as in Kafka."""
     log_start_offset: Offset = -1
     is_duplicate: bool = False
     message: str = ""
-    """For a refusal: a sentence for the client."""
+    """The reason of a refusal, for the client."""
 
 
 # Reading
 
 
 class FindBatches(NamedTuple):
-    """Which rows hold the offsets from `offset` on."""
+    """Find the rows that hold the offsets from `offset` on."""
 
     partition: TopicIdPartition
     offset: Offset
     max_bytes: int
-    """Rows are given until they hold this many bytes; always the first one, if there is one."""
+    """Rows are returned until they hold this many bytes; the first row always."""
 
 
 class BatchRow(NamedTuple):
-    """One or more batches of a partition that lie side by side in one object, with dense offsets.
+    """One or more batches of a partition that are adjacent in one object, with dense offsets.
 
-    Where one batch ends and the next begins is read from their headers; each continues the offsets of the one before.
+    Their headers tell where one batch ends and the next begins.
     """
 
     base_offset: Offset
@@ -128,7 +128,7 @@ class BatchRow(NamedTuple):
 
 
 class FoundBatches(NamedTuple):
-    """The answer to one FindBatches. At the high watermark there are no rows and no refusal."""
+    """The answer to one FindBatches. A request at the high watermark gets neither rows nor a refusal."""
 
     refusal: Refusal | None
     log_start_offset: Offset = -1
@@ -138,7 +138,7 @@ class FoundBatches(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisklessLog:
-    """What the control plane knows of one partition: the unified offset model.
+    """The offsets of one partition across its tiers: the unified offset model.
 
     `diskless_log_start_offset` is B0, where the partition became diskless; it never moves (0 for a topic born
     diskless). `diskless_start_offset` is the read boundary max(B0, tiered_high_offset + 1).
@@ -166,7 +166,7 @@ class DisklessLog:
 
 
 class RetentionRule(NamedTuple):
-    """What may go from the beginning of one log; -1 means no limit."""
+    """How long and how much of one log is kept; -1 means no limit."""
 
     partition: TopicIdPartition
     retention_ms: int
@@ -174,7 +174,7 @@ class RetentionRule(NamedTuple):
 
 
 class Trimmed(NamedTuple):
-    """What went from the beginning of one log."""
+    """What was deleted from the beginning of one log."""
 
     refusal: Refusal | None
     log_start_offset: Offset = -1
@@ -195,7 +195,7 @@ class WalFile(NamedTuple):
 
 
 class ProducerBatches(NamedTuple):
-    """What one partition remembers of one producer, newest batch last."""
+    """The state of one idempotent producer in one partition."""
 
     producer_id: ProducerId
     producer_epoch: int

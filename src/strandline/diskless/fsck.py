@@ -1,8 +1,8 @@
-"""Compares the object store with the control plane: what is missing, lost, damaged or should have been deleted.
+"""Compares the object store with the control plane: finds objects that are missing, damaged, orphans or overdue.
 
-Brokers may run meanwhile. The listing is taken first and the rows are read after it: an object that is old enough in
-the listing and still has no row is nobody's, and a row whose object is not in the listing is younger than it, or its
-object is looked for once more. So nothing that is just being written or deleted is taken for damage.
+Brokers may run meanwhile. The objects are listed first and the rows are read afterwards: an old object of the listing
+that still has no row is an orphan, and the object of a row that is not in the listing is newer, or is looked for once
+more. So an object that is just being written or deleted is never reported.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ _PAGE: Final = 1000
 
 
 class WalFault(enum.StrEnum):
-    """What can be wrong with an object."""
+    """What is wrong with a WAL object."""
 
     MISSING = "missing"
-    """Batches refer to it, and it is not there: their records are lost."""
+    """Batches refer to the object, and it does not exist: their records are lost."""
     DAMAGED = "damaged"
-    """It is not what was written, or batches refer to bytes that are not theirs."""
+    """Its bytes are not those that were written, or batches refer to bytes of other partitions."""
     ORPHAN = "orphan"
-    """No row knows it, and it is too old to be an upload on its way to its commit."""
+    """It has no row, and is too old to be an upload that waits for its commit."""
     OVERDUE = "overdue"
-    """Marked for deletion long ago, and still there: no cleaner runs, or it cannot delete."""
+    """It was marked for deletion long ago and still exists: no cleaner runs, or it cannot delete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FsckReport(ComparisonReport):
-    """What was compared, and what was found."""
+    """What was compared, and the findings."""
 
     files: int
     marked_files: int
-    """Waiting for the file cleaner, which is as it should be."""
+    """Files that wait for the file cleaner, which is normal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FsckOptions:
-    """How far to look, and what to do about it."""
+    """What to check, and whether to repair."""
 
     grace_ms: int
     """An object without a row is an orphan when it is older than this."""
@@ -62,7 +62,7 @@ class FsckOptions:
 
 @dataclass(slots=True)
 class _WalTally:
-    """What has been counted so far."""
+    """Counts and findings so far."""
 
     objects: dict[str, tuple[int, TimestampMs]] = field(default_factory=dict)
     """Size and time of every WAL object in the listing that no row has claimed yet."""
@@ -76,7 +76,7 @@ class _WalTally:
 
 
 class Fsck:
-    """One comparison. Changes nothing, unless it is told to repair."""
+    """One comparison. Changes nothing without `repair`."""
 
     def __init__(
         self,
@@ -143,12 +143,12 @@ class Fsck:
     def _judge_marked(self, file: WalFile, marked_ms: TimestampMs, *, is_there: bool) -> None:
         age_ms = self._clock.now_ms() - marked_ms
         if is_there and age_ms > self._options.overdue_ms:
-            self._find(WalFault.OVERDUE, file, age_ms, "nothing refers to it, and it has not been deleted")
+            self._find(WalFault.OVERDUE, file, age_ms, "No batch refers to it, and it has not been deleted.")
         else:
             self._seen.marked += 1
 
     async def _judge_broken(self, file: WalFile, error: ObjectNotFound | DamagedObject) -> None:
-        """It may have been marked and deleted since its row was read."""
+        """Report the file, unless it was marked and deleted since its row was read."""
         now = await self._files.files_after(file.file_id - 1, 1)
         if not now or now[0].file_id != file.file_id or now[0].marked_for_deletion_at_ms is not None:
             self._seen.marked += 1
@@ -156,7 +156,7 @@ class Fsck:
         age_ms = self._clock.now_ms() - file.committed_at_ms
         if isinstance(error, ObjectNotFound):
             rows = await self._files.rows_of_file(file.file_id)
-            self._find(WalFault.MISSING, file, age_ms, f"{len(rows)} rows of batches refer to it")
+            self._find(WalFault.MISSING, file, age_ms, f"{len(rows)} rows of batches refer to it.")
         else:
             self._find(WalFault.DAMAGED, file, age_ms, str(error))
 
@@ -174,7 +174,9 @@ class Fsck:
             if now_ms - modified_ms < self._options.grace_ms:
                 self._seen.young += 1
             elif await self._is_there(key):
-                orphans.append(Finding(WalFault.ORPHAN, key, size, now_ms - modified_ms, "no row knows it"))
+                orphans.append(
+                    Finding(WalFault.ORPHAN, key, size, now_ms - modified_ms, "The control plane has no row for it.")
+                )
 
         await for_each(self._seen.objects.items(), judge)
         for start in range(0, len(orphans), _PAGE):
@@ -182,7 +184,7 @@ class Fsck:
             self._seen.findings += await self._repair(page) if self._options.repair else page
 
     async def _is_there(self, key: str) -> bool:
-        """Not if its row was forgotten and itself deleted since the listing."""
+        """False if the object and its row were deleted since the listing."""
         try:
             await self._store.get_range(key, 0, 1)
         except ObjectNotFound:
@@ -190,26 +192,26 @@ class Fsck:
         return True
 
     async def _repair(self, page: Sequence[Finding]) -> list[Finding]:
-        """Take, then delete: a commit that comes after all is refused. The file cleaner forgets the rows."""
+        """Mark, then delete: a late commit is refused. The file cleaner removes the rows."""
         by_key = {finding.key: finding for finding in page}
         taken = await self._files.take_orphans(
             list(by_key), broker_id=self._options.broker_id, now_ms=self._clock.now_ms()
         )
         await self._store.delete(taken)
         self._progress("orphans deleted", len(taken))
-        # What was not taken has been committed since it was found: it is no orphan.
-        return [by_key[key]._replace(detail="deleted", is_repaired=True) for key in taken]
+        # An object that was not marked has been committed since it was found: it is no orphan.
+        return [by_key[key]._replace(detail="It was deleted.", is_repaired=True) for key in taken]
 
 
 async def _check_object(
     files: WalFiles, store: ObjectStore, file: WalFile, *, listed_size: int | None, deep: bool
 ) -> None:
-    """Size and footer; if `deep`, also every byte, and that every row points to batches of its own partition.
+    """Check size and footer; if `deep`, also every byte, and that every row points to batches of its own partition.
 
     Raises ObjectNotFound or DamagedObject, and the errors of store and database.
     """
     if listed_size is not None and listed_size != file.size:
-        raise DamagedObject(f"it has {listed_size} bytes instead of {file.size}")
+        raise DamagedObject(f"The object has {listed_size} bytes instead of {file.size}.")
     footer = await read_footer(store, file.object_key, file.size)
     if not deep:
         return
@@ -227,6 +229,6 @@ def _check_row(footer: Footer, partition: TopicIdPartition, row: BatchRow) -> No
                 return
             break
     raise DamagedObject(
-        f"the row with offsets {row.base_offset} to {row.last_offset} of partition {partition.partition} of topic id "
-        f"{partition.topic_id} refers to bytes {row.byte_offset} to {end}, which are not this partition's"
+        f"The row with offsets {row.base_offset} to {row.last_offset} of {partition} "
+        f"refers to bytes {row.byte_offset} to {end}, which do not belong to this partition."
     )

@@ -1,4 +1,4 @@
-"""From settings to what the object store and its upkeep are told. One place, for the broker and for commands."""
+"""Object store options from the diskless settings, for the broker and for commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from strandline.objects import ObjectOptions, Patience, S3Options
 
 
 def object_options(settings: DisklessSettings) -> ObjectOptions:
-    """How the store at `settings.objects_address` is reached."""
+    """How to reach the store at `settings.objects_address`."""
     return ObjectOptions(
         s3=S3Options(
             endpoint_url=settings.inkless_storage_s3_endpoint_url,
@@ -27,5 +27,5 @@ def object_options(settings: DisklessSettings) -> ObjectOptions:
 
 
 def orphan_grace_ms(settings: DisklessSettings) -> int:
-    """The age from which on an object without a file row is an orphan: long after its writer has given it up."""
+    """The age at which an object without a file row is an orphan: long after its writer has abandoned it."""
     return max(settings.inkless_file_cleaner_retention_period_ms, settings.strandline_objects_orphan_scan_interval_ms)

@@ -1,4 +1,4 @@
-"""What goes in and out of the writer and the reader."""
+"""Requests and results of the writer and the reader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DisklessAppend(NamedTuple):
 
 
 class DisklessAppended(NamedTuple):
-    """Where a batch went. For a duplicate these are the offsets of the first time."""
+    """The offsets of a committed batch. A duplicate gets those of the first commit."""
 
     base_offset: Offset
     log_append_time_ms: TimestampMs
@@ -62,8 +62,8 @@ class DisklessReads(Protocol):
     def read_now(self, request: DisklessRead, *, min_one_message: bool) -> ReadResult | None:
         """The answer if it can be given from memory at once; None if the database or the store must be asked.
 
-        At the known high watermark the answer is "nothing yet", without asking anybody: a commit of another broker
-        makes itself known through `watch`. Raises OffsetOutOfRange.
+        At the known high watermark the answer is "nothing yet", without a query: `watch` tells of commits by other
+        brokers. Raises OffsetOutOfRange.
         """
 
     async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
@@ -79,7 +79,7 @@ class DisklessReads(Protocol):
 
 
 class CommittedBlock(NamedTuple):
-    """What the writer tells the reader after a commit: one row's batches, still in memory, offsets injected."""
+    """The batches of one committed row, still in memory, with their offsets: from the writer to the reader."""
 
     partition: TopicIdPartition
     base_offset: Offset
@@ -89,8 +89,8 @@ class CommittedBlock(NamedTuple):
 
 
 class CommitListener(Protocol):
-    """Who wants to know what this broker has just committed."""
+    """Gets the batches that this broker has just committed."""
 
     def committed(self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset]) -> None:
         """New rows, in the order of their offsets for each partition. Called on the event loop, before producers are
-        answered: whoever got an answer finds his record."""
+        answered: a producer that has its answer can read its record."""

@@ -83,7 +83,7 @@ async def test_own_commits_wake_watchers_at_once(lake: Lake) -> None:
         assert poll.times == 1
         assert reader.status().watched == 1
         await lake.clock.advance(EXCLUSIVE_POLL_SECONDS - 1)
-    assert reader.status().queries == 0, "nobody else can write to this database"
+    assert reader.status().queries == 0, "no other process can write to this database"
 
 
 async def test_an_own_commit_whose_answer_never_came_is_seen_at_last(lake: Lake) -> None:
@@ -99,7 +99,7 @@ async def test_an_own_commit_whose_answer_never_came_is_seen_at_last(lake: Lake)
         before = reader.status().queries
         reader.unwatch(P0, poll)
         await lake.clock.advance(3600)
-        assert reader.status().queries == before, "nothing is asked while nobody watches"
+        assert reader.status().queries == before, "without watchers there are no queries"
 
 
 async def test_deleted_records_and_topics_wake_watchers(lake: Lake) -> None:
@@ -127,7 +127,7 @@ async def test_commits_of_another_broker_wake_watchers(lake: Lake, reader: Diskl
 
 
 async def test_a_commit_between_two_polls_is_not_missed(lake: Lake, reader: DisklessReader) -> None:
-    """The notification comes while nobody watches; the next watcher asks because of it."""
+    """An announcement that arrives without watchers makes the next watcher query."""
     poll, heard = Poll(), asyncio.Event()
     assert data_of(await read_one(reader, P0, 0)) == b""
     lake.store.listen(COMMIT_CHANNEL, heard.set)

@@ -1,4 +1,4 @@
-"""Objects whose commit never came are found and deleted; those on their way are left alone."""
+"""Objects that were never committed are found and deleted; uploads in flight are left alone."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_an_object_that_was_cut_or_grew_is_damaged(batches: list[DisklessAppend]
 
 
 def test_bytes_before_an_object_without_batches_are_damage() -> None:
-    with pytest.raises(DamagedObject, match="its footer speaks of"):
+    with pytest.raises(DamagedObject, match="its footer describes"):
         verify(b"\0" + joined(packed([])))
 
 

@@ -90,7 +90,7 @@ class AnyOrder(RuleBasedStateMachine):
     def commits_are_in_the_order_of_rotation_and_nothing_is_counted_twice(self) -> None:
         left = [file for file in self.files if file not in self.failed and file not in self.done]
         assert list(self.order) == left
-        assert len(self.order) == len(left)
+        assert len(list(self.order)) == len(left)
         uploading, committing = len(self.uploading), len(self.committing)
         assert self.order.pipe == Pipe(uploading, len(left) - uploading - committing, committing)
 

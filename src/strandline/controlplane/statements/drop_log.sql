@@ -1,3 +1,3 @@
--- Nothing is left of it.
+-- Its batches and producers are gone.
 DELETE FROM inkless_log
 WHERE log_id = $1 AND is_deleted

@@ -1,5 +1,5 @@
 -- Where to look for the first row of log $1 with timestamp $2 or later: a binary search over the offsets [$3, $4) by the
--- largest timestamp up to each row, which never falls. Each step is one look into the primary key.
+-- largest timestamp up to each row, which never falls. Each step is one lookup in the primary key.
 WITH RECURSIVE search (low, high) AS (
     SELECT CAST($3 AS BIGINT), CAST($4 AS BIGINT)
     UNION ALL

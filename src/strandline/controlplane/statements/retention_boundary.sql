@@ -1,4 +1,5 @@
--- Where log $1 may begin by its rule, looking at its $2 oldest rows: too old before time $3, at least $4 bytes stay.
+-- The log start that retention allows for log $1, judged by its $2 oldest rows: they expire before time $3, and at least
+-- $4 bytes stay.
 WITH oldest AS (
     SELECT n.*, sum(n.byte_size) OVER (ORDER BY n.last_offset) AS bytes_so_far
     FROM (

@@ -1,7 +1,7 @@
-"""Blocks: the batches of one row of the control plane, in memory, as a consumer wants them.
+"""Blocks: the batches of one row of the control plane, in memory, as they are sent to consumers.
 
-A block comes from the writer, which has just stamped the batches, or from an object, where they lie as producers sent
-them. Its index finds the batch of an offset, and the batches that fit into a number of bytes, by halving.
+A block comes from the writer, which has just stamped the batches, or from an object, which holds them as producers sent
+them. A binary search finds the batch of an offset, and the batches that fit into a number of bytes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from strandline.records import (
 if TYPE_CHECKING:
     from strandline.diskless.reader.cache import CacheRegion
 
-# What CPython needs beside the bytes: the block with its two numbers and its places in the cache, and for each view
-# the view and the object that holds the buffer. tests/diskless/reader/test_blocks.py measures them.
+# Memory of CPython besides the bytes: the block with its two integers and its entries in the cache; for each view, the
+# view and the object that holds the buffer. tests/diskless/reader/test_blocks.py measures them.
 _BLOCK_OVERHEAD: Final = 400
 _VIEW_OVERHEAD: Final = 184 + 144
 
@@ -59,7 +59,7 @@ class Block:
         views: list[memoryview],
         buffers: Sequence[bytearray | memoryview],
     ) -> None:
-        """`starts` has one number more than there are batches. `views` has one for each batch, or one for all."""
+        """`starts` has one entry more than there are batches. `views` has one for each batch, or one for all."""
         self.base_offset = base_offset
         self.last_offset: Offset = last_offsets[-1]
         self._last_offsets = last_offsets
@@ -72,13 +72,13 @@ class Block:
         for buffer in buffers:
             self.cost += held_bytes(buffer)
         self.region: CacheRegion | None = None
-        """Where the cache keeps it; None once it does not."""
+        """The cache region that holds the block; None if it is not in the cache."""
         self.is_loaded = False
         """Whether it was read from an object."""
 
     @classmethod
     def of_commit(cls, committed: CommittedBlock) -> Block:
-        """What the writer has just committed, without a copy."""
+        """A block of batches that the writer has just committed, without a copy."""
         last_offsets, starts = array("q"), array("q", (0,))
         offset, position = committed.base_offset, 0
         for batch in committed.batches:
@@ -91,7 +91,7 @@ class Block:
 
     @classmethod
     def of_object(cls, row: BatchRow, data: Buffer) -> Block:
-        """The bytes of a row, checked, with offsets, leader epoch and LogAppendTime. Raises CorruptMessage.
+        """A block of the bytes of a row: checks them, stamps offsets, epoch and LogAppendTime. Raises CorruptMessage.
 
         A bytearray is taken over, anything else is copied.
         """
@@ -124,7 +124,7 @@ class Block:
         return bisect_left(self._last_offsets, offset)
 
     def end_within(self, first: int, max_bytes: int) -> int:
-        """The number of the first batch, from `first` on, that does not fit into `max_bytes` any more."""
+        """The number of the first batch, from `first` on, that no longer fits into `max_bytes`."""
         starts = self._starts
         return bisect_right(starts, starts[first] + max_bytes, first) - 1 if max_bytes > 0 else first
 
@@ -139,7 +139,7 @@ class Block:
         return [self.views[0][self._starts[first] : self._starts[end]]]
 
     def next_offset(self, end: int) -> Offset:
-        """The offset behind the batch in front of `end`."""
+        """The offset after the batch before `end`."""
         return self._last_offsets[end - 1] + 1 if end else self.base_offset
 
     def batch(self, number: int) -> memoryview:
@@ -160,7 +160,7 @@ def _checked_header(row: BatchRow, buffer: bytearray, position: int) -> BatchHea
     if position + header.size > row.byte_size:
         raise _damaged(row, f"the batch at position {position} claims {header.size} bytes and reaches beyond the end")
     if not crc_matches(buffer, position, header):
-        raise _damaged(row, f"the checksum of the batch at position {position} does not fit its bytes")
+        raise _damaged(row, f"the checksum of the batch at position {position} does not match its bytes")
     return header
 
 
@@ -168,5 +168,5 @@ def _damaged(row: BatchRow, why: str) -> CorruptMessage:
     end = row.byte_offset + row.byte_size
     return CorruptMessage(
         f"The object {row.object_key} is damaged in the bytes {row.byte_offset} to {end}, which should hold the "
-        f"offsets {row.base_offset} to {row.last_offset}: {why}. `strandline fsck` finds out what else is."
+        f"offsets {row.base_offset} to {row.last_offset}: {why}. `strandline fsck --deep` finds all damaged objects."
     )

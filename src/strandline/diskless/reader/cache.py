@@ -1,8 +1,8 @@
-"""The cache of blocks: a bounded amount of memory, in two regions that never take anything from each other.
+"""The cache of blocks: a bounded amount of memory, in two regions that never evict each other's blocks.
 
-The hot region holds what this broker has just written, and what readers near the end of a log brought in. The cold
-region, a quarter of the whole, holds what lagging readers bring in: however much they read, the tail stays in memory.
-Each region forgets what was used longest ago. Lives on the event loop.
+The hot region holds the blocks that this broker has just written, and those loaded for consumers near the end of a log.
+The cold region, a quarter of the whole, holds blocks loaded for lagging consumers: however much they read, the tail
+stays in memory. Each region evicts the least recently used block. Lives on the event loop.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 from strandline.diskless.reader.blocks import Block
 from strandline.model import Offset
 
-_COLD_SHARE: Final = 4  # one part in so many
+_COLD_SHARE: Final = 4  # the cold region is one part in this many
 
 
 class PartitionBlocks:
-    """The blocks of one partition that are in memory, in the order of their offsets."""
+    """The blocks of one partition in memory, in the order of their offsets."""
 
     __slots__ = ("blocks", "is_forgotten", "last_offsets")
 
@@ -27,7 +27,7 @@ class PartitionBlocks:
         self.last_offsets: list[Offset] = []
         self.blocks: list[Block] = []
         self.is_forgotten = False
-        """True once the log is gone: a download that is still under way must not come back."""
+        """True once the log was deleted: a download under way must not add its block."""
 
     def holding(self, offset: Offset) -> Block | None:
         """The block that holds an offset."""
@@ -37,7 +37,7 @@ class PartitionBlocks:
         return None
 
     def _insert(self, block: Block) -> bool:
-        """False if there is a block with the same end."""
+        """False if there is a block with the same last offset."""
         last_offsets = self.last_offsets
         if not last_offsets or block.last_offset > last_offsets[-1]:
             last_offsets.append(block.last_offset)
@@ -55,7 +55,7 @@ class PartitionBlocks:
         del self.last_offsets[index], self.blocks[index]
 
     def _cut_before(self, offset: Offset) -> list[Block]:
-        """Take out the blocks that end before `offset`."""
+        """Remove and return the blocks that end before `offset`."""
         index = bisect_left(self.last_offsets, offset)
         removed = self.blocks[:index]
         del self.last_offsets[:index], self.blocks[:index]
@@ -63,7 +63,7 @@ class PartitionBlocks:
 
 
 class CacheRegion:
-    """Blocks with a limit on their memory, in the order of their last use."""
+    """Blocks within a memory limit, in the order of their last use."""
 
     __slots__ = ("blocks", "evicted", "limit", "touch", "used")
 
@@ -73,12 +73,12 @@ class CacheRegion:
         self.evicted = 0
         self.blocks: OrderedDict[Block, PartitionBlocks] = OrderedDict()
         self.touch = self.blocks.move_to_end
-        """A block of this region was used."""
+        """Call it when a block of this region was used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStatus:
-    """What the cache holds."""
+    """The content of the cache and its evictions."""
 
     hot_bytes: int
     hot_limit: int
@@ -91,7 +91,7 @@ class CacheStatus:
 
 
 class BlockCache:
-    """The blocks in memory. With a limit of 0 it holds nothing."""
+    """The blocks in memory. A cache with a limit of 0 holds nothing."""
 
     def __init__(self, max_bytes: int) -> None:
         cold = max_bytes // _COLD_SHARE
@@ -99,7 +99,7 @@ class BlockCache:
         self.cold = CacheRegion(cold)
 
     def add(self, partition: PartitionBlocks, block: Block, region: CacheRegion) -> None:
-        """Keep a block, if it fits into its region at all and is not there yet."""
+        """Keep a block, unless it is larger than its region or is there already."""
         if block.cost > region.limit or partition.is_forgotten or not partition._insert(block):
             return
         block.region = region

@@ -1,4 +1,4 @@
-"""How much the reader may use at once."""
+"""Limits of the reader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_MAX_ROWS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisklessReaderLimits:
-    """Bounds of the reader. The words in brackets are the settings they come from."""
+    """How much memory and how many reads at once. The settings are named in brackets."""
 
     cache_max_bytes: int = 256 * 1024 * 1024
     """Memory of the cache; 0 turns it off (inkless.consume.cache.max.bytes)."""
@@ -20,16 +20,16 @@ class DisklessReaderLimits:
     parallel_lagging_reads: int = 16
     """The same for lagging consumers; 0: they share the others' (inkless.fetch.lagging.consumer.thread.pool.size)."""
     lagging_threshold_ms: int = -1
-    """Older records are cold; -1: after a minute (inkless.fetch.lagging.consumer.threshold.ms)."""
+    """Age of records from which their consumer lags; -1: a minute (inkless.fetch.lagging.consumer.threshold.ms)."""
     max_rows: int = 0
-    """Rows of one partition used by one read; 0: many (inkless.fetch.find.batches.max.per.partition)."""
+    """Rows of one partition used by one read; 0: the default (inkless.fetch.find.batches.max.per.partition)."""
 
     @property
     def lagging_after_ms(self) -> int:
-        """The age from which on records are cold."""
+        """The age of records from which their consumer lags."""
         return DEFAULT_LAGGING_MS if self.lagging_threshold_ms < 0 else self.lagging_threshold_ms
 
     @property
     def rows_at_once(self) -> int:
-        """Rows of one partition to ask for at once."""
+        """Rows of one partition to ask for with one query."""
         return self.max_rows or DEFAULT_MAX_ROWS

@@ -1,7 +1,7 @@
-"""Loading blocks from objects: one request for neighbours, one flight for each row, bounded.
+"""Loads blocks from objects: one request for rows that are close, one download for each row, bounded.
 
-A download belongs to nobody: when the request that asked for it gives up, it goes on into the cache, where the next
-attempt finds it. What lagging readers ask for waits in its own queue.
+A download does not belong to the fetch that asked for it: if the fetch gives up, the download goes on into the cache,
+where the next attempt finds it. Downloads for lagging consumers have their own queue.
 """
 
 from __future__ import annotations
@@ -23,46 +23,48 @@ from strandline.objects.store import Buffer
 from strandline.records import TimestampType
 from strandline.tasks import TaskSet
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-# From this size on, copying and checking go to a thread.
+# From this size on, a thread copies and checks the bytes.
 _LARGE: Final = 256 * 1024
-# Requests that may wait for each that runs; more are refused, and consumers try again.
+# Requests that may wait for each one that runs; more are refused, and consumers try again.
 _WAITING_PER_RUNNING: Final = 100
-# Each of them may lie in an object of its own.
+# Few, because each row may be in an object of its own.
 _ROWS_AT_ONCE: Final = 256
-# An object that cannot be read is spoken of once in so many seconds; so many are remembered.
-_COMPLAINT_SECONDS: Final = 60.0
-_COMPLAINTS: Final = 1000
+# The log has one line about an unreadable object in this many seconds, for this many objects.
+_WARNING_SECONDS: Final = 60.0
+_WARNINGS: Final = 1000
 
 
 class WantedRow(NamedTuple):
-    """A row whose block somebody needs, and where blocks of its partition are kept."""
+    """A row to load, and the blocks of its partition."""
 
     row: BatchRow
     blocks: PartitionBlocks
 
 
 class _RowDownload(NamedTuple):
+    """The download of one row, and the blocks of its partition."""
+
     block: asyncio.Future[Block]
     blocks: PartitionBlocks
 
 
 class _Gate:
-    """So many at once, and not too many who wait."""
+    """Bounds the requests that run at once, and those that wait."""
 
     def __init__(self, parallel: int) -> None:
         self.turn = asyncio.Semaphore(parallel)
-        self._most = parallel * (1 + _WAITING_PER_RUNNING)
+        self._limit = parallel * (1 + _WAITING_PER_RUNNING)
         self._inside = 0
 
     @property
     def room(self) -> int:
-        """How many more may come."""
-        return self._most - self._inside
+        """How many more requests may enter."""
+        return self._limit - self._inside
 
     def enter(self) -> bool:
-        """False if too many are inside or wait."""
+        """False if too many requests run or wait."""
         if self.room <= 0:
             return False
         self._inside += 1
@@ -81,17 +83,17 @@ class BlockLoader:
         self._tail_gate = _Gate(limits.parallel_reads)
         lagging = limits.parallel_lagging_reads
         self._lagging_gate = _Gate(lagging) if lagging else self._tail_gate
-        self._complained: dict[str, float] = {}
-        self._flights: dict[tuple[str, int], asyncio.Future[Block]] = {}
+        self._warned_at: dict[str, float] = {}
+        self._downloads: dict[tuple[str, int], asyncio.Future[Block]] = {}
         self._tasks = TaskSet()
         self.requests = 0
         """Requests made to the object store so far."""
         self.bytes_read = 0
 
     def load(self, wanted: Sequence[WantedRow]) -> list[asyncio.Future[Block]]:
-        """A future for each row: of the download that is under way, or of one that begins now.
+        """A future for each row: of the download under way, or of one that begins now.
 
-        They fail with KafkaStorageError or CorruptMessage. They are shared: wait for them, do not cancel them.
+        A future fails with KafkaStorageError or CorruptMessage. Futures are shared: do not cancel them.
         """
         futures: list[asyncio.Future[Block]] = []
         tail: list[tuple[BatchRow, _RowDownload]] = []
@@ -99,31 +101,31 @@ class BlockLoader:
         oldest = self._clock.now_ms() - self._lagging_after_ms
         for row, blocks in wanted:
             key = (row.object_key, row.byte_offset)
-            future = self._flights.get(key)
+            future = self._downloads.get(key)
             if future is None:
-                future = self._flights[key] = asyncio.get_running_loop().create_future()
-                future.add_done_callback(_look_at_failure)
+                future = self._downloads[key] = asyncio.get_running_loop().create_future()
+                future.add_done_callback(_log_unexpected)
                 (tail if _time_of(row) >= oldest else lagging).append((row, _RowDownload(future, blocks)))
             futures.append(future)
-        for flights, gate, region in (
+        for downloads, gate, region in (
             (tail, self._tail_gate, self._cache.hot),
             (lagging, self._lagging_gate, self._cache.cold),
         ):
-            for ranged in plan_ranges(flights):
+            for ranged in plan_ranges(downloads):
                 self._begin(ranged, gate, region)
         return futures
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows one caller should ask for: fewer while many downloads wait, so that all get their turn."""
+        """How many rows a caller should ask for: fewer while many downloads wait, so that all callers get a turn."""
         return max(min(_ROWS_AT_ONCE, self._tail_gate.room // 2, self._lagging_gate.room // 2), 1)
 
     async def close(self) -> None:
         """End all downloads."""
         await self._tasks.close()
-        for future in self._flights.values():
-            future.cancel()  # of tasks that were ended before they began
-        self._flights.clear()
+        for future in self._downloads.values():
+            future.cancel()  # of tasks that were cancelled before they began
+        self._downloads.clear()
 
     def _begin(self, ranged: RangedRead[_RowDownload], gate: _Gate, region: CacheRegion) -> None:
         if not gate.enter():
@@ -131,7 +133,7 @@ class BlockLoader:
                 "Too many reads of the object store are waiting; inkless.fetch.data.thread.pool.size and "
                 "inkless.fetch.lagging.consumer.thread.pool.size say how many run at once."
             )
-            self._land(ranged, [refused] * len(ranged.rows), region)
+            self._finish(ranged, [refused] * len(ranged.rows), region)
             return
         self._tasks.start(self._download(ranged, gate, region), name="diskless-download")
 
@@ -143,11 +145,11 @@ class BlockLoader:
         except asyncio.CancelledError as error:
             outcomes = [error] * len(ranged.rows)
             raise
-        except Exception as error:  # noqa: BLE001 - goes to whoever waits for the blocks
+        except Exception as error:  # noqa: BLE001 - the futures carry it
             outcomes = [error] * len(ranged.rows)
         finally:
             gate.leave()
-            self._land(ranged, outcomes, region)
+            self._finish(ranged, outcomes, region)
 
     async def _outcomes(self, ranged: RangedRead[_RowDownload]) -> Sequence[Block | BaseException]:
         self.requests += 1
@@ -162,29 +164,29 @@ class BlockLoader:
             return _cut(ranged, data)
         return await asyncio.to_thread(_cut, ranged, data)
 
-    def _land(
+    def _finish(
         self, ranged: RangedRead[_RowDownload], outcomes: Sequence[Block | BaseException], region: CacheRegion
     ) -> None:
-        for (row, flight), outcome in zip(ranged.rows, outcomes, strict=True):
-            del self._flights[row.object_key, row.byte_offset]
+        for (row, download), outcome in zip(ranged.rows, outcomes, strict=True):
+            del self._downloads[row.object_key, row.byte_offset]
             if isinstance(outcome, Block):
-                self._cache.add(flight.blocks, outcome, region)
-                flight.block.set_result(outcome)
+                self._cache.add(download.blocks, outcome, region)
+                download.block.set_result(outcome)
             elif isinstance(outcome, asyncio.CancelledError):
-                flight.block.cancel()
+                download.block.cancel()
             else:
-                self._complain(row, outcome)
-                flight.block.set_exception(outcome)
+                self._warn(row, outcome)
+                download.block.set_exception(outcome)
 
-    def _complain(self, row: BatchRow, trouble: BaseException) -> None:
-        """One line for the operator: consumers only see an error code, and ask again and again."""
+    def _warn(self, row: BatchRow, error: BaseException) -> None:
+        """One line for the operator: consumers see only an error code, and retry again and again."""
         now = self._clock.monotonic()
-        if now - self._complained.get(row.object_key, -_COMPLAINT_SECONDS) < _COMPLAINT_SECONDS:
+        if now - self._warned_at.get(row.object_key, -_WARNING_SECONDS) < _WARNING_SECONDS:
             return
-        if len(self._complained) >= _COMPLAINTS:
-            self._complained.clear()
-        self._complained[row.object_key] = now
-        _log.warning("diskless records cannot be read: %s", trouble)
+        if len(self._warned_at) >= _WARNINGS:
+            self._warned_at.clear()
+        self._warned_at[row.object_key] = now
+        logger.warning("diskless records cannot be read: %s", error)
 
 
 def _time_of(row: BatchRow) -> int:
@@ -213,7 +215,7 @@ def _block(row: BatchRow, data: Buffer) -> Block | CorruptMessage:
 def _missing(row: BatchRow) -> KafkaStorageError:
     return KafkaStorageError(
         f"The object {row.object_key}, which should hold the offsets {row.base_offset} to {row.last_offset}, is not in "
-        "the object store. `strandline fsck` finds out what else is missing."
+        "the object store. `strandline fsck` finds all missing objects."
     )
 
 
@@ -224,7 +226,7 @@ def _unreadable(row: BatchRow, error: ObjectStoreError) -> KafkaStorageError:
     )
 
 
-def _look_at_failure(future: asyncio.Future[Block]) -> None:
-    """A failure whose request has given up is no mistake of the program, unless it is one of ours."""
+def _log_unexpected(future: asyncio.Future[Block]) -> None:
+    """Log errors that are no StrandlineError. Also marks any error as seen, for downloads without a waiting fetch."""
     if not future.cancelled() and (error := future.exception()) is not None and not isinstance(error, StrandlineError):
-        _log.error("a download of a block failed", exc_info=error)
+        logger.error("a download of a block failed", exc_info=error)

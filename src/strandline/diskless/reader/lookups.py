@@ -94,7 +94,7 @@ class OffsetLookups:
             offset = row.last_offset + 1
 
     async def _rows_from(self, partition: TopicIdPartition, first: BatchRow) -> AsyncIterator[BatchRow]:
-        """A row and those behind it, which are almost never needed."""
+        """A row and those after it, which are almost never needed."""
         yield first
         offset = first.last_offset + 1
         while True:
@@ -176,4 +176,4 @@ def _first_in(
 
 
 def _unavailable(error: SqlError) -> KafkaStorageError:
-    return KafkaStorageError(f"The control plane cannot be asked for offsets: {error}")
+    return KafkaStorageError(f"The control plane cannot be queried for offsets: {error}")

@@ -1,4 +1,4 @@
-"""The plan of a read, as a pure function: which ranges of which objects to read."""
+"""Which ranges of which objects to read for a set of rows. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from strandline.controlplane import BatchRow
 
 T = TypeVar("T")
 
-# A request to an object store costs about as much as this many bytes of one.
+# A request to an object store costs about as much as reading this many bytes.
 MAX_GAP: Final = 256 * 1024
-# Larger reads gain nothing, and keep everybody in them waiting for the last byte.
+# Larger reads gain nothing, and every reader of a range waits for its last byte.
 MAX_RANGE: Final = 8 * 1024 * 1024
 
 
 class RangedRead(NamedTuple, Generic[T]):
-    """One request to the object store, and what it is for. Rows lie within the range, in the order of their bytes."""
+    """One request to the object store, and the rows in its range, in the order of their bytes."""
 
     object_key: str
     start: int
@@ -27,10 +27,10 @@ class RangedRead(NamedTuple, Generic[T]):
 def plan_ranges(
     wanted: Sequence[tuple[BatchRow, T]], *, max_gap: int = MAX_GAP, max_range: int = MAX_RANGE
 ) -> list[RangedRead[T]]:
-    """Few requests for many rows: neighbours in one object are read together, whatever their partitions are.
+    """Few requests for many rows: rows that are close in one object are read together, whatever their partitions.
 
-    Between two of them at most `max_gap` bytes are read in vain. A range is longer than `max_range` only if one row
-    alone is.
+    At most `max_gap` unneeded bytes are read between two rows. A range is longer than `max_range` only if a single
+    row is.
     """
     plan: list[RangedRead[T]] = []
     together: list[tuple[BatchRow, T]] = []

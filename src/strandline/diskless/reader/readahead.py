@@ -1,8 +1,8 @@
-"""Reading ahead for consumers that catch up: what they will ask for next is in memory when they do.
+"""Read-ahead for consumers that catch up: the blocks they will ask for next are in memory when they do.
 
-A consumer that is served from objects, and goes on where it stopped, is a stream. Once a stream has gone on, the rows
-in front of it are loaded, twice as much each time, up to a bound that all streams share. Streams whose turn it is are
-served together, so that partitions that lie side by side in an object cost one request.
+A consumer that is served from objects, and continues where it stopped, is a stream. Once a stream has continued, the
+rows ahead of it are loaded, twice as many bytes each time, up to a bound that all streams share. Streams that are due
+at the same time are served together, so that partitions that are adjacent in an object cost one request.
 """
 
 from __future__ import annotations
@@ -20,63 +20,62 @@ from strandline.diskless.reader.tails import Tail
 from strandline.model import INT64_MAX, NO_OFFSET, Offset
 from strandline.sql import SqlError
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FIRST_WINDOW: Final = 1024 * 1024
 LARGEST_WINDOW: Final = 8 * 1024 * 1024
-_MOST_STREAMS: Final = 1024
-# A stream that has not been seen for so long has ended, or is somebody else's now.
+_MAX_STREAMS: Final = 1024
+# A stream without a fetch for this long has ended.
 _STREAM_SECONDS: Final = 30.0
 
 
 class _ConsumerStream:
-    """One consumer of one partition on its way, or several that go together."""
+    """One consumer of one partition, or several at the same offset."""
 
-    __slots__ = ("end", "has_gone_on", "loaded_to", "reload_at", "seen_at", "start", "tail", "window")
+    __slots__ = ("end", "has_continued", "loaded_to", "reload_at", "seen_at", "start", "tail", "window")
 
     def __init__(self, tail: Tail) -> None:
         self.tail = tail
         self.start: Offset = NO_OFFSET
-        """Where the last answer began and ended."""
+        """Start and end of the last answer."""
         self.end: Offset = NO_OFFSET
-        self.has_gone_on = False
+        self.has_continued = False
         self.window = 0
-        """Bytes that were loaded at once."""
+        """Bytes that were loaded last time."""
         self.loaded_to: Offset = 0
         self.reload_at: Offset = 0
-        """When the consumer gets here, more is loaded."""
+        """When the consumer reaches this offset, more is loaded."""
         self.seen_at = 0.0
 
 
 class DisklessReadAhead:
-    """Loads what streams will ask for next. Lives on the event loop."""
+    """Loads the blocks that streams will ask for next. Lives on the event loop."""
 
     def __init__(self, plane: BatchReads, loader: BlockLoader, clock: Clock, *, max_bytes: int) -> None:
-        """`max_bytes` is what all streams together may have in front of them; 0 turns reading ahead off."""
+        """`max_bytes` bounds the bytes loaded ahead of all streams together; 0 turns read-ahead off."""
         self._plane, self._loader, self._clock = plane, loader, clock
         self._max_bytes = max_bytes
         self._by_tail: dict[Tail, list[_ConsumerStream]] = {}
-        self._streams: OrderedDict[_ConsumerStream, None] = OrderedDict()  # in the order in which they were seen
+        self._streams: OrderedDict[_ConsumerStream, None] = OrderedDict()  # in the order of their last fetch
         self._due: dict[_ConsumerStream, Offset] = {}
         self._task: asyncio.Task[None] | None = None
         self.queries = 0
-        self.rows_loaded = 0
 
     def served(self, tail: Tail, start: Offset, end: Offset) -> None:
-        """A consumer was given records of objects from `start` to `end` (not included)."""
+        """A consumer was sent records loaded from objects, from `start` to `end` (not included)."""
         if not self._max_bytes:
             return
         now = self._clock.monotonic()
         self._drop_ended(now)
         stream = self._stream_at(tail, start)
-        stream.has_gone_on = stream.has_gone_on or stream.end == start
+        stream.has_continued = stream.has_continued or stream.end == start
         stream.start, stream.end, stream.seen_at = start, end, now
         self._streams.move_to_end(stream)
-        if stream.has_gone_on and end >= stream.reload_at and max(end, stream.loaded_to) < tail.high_watermark:
+        if stream.has_continued and end >= stream.reload_at and max(end, stream.loaded_to) < tail.high_watermark:
             self._extend(stream)
 
     def _stream_at(self, tail: Tail, start: Offset) -> _ConsumerStream:
-        """The stream that goes on at `start`, or asks for the same again: a poll may look more than once."""
+        """The stream that continues at `start`, or asks for the same offset again: a fetch may read more than once."""
         streams = self._by_tail.setdefault(tail, [])
         for stream in streams:
             if start in (stream.end, stream.start):
@@ -87,7 +86,7 @@ class DisklessReadAhead:
         return stream
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel the loading under way."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -96,7 +95,7 @@ class DisklessReadAhead:
         streams = self._streams
         while streams:
             oldest = next(iter(streams))
-            if len(streams) < _MOST_STREAMS and oldest.seen_at + _STREAM_SECONDS >= now:
+            if len(streams) < _MAX_STREAMS and oldest.seen_at + _STREAM_SECONDS >= now:
                 return
             del streams[oldest]
             others = self._by_tail[oldest.tail]
@@ -105,7 +104,7 @@ class DisklessReadAhead:
                 del self._by_tail[oldest.tail]
 
     def _extend(self, stream: _ConsumerStream) -> None:
-        stream.reload_at = INT64_MAX  # not before this has been done
+        stream.reload_at = INT64_MAX  # not again before this load is done
         share = self._max_bytes // len(self._streams)
         stream.window = min(max(2 * stream.window, FIRST_WINDOW), LARGEST_WINDOW, share)
         self._due[stream] = max(stream.end, stream.loaded_to)
@@ -121,21 +120,20 @@ class DisklessReadAhead:
             try:
                 found = await self._plane.find_batches(requests, max_rows=max_rows)
             except SqlError as error:
-                _log.debug("nothing is read ahead, the consumers will see why: %s", error)
+                logger.debug("nothing is read ahead, consumers will get the error: %s", error)
                 for stream in due:
                     stream.reload_at = 0
                 continue
             wanted: list[WantedRow] = []
             for stream, answer in zip(due, found, strict=True):
                 wanted += self._missing(stream, answer.rows)
-            self.rows_loaded += len(wanted)
             downloads = self._loader.load(wanted)
             if downloads:
-                # One wave after the other: waves bound what is under way, and let streams gather.
+                # One wave after the other: this bounds the downloads under way, and lets due streams gather.
                 await asyncio.wait(downloads)
 
     def _missing(self, stream: _ConsumerStream, rows: Sequence[BatchRow]) -> list[WantedRow]:
-        """The rows to load; the stream comes back when the consumer is half way through them."""
+        """The rows to load. The stream is due again when its consumer is half way through them."""
         if not rows:
             stream.reload_at = 0
             return []

@@ -1,8 +1,8 @@
 """The reader of diskless topics, as request handlers and the writer see it.
 
-`read_now` is the hot path: a consumer near the end is served from memory, in the turn of the loop in which its request
-came. Everything else is behind it: `tails` knows how far logs go, `cache` holds blocks, `reading` and `loading` bring
-more of them, `readahead` does so before somebody asks.
+`read_now` is the hot path: a consumer near the end of a log is served from memory, in the same turn of the event loop.
+Behind it, `tails` knows the offsets of logs, `cache` holds blocks, `reading` and `loading` load more of them, and
+`readahead` loads them before a consumer asks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from strandline.reads import ReadResult, Watcher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisklessReaderStatus:
-    """What the reader has done and holds."""
+    """Counters and content of the reader."""
 
     partitions: int
     watched: int
@@ -40,7 +40,7 @@ class DisklessReaderStatus:
     requests: int
     """Requests to the object store."""
     bytes_read: int
-    """Bytes that came from it."""
+    """Bytes read from it."""
     cache: CacheStatus
 
 
@@ -79,7 +79,7 @@ class DisklessReader:
     # Reading
 
     def read_now(self, request: DisklessRead, *, min_one_message: bool) -> ReadResult | None:
-        """See DisklessReads. Halves its way through the blocks of the partition; asks nobody, copies nothing."""
+        """See DisklessReads. A binary search over the blocks of the partition; no query, no copy."""
         partition, offset, max_bytes, isolation = request
         tail = self._known.get(partition)
         if tail is None:
@@ -205,7 +205,7 @@ class DisklessReader:
 
 
 def _use(block: Block) -> bool:
-    """Note that a block was used. Whether it was read from an object."""
+    """Mark a block as used; returns whether it was read from an object."""
     region = block.region
     if region is not None:
         region.touch(block)

@@ -19,7 +19,7 @@ from strandline.sql import SqlError
 
 
 class PendingRead:
-    """One partition of a read, from the question to the answer."""
+    """One partition of a read, from the request to its result."""
 
     __slots__ = ("_pieces", "error", "request", "rows", "run", "tail")
 
@@ -28,7 +28,7 @@ class PendingRead:
         self.run = Run(request.offset, request.max_bytes)
         self.rows: Sequence[BatchRow] = ()
         self.error: StrandlineError | None = None
-        """Why there is nothing, or nothing more. What came before it is good."""
+        """Why there are no records, or no more. Records before it are valid."""
         self._pieces: list[Block | WantedRow] = []
 
     @property
@@ -39,7 +39,7 @@ class PendingRead:
 
     @property
     def wanted_bytes(self) -> int:
-        """Bytes that could be had, as far as is known."""
+        """Bytes that this partition could return, as far as is known."""
         return min(self.run.limit, self.run.available + sum(row.byte_size for row in self.rows))
 
     def choose(self, share: int, max_rows: int) -> list[WantedRow]:
@@ -67,7 +67,7 @@ class PendingRead:
         return missing
 
     def gather(self, loaded: dict[WantedRow, asyncio.Future[Block]]) -> None:
-        """Add the chosen blocks to the run, up to the first that could not be had."""
+        """Add the chosen blocks to the run, up to the first that could not be loaded."""
         for piece in self._pieces:
             if isinstance(piece, Block):
                 self.run.gather(piece)
@@ -117,7 +117,7 @@ class Reading:
             )
         except SqlError as error:
             for read in reads:
-                read.error = KafkaStorageError(f"The control plane cannot be asked for batches: {error}")
+                read.error = KafkaStorageError(f"The control plane cannot be queried for batches: {error}")
             return
         for read, found in zip(reads, answers, strict=True):
             self._take_in(read, found, news)
@@ -166,5 +166,5 @@ def result_of(records: MemorySlices | None, tail: Tail, isolation: FetchIsolatio
 def _gap(offset: Offset, row: BatchRow) -> KafkaStorageError:
     return KafkaStorageError(
         f"The control plane has no batches for the offsets {offset} to {row.base_offset - 1}, although it has later "
-        "ones. `strandline fsck` finds out what else is missing."
+        "ones. `strandline fsck` finds all missing objects."
     )

@@ -1,4 +1,4 @@
-"""Runs: consecutive blocks of one partition, and how much of them an answer takes."""
+"""Runs: consecutive blocks of one partition, and the part of them that goes into an answer."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Run:
         self.limit = limit
         """Most bytes to take."""
         self.end = offset
-        """The offset behind the gathered blocks."""
+        """The offset after the gathered blocks."""
         self.available = 0
         """Bytes gathered."""
         self.next_offset = offset
-        """The offset behind what was taken."""
+        """The offset after the taken batches."""
         self.parts: list[memoryview] = []
         self.length = 0
         self.is_loaded = False
-        """Whether something of it was read from objects."""
+        """Whether one of its blocks was read from an object."""
         self._blocks: deque[tuple[Block, int]] = deque()
 
     def gather(self, block: Block) -> None:
@@ -44,7 +44,7 @@ class Run:
         self.is_loaded = self.is_loaded or block.is_loaded
 
     def gather_from(self, blocks: PartitionBlocks) -> None:
-        """Add what is in memory, up to the limit."""
+        """Add blocks in memory, up to the limit."""
         while self.available < self.limit and (block := blocks.holding(self.end)) is not None:
             self.gather(block)
 
@@ -74,15 +74,15 @@ class Run:
         return size
 
     def taken(self) -> MemorySlices | None:
-        """What was taken; None if nothing."""
+        """The taken batches; None if there are none."""
         return MemorySlices(self.parts, self.length) if self.length else None
 
 
 def take_fairly(runs: Sequence[Run], max_bytes: int) -> None:
     """Let the runs share `max_bytes`; the first batch of the first run that has one is taken in any case.
 
-    Everyone first takes up to an equal share, and those who want less leave theirs to the others. Batches are not
-    cut, so something remains: it goes first to those who got nothing.
+    Each run first takes up to an equal share; runs that want less leave the rest of theirs to the others. Batches are
+    never cut, so some bytes remain: they go first to the runs that got nothing.
     """
     runs = [run for run in runs if run.available]
     left = max_bytes

@@ -1,8 +1,8 @@
-"""What this broker knows of the ends of diskless logs, and who waits for them to move.
+"""The offsets of diskless logs as far as this broker knows them, and the fetches that wait for them to move.
 
-Own commits are known at once. Commits of other brokers are announced by the database; then, and each second for
-notifications that got lost, one query asks for all partitions that somebody watches. If no other process can write,
-there is only a rare look, for commits of our own whose answer never came. Nothing is asked while nobody watches.
+Own commits are known at once. The database announces the commits of other brokers; after an announcement, and each
+second in case one was lost, one query asks for all watched partitions. If no other process can write, the query is
+rare, for own commits whose answer was lost. Without watched partitions there are no queries.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from strandline.model import NO_OFFSET, Offset, TopicIdPartition
 from strandline.reads import Watcher
 from strandline.sql import SqlError
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 1.0
 EXCLUSIVE_POLL_SECONDS: Final = 10.0
-# Every commit of every broker is announced: under load one query serves several of them.
+# Every commit of every broker is announced: under load one query answers several announcements.
 QUERY_GAP_SECONDS: Final = 0.02
 
 
 class Announcements(Protocol):
-    """Who tells of commits: the part of a SqlStore that is needed here."""
+    """Announces commits: the part of a SqlStore that is needed here."""
 
     @property
     def is_exclusive(self) -> bool:
         """True if no other process can commit."""
 
     def listen(self, channel: str, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` after commits, most of the time; returns how to stop."""
+        """Call `wake` after commits; some calls may be lost. Returns a function that ends it."""
 
 
 class Tail:
@@ -48,12 +48,12 @@ class Tail:
         self.partition = partition
         self.blocks = PartitionBlocks()
         self.high_watermark: Offset = NO_OFFSET
-        """-1 until it is known. It may be behind what other brokers have committed."""
+        """-1 until it is known. Commits of other brokers may have moved it already."""
         self.log_start_offset: Offset = NO_OFFSET
         self.known_at = 0.0
-        """When the offsets were right for sure."""
+        """When the offsets were last known to be right."""
         self.news_seen = -1
-        """Which notification had been received when they were asked for."""
+        """The number of announcements received when the offsets were queried."""
         self.watchers: set[Watcher] = set()
 
 
@@ -67,9 +67,9 @@ class Tails:
         """Whether other processes commit as well."""
         self._poll_seconds = POLL_SECONDS if self.is_shared else EXCLUSIVE_POLL_SECONDS
         self.fresh_seconds = 2 * self._poll_seconds
-        """What is known of a partition that nobody watched for so long may have been overtaken."""
+        """Offsets older than this may be outdated, unless the partition is watched."""
         self.news = 0
-        """Notifications received so far."""
+        """Announcements received so far."""
         self.queries = 0
         self._watched: dict[TopicIdPartition, Tail] = {}
         self._wake = asyncio.Event()
@@ -81,14 +81,14 @@ class Tails:
     # Knowing
 
     def of(self, partition: TopicIdPartition) -> Tail:
-        """What is known of a partition, from now on."""
+        """The tail of a partition, created if there is none."""
         tail = self.by_partition.get(partition)
         if tail is None:
             tail = self.by_partition[partition] = Tail(partition)
         return tail
 
     def learn(self, tail: Tail, high_watermark: Offset, log_start_offset: Offset) -> None:
-        """The offsets as they were a moment ago. They never go back; watchers are told if they moved."""
+        """Take over offsets just read or committed. They never go back; watchers are notified if they moved."""
         tail.known_at = self._clock.monotonic()
         has_moved = self._move_start(tail, log_start_offset)
         if high_watermark > tail.high_watermark:
@@ -98,7 +98,7 @@ class Tails:
             _notify(tail)
 
     def trim(self, tail: Tail, log_start_offset: Offset) -> None:
-        """Records below this offset are gone."""
+        """Records below this offset were deleted."""
         if self._move_start(tail, log_start_offset):
             _notify(tail)
 
@@ -110,7 +110,7 @@ class Tails:
         return True
 
     def forget(self, partition: TopicIdPartition) -> None:
-        """The log is gone. Watchers are told, and find out why when they read."""
+        """The log was deleted. Watchers are notified, and get the error when they read."""
         tail = self.by_partition.pop(partition, None)
         if tail is not None:
             self._watched.pop(partition, None)
@@ -141,14 +141,14 @@ class Tails:
 
     @property
     def watched(self) -> int:
-        """Partitions that somebody watches."""
+        """Partitions with at least one watcher."""
         return len(self._watched)
 
     # Following
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Follow the commits of others while the block lasts."""
+        """Follow the commits of other brokers while the block lasts."""
         async with AsyncExitStack() as stack:
             if self.is_shared:
                 stack.callback(self._announcements.listen(COMMIT_CHANNEL, self._announced))
@@ -194,7 +194,7 @@ class Tails:
         except SqlError as error:
             if not error.retriable:
                 raise
-            _log.warning("cannot see what was committed, trying again: %s", error)
+            logger.warning("the offsets of diskless logs cannot be read, trying again: %s", error)
             return
         for partition in partitions:
             tail = self.by_partition.get(partition)

@@ -1,4 +1,4 @@
-"""Deletes WAL objects that no batch refers to any more, after a grace period for readers that are still at them."""
+"""Deletes WAL objects that no batch refers to any more, after a grace period for readers that still read them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
 from strandline.objects.store import ObjectStore, ObjectStoreError
 
-# What object stores delete with one request.
+# Object stores delete this many with one request.
 _PAGE: Final = 1000
-# Rows of one transaction: few, because on SQLite commits wait meanwhile.
+# Rows of one transaction: few, because on SQLite commits wait for it.
 _ROWS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningSummary:
-    """What one round did."""
+    """The result of one round."""
 
     files_deleted: int = 0
     bytes_deleted: int = 0
     has_more: bool = False
-    """True if it ended because it had deleted as many as one round may."""
+    """True if it ended at the limit of files per round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCleanerStatus:
-    """What was done since the start."""
+    """Counters since the start."""
 
     upkeep: UpkeepStatus
     files_deleted: int
@@ -38,11 +38,11 @@ class FileCleanerStatus:
 
 
 class FileCleaner:
-    """Deletes the objects of files that are marked, the longest marked first, page by page.
+    """Deletes the objects of marked files, page by page, in the order of their marking.
 
-    The row of a file goes after its object: a crash between the two leaves a row whose object is deleted once more,
-    never an object that nobody knows. A page that the store throttles is tried again later and is smaller, so that
-    every round gets somewhere; pages done before it stay done.
+    The row of a file is removed after its object: a crash between the two leaves a row whose object is deleted once
+    more, never an object without a row. A page that the store throttles is tried again later with half the size, so
+    that every round makes progress; earlier pages stay done.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class FileCleaner:
         await self._upkeep.repeat(self.run_once)
 
     async def run_once(self) -> CleaningSummary:
-        """Delete what may go now. Raises SqlErrors and ObjectStoreErrors; what is done is done."""
+        """Delete files whose grace period is over. Raises SqlErrors and ObjectStoreErrors; finished pages stay done."""
         files, size = self._deleted, self._bytes
         marked_before_ms = self._clock.now_ms() - self._grace_ms
         has_more = True

@@ -1,4 +1,4 @@
-"""What the background work on diskless topics has in common: when a round is due, and what happens when one fails."""
+"""The loop of background work on diskless topics: when a round is due, and what happens when one fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)
 
-# True while the work is this broker's; brokers of a cluster need not all do it.
+# True while this broker has to do the work: one broker of a cluster is enough.
 IsOnDuty: TypeAlias = Callable[[], bool]
 
 _FIRST_PAUSE_S: Final = 1.0
@@ -24,10 +24,10 @@ _PERMILLE: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepStatus:
-    """How one kind of background work is doing."""
+    """The state of one kind of background work."""
 
     rounds: int
-    """Completed since the start."""
+    """Rounds completed since the start."""
     failures_in_a_row: int
     last_error: str | None
     """Why the last round failed; None if it did not."""
@@ -35,10 +35,10 @@ class UpkeepStatus:
 
 
 class UpkeepLoop:
-    """Repeats a round of work for ever, at an interval that differs by up to a quarter from one time to the next.
+    """Repeats a round of work for ever, at an interval that varies at random by up to a quarter.
 
-    A round that the object store or the database spoils is logged and tried again after a pause that grows. Rounds
-    must therefore be safe to repeat from any point, as after a crash.
+    A round that fails with an error of the object store or the database is logged and tried again after a growing
+    pause. Rounds must therefore be safe to repeat from any point, as after a crash.
     """
 
     def __init__(self, what: str, *, interval_ms: int, clock: Clock, chance: Chance, is_on_duty: IsOnDuty) -> None:
@@ -52,7 +52,8 @@ class UpkeepLoop:
 
     async def repeat(self, round_of_work: Callable[[], Awaitable[object]]) -> None:
         """Never returns; cancel it."""
-        # Brokers that start together need not work together; what a crash left behind should not wait too long.
+        # A random first pause, so that brokers that start together do not work at the same moment. Shorter than an
+        # interval, so that the leftovers of a crash do not wait for long.
         await self._clock.sleep(self._interval_s * self._chance.below(_PERMILLE) / _PERMILLE)
         while True:
             await self._clock.sleep(await self._one(round_of_work))
@@ -66,7 +67,7 @@ class UpkeepLoop:
         )
 
     async def _one(self, round_of_work: Callable[[], Awaitable[object]]) -> float:
-        """Work once; the seconds until the next time."""
+        """Run one round; returns the seconds until the next one."""
         pause = self._interval_s * (750 + self._chance.below(501)) / _PERMILLE
         if not self._is_on_duty():
             return pause
@@ -85,5 +86,5 @@ class UpkeepLoop:
 
 
 def always_on_duty() -> bool:
-    """For a broker that is alone."""
+    """For a single broker."""
     return True

@@ -1,8 +1,8 @@
-"""Finds WAL objects of uploads that were never committed, and hands them to the file cleaner.
+"""Finds WAL objects of uploads that were never committed, and marks them for the file cleaner.
 
-An object without a file row is not an orphan yet: its commit may be on the way. So only objects are taken that are
-older than a grace, and they are taken in the control plane: from then on their commit is refused, and a broker that
-comes back after a long pause has to write its batches again under another key.
+An object without a file row is not an orphan yet: its commit may be under way. So only objects older than a grace
+period are marked, in the control plane: from then on their commit is refused, and a broker that resumes after a long
+pause has to write its batches again under another key.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from strandline.diskless.wal import keys
 from strandline.model import TimestampMs
 from strandline.objects.store import ObjectStore
 
-# Keys that the control plane is asked about at once: few, because on SQLite commits wait meanwhile.
+# Keys in one call to the control plane: few, because on SQLite commits wait for it.
 _PAGE: Final = 200
 _FULL_SCAN_MS: Final = 24 * keys.HOUR_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanSummary:
-    """What one round did."""
+    """The result of one round."""
 
     objects_listed: int = 0
     orphans_taken: int = 0
@@ -36,7 +36,7 @@ class OrphanSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanStatus:
-    """What was done since the start."""
+    """Counters since the start."""
 
     upkeep: UpkeepStatus
     objects_listed: int
@@ -45,20 +45,20 @@ class OrphanStatus:
 
 @dataclass(slots=True)
 class _Scan:
-    """A walk over the objects, in the order of their keys and so of their hours."""
+    """A scan over the objects in the order of their keys, and so of their hours."""
 
     until_ms: TimestampMs
     is_full: bool
     after: str
-    """Everything up to this key is done."""
+    """Keys up to this one are done."""
 
 
 class OrphanFinder:
     """Compares what lies under `wal/` with the file rows.
 
-    The first round lists everything that is old enough, and so does one each day; the others list the hours that have
-    become old enough since. An object that appears in an hour long past (by a broker whose clock is wrong) waits for
-    the next full round. A round that was interrupted is continued where it stood.
+    The first round lists all objects that are old enough, and so does one round each day; the others list the hours
+    that have become old enough since. An object that a broker with a wrong clock writes into an hour long past waits
+    for the next full round. An interrupted round is continued where it stopped.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class OrphanFinder:
         self._listed = self._taken = 0
 
     async def run(self) -> None:
-        """Look for orphans until cancelled."""
+        """Search until cancelled."""
         await self._upkeep.repeat(self.run_once)
 
     async def run_once(self) -> OrphanSummary:
-        """Look now. Raises SqlErrors and ObjectStoreErrors; what is taken is taken."""
+        """Search once. Raises SqlErrors and ObjectStoreErrors; objects marked before stay marked."""
         listed, taken = self._listed, self._taken
         scan = self._scan = self._scan or self._begin()
         page: list[str] = []
@@ -102,7 +102,7 @@ class OrphanFinder:
                 self._listed += 1
                 key = keys.parse(item.key)
                 if key is None:
-                    continue  # whatever it is, it is not ours to delete
+                    continue  # not a WAL object: never deleted
                 if key.hour_ms > scan.until_ms:
                     break
                 if item.modified_ms <= scan.until_ms:
@@ -124,7 +124,7 @@ class OrphanFinder:
         until_ms = now_ms - self._grace_ms
         if now_ms >= self._full_scan_due_ms:
             return _Scan(until_ms, is_full=True, after="")
-        # The hour in which the last scan ended was not over, and an upload of the one before may have gone on into it.
+        # One hour earlier: the last hour was not over, and an upload of the hour before may have ended in it.
         return _Scan(until_ms, is_full=False, after=keys.hour_prefix(self._scanned_until_ms - keys.HOUR_MS))
 
     def _end(self, scan: _Scan) -> None:
@@ -142,5 +142,5 @@ class OrphanFinder:
         crash_point("diskless.orphans.after_take")
         self._taken += len(taken)
         scan.after = page[-1]
-        # A full scan is long: the database has at least as much time for others.
+        # A full scan is long: at least half of the database's time stays for others.
         await self._clock.sleep(self._clock.monotonic() - started)

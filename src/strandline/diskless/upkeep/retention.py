@@ -1,7 +1,7 @@
-"""Retention of diskless topics: which rules hold, and when the control plane is told to enforce them.
+"""Retention of diskless topics: which rules apply, and when the control plane enforces them.
 
-Here: from the settings of topics to rules, in bounded steps. Not here: which rows a rule lets go (the control plane),
-the objects that then nothing refers to (`cleaner`).
+Here: rules from the settings of topics, enforced in bounded steps. Not here: which rows a rule deletes (the control
+plane), the deletion of objects that no row refers to any more (`cleaner`).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class TopicRetention(NamedTuple):
     retention_bytes: int
 
 
-# Every diskless topic there is now.
+# All diskless topics of the cluster.
 Topics: TypeAlias = Callable[[], Iterable[TopicRetention]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSummary:
-    """What one round did."""
+    """The result of one round."""
 
     partitions: int = 0
-    """That were looked at."""
+    """Partitions that were examined."""
     rows_deleted: int = 0
     bytes_deleted: int = 0
     producers_expired: int = 0
@@ -50,7 +50,7 @@ class RetentionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionStatus:
-    """What was done since the start."""
+    """Counters since the start."""
 
     upkeep: UpkeepStatus
     rows_deleted: int
@@ -59,9 +59,10 @@ class RetentionStatus:
 
 
 def retention_rules(topics: Iterable[TopicRetention]) -> Iterator[RetentionRule]:
-    """A rule for each partition from which something may go.
+    """A rule for each partition whose cleanup.policy has `delete`.
 
-    Also without a limit: a DeleteRecords that was interrupted leaves rows below the log start, which go with the rest.
+    Also for topics without a limit: an interrupted DeleteRecords leaves rows below the log start, which retention
+    deletes.
     """
     for topic in topics:
         if "delete" not in topic.cleanup_policy:
@@ -72,11 +73,11 @@ def retention_rules(topics: Iterable[TopicRetention]) -> Iterator[RetentionRule]
 
 
 class RetentionEnforcer:
-    """Lets old records go, and the memory of producers that are gone.
+    """Deletes old records, and the state of producers that have been silent for long.
 
-    One call to the control plane is about a bounded number of partitions and rows. Between two of them it pauses for
-    as long as the last one took: catching up over millions of rows takes at most half of the database's time, however
-    slow that is.
+    One call to the control plane covers a bounded number of partitions and rows. Between two calls it pauses for as
+    long as the last one took: a backlog of millions of rows takes at most half of the database's time, however slow
+    the database is.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class RetentionEnforcer:
         await self._upkeep.repeat(self.run_once)
 
     async def run_once(self) -> RetentionSummary:
-        """Enforce it now, until nothing is left to delete. Raises SqlErrors; what is done is done."""
+        """Enforce it once, until nothing is left to delete. Raises SqlErrors; finished calls stay done."""
         rules = list(retention_rules(self._topics()))
         rows, size = self._rows, self._bytes
         left = rules
@@ -127,7 +128,7 @@ class RetentionEnforcer:
         )
 
     async def _enforce(self, rules: Sequence[RetentionRule]) -> list[RetentionRule]:
-        """One call; the rules that may have more to do."""
+        """One call; returns the rules that may have more to delete."""
         started = self._clock.monotonic()
         answers = await self._trimming.enforce_retention(rules, now_ms=self._clock.now_ms(), max_rows=self._max_rows)
         crash_point("diskless.retention.after_trim")

@@ -1,7 +1,7 @@
-"""The footer of a WAL object: what is in the object, in the object itself.
+"""The footer of a WAL object, which describes the object's content.
 
-Fixed-size entries, one for each extent, then who made the object and when, then a trailer of 16 bytes that is the end
-of the object. docs/wal-format.md describes every field; what is here and what is there must agree.
+Fixed-size entries, one for each extent, then the origin of the object (cluster, broker, time), then a trailer of 16
+bytes that ends the object. docs/wal-format.md describes every field and must agree with this module.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ VERSION: Final = 1
 # Topic id, partition, byte offset, byte size, batches, records, smallest and largest timestamp, CRC32C,
 # leader epoch, timestamp type.
 _EXTENT: Final = Struct(">16siqqiqqqIib")
-# Bytes of the cluster id that lies before it, creation time, broker id, number of extents.
+# Length of the cluster id, which precedes it, creation time, broker id, number of extents.
 _ORIGIN: Final = Struct(">Hqii")
-# Bytes of extents and origin, their CRC32C, version, magic. The CRC also covers length and version.
+# Length of extents and origin, their CRC32C, version, magic. The CRC also covers length and version.
 _TRAILER: Final = Struct(">IIH6s")
 _COVERED: Final = Struct(">IH")
 
@@ -33,11 +33,11 @@ TRAILER_SIZE: Final = _TRAILER.size
 
 
 class DamagedObject(Exception):
-    """The bytes are not a WAL object, or not the one that was written. The text says what is wrong, not where."""
+    """The bytes are not a WAL object, or not the one that was written. The text does not name the object."""
 
 
 class Extent(NamedTuple):
-    """Batches of one partition that lie side by side, with one leader epoch and one kind of timestamps."""
+    """Adjacent batches of one partition, with one leader epoch and one timestamp type."""
 
     topic_id: UUID
     partition: int
@@ -45,13 +45,13 @@ class Extent(NamedTuple):
     byte_size: int
     batch_count: int
     record_count: int
-    """Offsets that its batches take."""
+    """Offsets that its batches take, together."""
     min_timestamp: TimestampMs
-    """Of the base timestamps of its batches."""
+    """The smallest base timestamp of its batches."""
     max_timestamp: TimestampMs
     crc: int
-    """CRC32C of what the checksums of its batches do not cover, and of these checksums: the first 21 bytes of each
-    batch as it was uploaded. Together they cover every byte once."""
+    """CRC32C of the first 21 bytes of each batch as uploaded: the part that the batch's own checksum does not cover,
+    and that checksum. Together they cover every byte once."""
     leader_epoch: LeaderEpoch
     timestamp_type: TimestampType
 
@@ -61,7 +61,7 @@ class Extent(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What a WAL object says about itself."""
+    """The footer, parsed."""
 
     extents: tuple[Extent, ...]
     """In the order of their bytes, without a gap."""
@@ -74,7 +74,7 @@ class Footer(NamedTuple):
 
     @property
     def data_size(self) -> int:
-        """Bytes of batches, which begin with the object."""
+        """Bytes of batches, which are the beginning of the object."""
         return self.extents[-1].byte_end if self.extents else 0
 
 
@@ -96,9 +96,9 @@ def footer_size(tail: Buffer) -> int:
     """Bytes of the whole footer, from the last bytes of an object (at least the trailer). Raises DamagedObject."""
     length, _, version, magic = _trailer(tail)
     if magic != MAGIC:
-        raise DamagedObject("it does not end as a WAL object does")
+        raise DamagedObject("The object does not end as a WAL object does.")
     if version != VERSION:
-        raise DamagedObject(f"it has version {version} of the format, this program knows version {VERSION}")
+        raise DamagedObject(f"The object has version {version} of the format; this program knows version {VERSION}.")
     return length + TRAILER_SIZE
 
 
@@ -107,30 +107,30 @@ def parse_footer(tail: Buffer) -> Footer:
     size = footer_size(tail)
     _, crc, version, _ = _trailer(tail)
     if size > len(tail):
-        raise DamagedObject(f"its footer has {size} bytes, but only {len(tail)} are there")
+        raise DamagedObject(f"The footer has {size} bytes, but only {len(tail)} are there.")
     content = memoryview(tail)[len(tail) - size : len(tail) - TRAILER_SIZE]
     if _crc(content, version) != crc:
-        raise DamagedObject("its footer does not fit its checksum")
+        raise DamagedObject("The footer does not match its checksum.")
     return _parse(content, version, size)
 
 
 def _parse(content: memoryview, version: int, size: int) -> Footer:
-    # The checksum was right: what does not fit from here on was written so.
+    # The checksum was right: any fault found from here on was written so.
     if len(content) < _ORIGIN.size:
-        raise DamagedObject(f"its footer has {size} bytes: too few")
+        raise DamagedObject(f"The footer has {size} bytes: too few.")
     cluster_size, created_ms, broker_id, count = _ORIGIN.unpack_from(content, len(content) - _ORIGIN.size)
     extents_size = count * _EXTENT.size
     if extents_size + cluster_size + _ORIGIN.size != len(content):
-        raise DamagedObject(f"its footer has {size} bytes: not what {count} extents need")
+        raise DamagedObject(f"The footer has {size} bytes, which is not what {count} extents need.")
     try:
         extents = tuple(_extent(fields) for fields in _EXTENT.iter_unpack(content[:extents_size]))
         cluster_id = str(content[extents_size : extents_size + cluster_size], "utf-8")
     except ValueError as error:
-        raise DamagedObject(f"its footer cannot be read: {error}") from error
+        raise DamagedObject(f"The footer cannot be read: {error}.") from error
     end = 0
     for extent in extents:
         if extent.byte_offset != end or extent.byte_size <= 0:
-            raise DamagedObject(f"its extents leave a gap, overlap or are empty at byte {end}")
+            raise DamagedObject(f"The extents leave a gap, overlap or are empty at byte {end}.")
         end = extent.byte_end
     return Footer(extents, created_ms, broker_id, cluster_id, version, size)
 
@@ -141,7 +141,7 @@ def _extent(fields: tuple[Any, ...]) -> Extent:
 
 def _trailer(tail: Buffer) -> tuple[int, int, int, bytes]:
     if len(tail) < TRAILER_SIZE:
-        raise DamagedObject(f"it has only {len(tail)} bytes: too few for a WAL object")
+        raise DamagedObject(f"The object has only {len(tail)} bytes: too few for a WAL object.")
     length, crc, version, magic = _TRAILER.unpack_from(tail, len(tail) - TRAILER_SIZE)
     return length, crc, version, magic
 

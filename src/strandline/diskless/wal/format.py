@@ -1,7 +1,7 @@
-"""WAL objects: packing batches into one, finding its footer again, checking it. See docs/wal-format.md.
+"""WAL objects: packing batches into an object, reading its footer, checking its bytes. See docs/wal-format.md.
 
-Here: the layout of an object as a whole. Not here: the bytes of the footer (`footer`), what an object is called
-(`keys`), when an object is full (the writer).
+Here: the layout of an object as a whole. Not here: the bytes of the footer (`footer`), the keys of objects (`keys`),
+when an object is full (the writer).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from strandline.objects.store import Buffer, ObjectStore
 from strandline.records import BatchHeader, crc_matches, read_header
 from strandline.records.batch import CRC_START
 
-# The footers of 800 partitions and more come with one read.
+# Bytes read from the end of an object: the footer of 800 partitions fits.
 _TAIL: Final = 64 * 1024
 
 
 class PackedObject(NamedTuple):
-    """An object that is ready to be uploaded. The parts are the batches' own buffers: do not change them before."""
+    """An object that is ready to be uploaded. Its parts are the buffers of the batches: do not change them before."""
 
     parts: list[Buffer]
     size: int
     placed: list[tuple[int, int]]
-    """In the order of the bytes: which of the given batches, at which byte."""
+    """Index and byte position of each given batch, in the order of the bytes."""
 
 
 def pack(
@@ -44,8 +44,8 @@ def pack(
 ) -> PackedObject:
     """Lay out batches as one object: by topic id, then partition, then order of arrival. Copies no records.
 
-    `created_ms` has to grow from one object of a broker to the next: it is their order if they ever have to be
-    committed again without the database.
+    `created_ms` has to increase from one object of a broker to the next: if the database is lost, it is the order in
+    which the objects have to be committed again.
     """
     parts: list[Buffer] = []
     placed: list[tuple[int, int]] = []
@@ -66,8 +66,8 @@ def pack(
 
 
 def _by_partition(batches: Sequence[DisklessAppend]) -> list[tuple[TopicIdPartition, list[int]]]:
-    """Which batches belong to which partition, in the order of an object."""
-    # Callers keep one value for each partition: its identity is cheaper to look up than its fields.
+    """The indexes of the batches of each partition, in the order of an object."""
+    # Callers use the same key object for all batches of a partition: its identity is cheaper to look up than its hash.
     by_identity: dict[int, list[int]] = {}
     for index, batch in enumerate(batches):
         same = by_identity.get(id(batch.partition))
@@ -82,7 +82,7 @@ def _by_partition(batches: Sequence[DisklessAppend]) -> list[tuple[TopicIdPartit
 
 
 def _alike(batches: Sequence[DisklessAppend], indexes: list[int]) -> Iterator[list[int]]:
-    """Neighbours with one leader epoch and one kind of timestamps: nearly always all there are."""
+    """Split into groups with one leader epoch and one timestamp type: nearly always a single group."""
     start = 0
     _, _, _, timestamp_type, leader_epoch = batches[indexes[0]]
     for end, index in enumerate(indexes):
@@ -105,7 +105,7 @@ def _extent(partition: TopicIdPartition, position: int, batches: list[DisklessAp
         record_count=sum([header.last_offset_delta for header in headers]) + len(batches),
         min_timestamp=min([header.base_timestamp for header in headers]),
         max_timestamp=max([header.max_timestamp for header in headers]),
-        # A second pass over all bytes costs 40 ms and more per GB; the batches' own checksums cover the rest.
+        # Not over all bytes: that costs 40 ms and more per GB, and the checksums of the batches cover the rest.
         crc=crc32c(b"".join([buffer[:CRC_START] for buffer in buffers])),
         leader_epoch=batches[0].leader_epoch,
         timestamp_type=batches[0].timestamp_type,
@@ -120,13 +120,13 @@ async def read_footer(store: ObjectStore, key: str, size: int) -> Footer:
     start = max(size - _TAIL, 0)
     tail = await store.get_range(key, start, size - start)
     if len(tail) != size - start:
-        raise DamagedObject(f"it is shorter than its {size} bytes")
+        raise DamagedObject(f"The object is shorter than {size} bytes.")
     needed = footer_size(tail)
     if len(tail) < needed <= size:
         tail = await store.get_range(key, size - needed, needed)
     footer = parse_footer(tail)
     if footer.data_size + footer.size != size:
-        raise DamagedObject(f"it has {size} bytes, its footer speaks of {footer.data_size + footer.size}")
+        raise DamagedObject(_wrong_size(footer, size))
     return footer
 
 
@@ -134,32 +134,36 @@ def verify(data: Buffer) -> Footer:
     """Check a whole object: its footer, the checksum of every extent and of every batch. Raises DamagedObject."""
     footer = parse_footer(data)
     if footer.data_size + footer.size != len(data):
-        raise DamagedObject(f"it has {len(data)} bytes, its footer speaks of {footer.data_size + footer.size}")
+        raise DamagedObject(_wrong_size(footer, len(data)))
     view = memoryview(data)
     for extent in footer.extents:
         verify_extent(extent, view[extent.byte_offset : extent.byte_end])
     return footer
 
 
+def _wrong_size(footer: Footer, size: int) -> str:
+    return f"The object has {size} bytes, but its footer describes {footer.data_size + footer.size}."
+
+
 def verify_extent(extent: Extent, data: Buffer) -> None:
     """Check the bytes of one extent: their checksum, and that of every batch in them. Raises DamagedObject."""
-    where = f"partition {extent.partition} of topic id {extent.topic_id} at byte {extent.byte_offset}"
+    where = f"The extent of partition {extent.partition} of topic id {extent.topic_id} at byte {extent.byte_offset}"
     if len(data) != extent.byte_size:
-        raise DamagedObject(f"{where} has {len(data)} bytes instead of {extent.byte_size}")
+        raise DamagedObject(f"{where} has {len(data)} bytes instead of {extent.byte_size}.")
     batches = records = crc = 0
     for position, header in iter_batches(extent, data):
         crc = crc32c(data[position : position + CRC_START], crc)
         if not crc_matches(data, position, header):
-            raise DamagedObject(f"the batch at byte {extent.byte_offset + position} does not fit its checksum")
+            raise DamagedObject(f"The batch at byte {extent.byte_offset + position} does not match its checksum.")
         batches += 1
         records += header.last_offset_delta + 1
     if (batches, records) != (extent.batch_count, extent.record_count):
         raise DamagedObject(
             f"{where} holds {batches} batches with {records} records instead of {extent.batch_count} "
-            f"with {extent.record_count}"
+            f"with {extent.record_count}."
         )
     if crc != extent.crc:
-        raise DamagedObject(f"{where} does not fit its checksum")
+        raise DamagedObject(f"{where} does not match its checksum.")
 
 
 def iter_batches(extent: Extent, data: Buffer) -> Iterator[tuple[int, BatchHeader]]:
@@ -169,8 +173,10 @@ def iter_batches(extent: Extent, data: Buffer) -> Iterator[tuple[int, BatchHeade
         try:
             header = read_header(data, position)
         except CorruptMessage as error:
-            raise DamagedObject(f"there is no batch at byte {extent.byte_offset + position}: {error}") from error
+            raise DamagedObject(f"There is no batch at byte {extent.byte_offset + position}: {error}") from error
         if position + header.size > len(data):
-            raise DamagedObject(f"the batch at byte {extent.byte_offset + position} goes beyond the end of its extent")
+            raise DamagedObject(
+                f"The batch at byte {extent.byte_offset + position} reaches beyond the end of its extent."
+            )
         yield position, header
         position += header.size

@@ -1,7 +1,7 @@
 """The keys of WAL objects: `wal/<hour of creation>/<broker id>-<uuid>`.
 
-The hour lets a scan for lost objects list what is old enough and nothing else; the broker id tells people who wrote
-an object. Nothing else is read from a key: what is in an object stands in its footer and in the control plane.
+The hour lets the search for orphans list only objects that are old enough; the broker id tells operators which broker
+wrote an object. The content of an object is described by its footer and by the control plane, never by its key.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WalKey(NamedTuple):
-    """What a key says."""
+    """The parts of a key."""
 
     hour_ms: TimestampMs
-    """The beginning of the hour in which the object was made, by its broker's clock."""
+    """The beginning of the hour in which the object was created, by its broker's clock."""
     broker_id: int
     unique: UUID
 
@@ -33,13 +33,13 @@ def make(created_ms: TimestampMs, broker_id: int, unique: UUID) -> str:
 
 
 def hour_prefix(timestamp_ms: TimestampMs) -> str:
-    """What the keys of all objects begin with that were made in the hour of a time."""
-    # Counted from 1970 on: fromtimestamp() refuses times that another clock may well show.
+    """The common prefix of the keys of all objects created in the hour of `timestamp_ms`."""
+    # Added to the epoch: fromtimestamp() refuses times that a wrong clock may show.
     return f"{PREFIX}{_EPOCH + timedelta(milliseconds=timestamp_ms):%Y%m%d%H}/"
 
 
 def parse(key: str) -> WalKey | None:
-    """What a key says; None if it is not the key of a WAL object."""
+    """The parts of a key; None if it is not the key of a WAL object."""
     parts = key.split("/")
     if len(parts) != 3 or f"{parts[0]}/" != PREFIX or not _is_number(parts[1], digits=10):
         return None

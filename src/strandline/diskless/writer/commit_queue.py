@@ -1,7 +1,7 @@
-"""In which order WAL objects are committed: in the order of their rotation, whichever upload ends first. Pure.
+"""The order of commits: WAL objects are committed in the order of their rotation, whichever upload ends first. Pure.
 
-The order of a producer's batches is the order in which they came, so an object is committed only when the ones before
-it are, or have failed for good.
+A producer's batches keep the order of their arrival, so an object is committed only when those before it were
+committed, or have failed for good.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from strandline.diskless.writer.rotation import Pipe
 
 
 class Ordered(Protocol):
-    """What this module needs to know of an object."""
+    """The part of an object that the queue needs."""
 
     @property
     def batch_count(self) -> int:
@@ -26,16 +26,13 @@ F = TypeVar("F", bound=Ordered)
 
 
 class CommitQueue(Generic[F]):
-    """The objects on their way, oldest first. At most one group of them is being committed at any time."""
+    """The objects in flight, oldest first. At most one group of them is being committed at any time."""
 
     def __init__(self, *, max_batches: int) -> None:
         self._max_batches = max_batches
         self._waiting: deque[F] = deque()
         self._uploading: set[F] = set()
         self._committing: Sequence[F] = ()
-
-    def __len__(self) -> int:
-        return len(self._committing) + len(self._waiting)
 
     def __iter__(self) -> Iterator[F]:
         return chain(self._committing, self._waiting)
@@ -47,21 +44,21 @@ class CommitQueue(Generic[F]):
         return Pipe(uploading, len(self._waiting) - uploading, len(self._committing))
 
     def rotated(self, file: F) -> None:
-        """A new object: its place is behind all others."""
+        """Add a new object behind all others."""
         self._waiting.append(file)
         self._uploading.add(file)
 
     def uploaded(self, file: F) -> None:
-        """An object is in the store, and may be committed when its turn comes."""
+        """An object was uploaded, and may be committed when its turn comes."""
         self._uploading.remove(file)
 
     def failed(self, file: F) -> None:
-        """An object could not be uploaded: those behind it do not wait for it."""
+        """An object could not be uploaded: objects behind it do not wait for it."""
         self._uploading.remove(file)
         self._waiting.remove(file)
 
     def begin_commit(self) -> Sequence[F]:
-        """The next objects to commit in one call: all whose turn it is, as far as one commit may go.
+        """The next objects to commit in one call: all whose turn it is, up to the limit of one commit.
 
         Empty while another commit runs, or while the next object is still being uploaded.
         """
@@ -78,11 +75,11 @@ class CommitQueue(Generic[F]):
         return group
 
     def end_commit(self) -> None:
-        """The commit that was begun is over, one way or the other."""
+        """The commit under way has ended, with or without success."""
         self._committing = ()
 
     def abandon(self) -> tuple[Sequence[F], Sequence[F]]:
-        """Forget all objects: those of the commit under way, and the others."""
+        """Remove all objects: returns those of the commit under way, and the others."""
         committing, waiting = self._committing, tuple(self._waiting)
         self._committing = ()
         self._waiting.clear()

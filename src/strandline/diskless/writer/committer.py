@@ -1,4 +1,4 @@
-"""Committing a group of WAL objects whose turn it is, and telling readers and producers what came of it."""
+"""Commits groups of WAL objects to the control plane, and tells readers and producers the result."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from strandline.sql import SqlError, TransactionConflict
 
 logger = logging.getLogger(__name__)
 
-# Of the pauses between two calls, in milliseconds: the first, and the longest.
+# Pauses between two attempts of a commit, in milliseconds.
 _FIRST_PAUSE: Final = 5
 _LONGEST_PAUSE: Final = 1000
 
-# Seconds after which a process that has slept must not go on: its objects may have been deleted as orphans meanwhile.
+# A process that was suspended must not commit this many seconds after the deadline: its objects may have been deleted
+# as orphans.
 _LATEST_CALL: Final = 15.0
 
-# Begins a new object, and says which number the newest has: whatever has come so far is in this one or an earlier one.
+# Rotates, and returns the number of the newest object: every batch that has arrived is in this one or an earlier one.
 Seal: TypeAlias = Callable[[], int]
 
 
 class CommitFailed(Exception):
-    """The control plane has not committed, or has not said so in time."""
+    """The commit failed, or its result is not known."""
 
     def __init__(self, message: str, *, may_have_happened: bool) -> None:
         super().__init__(message)
@@ -39,7 +40,7 @@ class CommitFailed(Exception):
 
 
 class CommitCalls:
-    """CommitCalls objects, in one call for several of them."""
+    """Calls to commit objects, repeated until one has an answer or the deadline is over."""
 
     def __init__(self, control_plane: BatchCommits, *, clock: Clock, chance: Chance) -> None:
         self._control_plane = control_plane
@@ -47,34 +48,35 @@ class CommitCalls:
         self._chance = chance
 
     async def commit(self, files: Sequence[FileToCommit], *, deadline: float) -> Sequence[Sequence[CommittedBatch]]:
-        """The answers of the control plane. Asks until `deadline`, and if that is just over, once. Raises CommitFailed.
+        """The answers of the control plane. Raises CommitFailed.
 
-        A repeated call is harmless: objects that were committed by the first one get their answers of that time.
+        Repeats the call until `deadline`; if that has just passed, calls once. A repeated call is harmless: objects
+        that an earlier call committed get the answers of that call.
         """
         may_have_happened = False
         pause = _FIRST_PAUSE
         while True:
             if self._clock.monotonic() > deadline + _LATEST_CALL:
-                raise CommitFailed("too much time has passed since its upload", may_have_happened=may_have_happened)
+                raise CommitFailed("Too much time has passed since its upload.", may_have_happened=may_have_happened)
             crash_point("diskless.writer.before_commit")
             try:
                 answers = await self._control_plane.commit_files(files, now_ms=self._clock.now_ms())
             except SqlError as error:
                 may_have_happened |= error.retriable and not isinstance(error, TransactionConflict)
                 if not error.retriable or self._clock.monotonic() >= deadline:
-                    logger.warning("%d WAL objects from %s on were not committed: %s", *_named(files), error)
+                    logger.warning("%d WAL objects from %s on were not committed: %s", *_described(files), error)
                     raise CommitFailed(str(error), may_have_happened=may_have_happened) from error
-                logger.info("%d WAL objects from %s on are committed again: %s", *_named(files), error)
+                logger.info("the commit of %d WAL objects from %s on is repeated: %s", *_described(files), error)
             else:
                 crash_point("diskless.writer.after_commit")
                 return answers
-            # Brokers that gave way to each other must not meet again.
+            # A random pause: brokers whose transactions collided must not collide again.
             await self._clock.sleep((pause + self._chance.below(pause)) / 1000)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 class Committer:
-    """CommitCalls groups, one after the other, in the order of rotation."""
+    """Commits groups, one after the other, in the order of rotation."""
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class Committer:
         self._gaps = SequenceGaps()
 
     async def commit(self, group: Sequence[GatheredFile]) -> None:
-        """Commit the files of a group in one call and answer all their batches. Raises nothing but a cancellation."""
+        """Commit the files of a group in one call and answer all their batches. Raises only CancelledError."""
         claims = [self._claim(file) for file in group]
         asked = [claim for claim in claims if claim.placed]
         self._discard([claim.file.key for claim in claims if not claim.placed])
@@ -114,14 +116,14 @@ class Committer:
         self._gaps.passed(group[-1].number)
 
     def lost(self, file: GatheredFile, batches: Sequence[DisklessAppend]) -> None:
-        """Batches of a file will not be committed. Call it before their producers are told."""
+        """Note that batches of a file will not be committed. Call it before their producers get the error."""
         if any(batch.header.has_producer_id for batch in batches):
             newest = self._seal()
             for batch in batches:
                 self._gaps.lost(batch, number=file.number, newest=newest)
 
     def _claim(self, file: GatheredFile) -> Claim:
-        """Which batches of a file are to be committed: nearly always all."""
+        """The batches of a file to commit: nearly always all."""
         if not self._gaps:
             return Claim(file, file.placed)
         placed = []
@@ -140,8 +142,8 @@ class Committer:
             self.lost(claim.file, claim.lost)
         try:
             self._listener.committed(settlement.blocks, log_start_offsets=settlement.log_start_offsets)
-        except Exception:  # the batches are committed, whatever readers make of it
-            logger.exception("readers could not be told of a commit")
+        except Exception:  # the batches are committed even if a reader fails
+            logger.exception("readers could not be notified of a commit")
         crash_point("diskless.writer.before_answer")
         for claim in asked:
             self._answer(claim)
@@ -169,5 +171,5 @@ class Committer:
             self._totals.batches_failed += claim.file.answer_rest(error)
 
 
-def _named(files: Sequence[FileToCommit]) -> tuple[int, str]:
+def _described(files: Sequence[FileToCommit]) -> tuple[int, str]:
     return len(files), files[0].object_key

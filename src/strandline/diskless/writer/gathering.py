@@ -1,4 +1,4 @@
-"""Batches on their way into one WAL object, and whom to tell what became of them."""
+"""The batches of one WAL object, and the callbacks that get their results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class GatheredFile:
-    """The batches of one object, in the order in which they came, from the first of them until all are answered."""
+    """The batches of one object in the order of their arrival, from the first one until all are answered."""
 
     __slots__ = (
         "_answers",
@@ -32,7 +32,7 @@ class GatheredFile:
         self.batches: list[DisklessAppend] = []
         self.byte_count = 0
         self.since = 0.0
-        """When the first batch came, by the monotonic clock."""
+        """When the first batch arrived, by the monotonic clock."""
         self._answers: list[AppendDone | None] = []
         # Known from the rotation on.
         self.number = 0
@@ -41,7 +41,7 @@ class GatheredFile:
         self.key = ""
         self.size = 0
         self.placed: list[tuple[int, int]] = []
-        """In the order of the object: which of the batches, at which byte."""
+        """Index and byte position of each batch, in the order of the object."""
         self.uploaded_at = 0.0
 
     @property
@@ -49,27 +49,27 @@ class GatheredFile:
         return len(self.batches)
 
     def add(self, batch: DisklessAppend, done: AppendDone) -> None:
-        """One more batch."""
+        """Add a batch."""
         self.batches.append(batch)
         self._answers.append(done)
         self.byte_count += len(batch.buffer)
 
     def gathered(self, now: float) -> Gathered:
-        """What the rules of rotation look at."""
+        """What the rotation rules judge by."""
         return Gathered(self.byte_count, len(self.batches), now - self.since)
 
     def answer(self, index: int, result: DisklessAppended | StrandlineError) -> None:
-        """Tell whoever sent batch `index` what became of it. Only the first answer counts."""
+        """Pass the result of batch `index` to its sender. Only the first result counts."""
         done, self._answers[index] = self._answers[index], None
         if done is None:
             return
         try:
             done(result)
-        except Exception:  # one that fails must not keep the others waiting
-            logger.exception("an answer about a diskless batch could not be delivered")
+        except Exception:  # a callback that fails must not keep the others waiting
+            logger.exception("the result of a diskless batch could not be delivered")
 
     def answer_rest(self, error: StrandlineError) -> int:
-        """Tell everybody who has not been told anything yet; how many there were."""
+        """Answer the batches that have no answer yet; returns how many there were."""
         waiting = [index for index, done in enumerate(self._answers) if done is not None]
         for index in waiting:
             self.answer(index, error)

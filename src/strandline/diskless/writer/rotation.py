@@ -1,7 +1,7 @@
-"""When the batches that have gathered become the next WAL object. Pure decisions.
+"""When gathered batches become the next WAL object. Pure decisions.
 
-Nothing waits while the pipe is empty; while objects are on their way, batches gather, so that under load objects are
-large and few. Not here: what is uploaded (`uploads`) and in which order it is committed (`commit_order`).
+While no object is in flight, batches do not wait; while objects are in flight, batches gather, so that under load
+objects are large and few. Not here: the upload (`uploads`) and the order of commits (`commit_queue`).
 """
 
 from __future__ import annotations
@@ -13,41 +13,43 @@ from strandline.config.diskless import DisklessSettings
 
 MEBIBYTE: Final = 1024 * 1024
 
-# Which part of a full object is worth an upload at once beside one other, and beside more; and which after a while.
-# Objects cost processor time, most of it per object: one for each request of a producer with five of 1 MB in flight
-# cost twice as much as one for two of them, and the producer got less far.
+# Divisors; the first of a pair holds while one upload is in flight, the second while more are.
+#
+# 1/4 of a full object is uploaded at once beside one upload, only a full object beside more. Most of the processor time
+# of an upload is per object: with five requests of 1 MB in flight, one object per request cost twice as much as one per
+# two requests, and the producer's throughput fell.
 _AT_ONCE: Final = (4, 1)
+# 1/16 of a full object is uploaded after 1/4 of the time an upload takes beside one upload, after 1/2 beside more, but
+# after 8 ms at least. On a store that takes 50 ms, such an object must not wait for the end of the upload before it.
 _SOON: Final = 16
-# How long that while is, beside one other and beside more: which part of the time that uploads take, but some seconds
-# at least. On a store that takes 50 ms, what is not worth an upload at once must not wait for the one before.
 _OF_AN_UPLOAD: Final = (4, 2)
 _LEAST_WAIT: Final = 0.008
-# Timers are no finer: what is left of an interval when one ends is not worth another.
+# Timers are no finer than this many seconds: a shorter rest of an interval is not waited for.
 _GRAIN: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterLimits:
-    """How much the writer takes, and for how long it tries."""
+    """How much the writer takes, and how long it retries."""
 
     max_bytes: int = 8 * MEBIBYTE
-    """Of one object, unless a single batch is larger."""
+    """Largest size of an object, unless a single batch is larger."""
     max_batches: int = 4096
-    """Of one object and of one commit: what follows a commit runs on the event loop and must not hold it up."""
+    """Most batches of one object and of one commit: the work after a commit must not block the event loop."""
     commit_interval: float = 0.25
-    """Seconds for which batches gather at most, if they may be uploaded then."""
+    """Seconds after which gathered batches are uploaded, if an upload is free."""
     parallel_uploads: int = 8
     upload_attempts: int = 3
     upload_backoff: float = 0.01
     """Seconds before the second attempt; each further pause is twice as long."""
     max_pending_bytes: int = 128 * MEBIBYTE
-    """Gathered and on their way together. Beyond it batches are refused."""
+    """Bytes of batches without an answer. Beyond it batches are refused."""
     patience: float = 30.0
-    """Seconds after which an upload is not tried again, and after an upload those for which a commit is."""
+    """Seconds for which an upload is retried, and after it, seconds for which its commit is."""
 
     @classmethod
     def from_settings(cls, settings: DisklessSettings, *, let_in_bytes: int) -> WriterLimits:
-        """What the settings of the broker say. With `let_in_bytes` of unanswered requests it reads no more of them."""
+        """Limits from the broker's settings. The broker stops reading at `let_in_bytes` of unanswered requests."""
         max_bytes = settings.inkless_produce_buffer_max_bytes
         uploads = settings.inkless_produce_upload_thread_pool_size
         return cls(
@@ -56,25 +58,25 @@ class WriterLimits:
             parallel_uploads=uploads,
             upload_attempts=settings.inkless_produce_max_upload_attempts,
             upload_backoff=settings.inkless_produce_upload_backoff_ms / 1000,
-            # Far more than is let in: producers of a slow store wait in their connections, and are not refused.
+            # More than the broker lets in: producers of a slow store wait in their connections and are not refused.
             max_pending_bytes=2 * let_in_bytes,
         )
 
 
 class Gathered(NamedTuple):
-    """What waits to be rotated."""
+    """The batches that wait to be rotated."""
 
     byte_count: int
     batch_count: int
     seconds: float
-    """Since the oldest of the batches came."""
+    """Since the oldest of the batches arrived."""
 
 
 class Pipe(NamedTuple):
-    """How many objects are on their way, by stage."""
+    """How many objects are in flight, by stage."""
 
     uploading: int
-    """Rotated and not uploaded yet; some may wait for others to be uploaded."""
+    """Rotated and not uploaded yet; some may wait for a free upload."""
     uploaded: int
     """Waiting for the commit before theirs."""
     committing: int
@@ -90,15 +92,15 @@ class RotationRules:
         self._uploads = limits.parallel_uploads
 
     def must_rotate_before(self, batch_bytes: int, *, byte_count: int, batch_count: int) -> bool:
-        """Whether a batch goes into another object than the batches that have gathered."""
+        """Whether a batch does not fit into the object of the gathered batches."""
         if batch_count == 0:
             return False
         return byte_count + batch_bytes > self._max_bytes or batch_count >= self._max_batches
 
     def is_due(self, gathered: Gathered, pipe: Pipe, *, upload_seconds: float) -> bool:
-        """Whether to rotate now. Asked again after every batch, upload and commit, and when `seconds_left` are over.
+        """Whether to rotate now. Called after every batch, upload and commit, and when `seconds_left` have passed.
 
-        `upload_seconds` is what an upload takes these days.
+        `upload_seconds` is the average time of recent uploads.
         """
         if gathered.batch_count == 0:
             return False
@@ -106,13 +108,13 @@ class RotationRules:
             return True
         if not self._has_room(pipe):
             return False
-        # An object that is being committed holds nobody up: the next one can be uploaded meanwhile.
+        # An object that is being committed does not delay the upload of the next one.
         if pipe.uploading == 0 and pipe.uploaded == 0:
             return True
         return self.seconds_left(gathered, pipe, upload_seconds=upload_seconds) == 0
 
     def seconds_left(self, gathered: Gathered, pipe: Pipe, *, upload_seconds: float) -> float:
-        """Until what has gathered is due beside other objects, unless something happens before."""
+        """Seconds until the gathered batches are due beside the objects in flight."""
         if self._is_full(gathered, part=_AT_ONCE[pipe.uploading > 1]):
             return 0.0
         patience = self._interval
@@ -125,5 +127,5 @@ class RotationRules:
         return gathered.byte_count * part >= self._max_bytes or gathered.batch_count * part >= self._max_batches
 
     def _has_room(self, pipe: Pipe) -> bool:
-        # Objects that wait for a slow commit count too: more of them would not be committed any sooner.
+        # Objects that wait for a slow commit count too: more of them would not be committed sooner.
         return pipe.uploading < self._uploads and pipe.uploading + pipe.uploaded < 2 * self._uploads

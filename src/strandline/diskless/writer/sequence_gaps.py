@@ -1,9 +1,9 @@
-"""Batches that came behind one that was lost. Pure.
+"""Refuses batches that follow a lost batch of the same producer. Pure.
 
-A producer has up to five requests on their way. If the object with the first of its batches fails, those behind it
-must not be committed: the control plane refuses them if it knows the producer, but takes any sequence number from a
-producer that is new to it, and the batch that was sent first could then never be written. So what came before the
-producer can have heard of the loss is refused here, up to the batch that was lost, should it have been sent again.
+A producer has up to five requests in flight. If the object with the first of its batches fails, the later ones must not
+be committed. The control plane refuses them if it knows the producer, but accepts any first sequence number from a new
+one, and then the lost batch could never be written. So this module refuses every batch that arrived before the producer
+could learn of the loss, until the lost batch is sent again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Gap(NamedTuple):
 
 
 class SequenceGaps:
-    """What the objects on their way may not go on with. Objects are known by their number in the order of rotation."""
+    """The lost sequences of producers. Objects are identified by their number in the order of rotation."""
 
     def __init__(self) -> None:
         self._gaps: dict[_Producer, _Gap] = {}
@@ -32,7 +32,7 @@ class SequenceGaps:
         return bool(self._gaps)
 
     def lost(self, batch: DisklessAppend, *, number: int, newest: int) -> None:
-        """A batch of object `number` is lost. Objects up to `newest` hold what came before its producer knows."""
+        """A batch of object `number` was lost. Objects up to `newest` hold batches sent before its producer knows."""
         header = batch.header
         if header.producer_id == NO_PRODUCER_ID:
             return
@@ -44,7 +44,7 @@ class SequenceGaps:
             self._gaps[producer] = known._replace(known_after=newest)
 
     def stops(self, batch: DisklessAppend, *, number: int) -> bool:
-        """Whether a batch of object `number`, whose turn it is, has to be refused."""
+        """Whether a batch of object `number`, which is about to be committed, must be refused."""
         header = batch.header
         producer = (batch.partition, header.producer_id, header.producer_epoch)
         gap = self._gaps.get(producer)
@@ -56,6 +56,6 @@ class SequenceGaps:
         return True
 
     def passed(self, number: int) -> None:
-        """Object `number` and all before it have had their turn: forget what concerns only them."""
+        """Object `number` and all before it are done: forget the gaps that concern only them."""
         for producer in [key for key, gap in self._gaps.items() if gap.known_after <= number]:
             del self._gaps[producer]

@@ -1,6 +1,6 @@
-"""What follows from the answers of the control plane: offsets in the batches, news for readers, results for producers.
+"""Applies the answers of the control plane: offsets in the batches, blocks for readers, results for producers.
 
-The batches that were uploaded get their offsets in place: they are the very bytes that readers at the end are sent.
+Offsets are stamped into the uploaded buffers in place: consumers at the end of the log are sent the same bytes.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ _ERRORS: Final[dict[Refusal, tuple[type[StrandlineError], str]]] = {
     Refusal.INVALID_PRODUCER_EPOCH: (InvalidProducerEpoch, "The producer epoch is older than the one known."),
     Refusal.STALE_FILE: (
         KafkaStorageError,
-        "The object with the batch was taken for an orphan before it was committed. The batch may be sent again.",
+        "The object with the batch was marked as an orphan before it was committed. Send the batch again.",
     ),
 }
-# The producer may send these again as they are, so that what came behind them has to wait for them.
+# The producer may send these batches again unchanged, so its later batches have to wait for them.
 _LOSSES: Final = frozenset({Refusal.UNKNOWN_LOG, Refusal.STALE_FILE})
 
 
 class Claim:
-    """One object whose turn it is to be committed: which of its batches are to get offsets, and which got them."""
+    """One object in a commit: the batches to commit, then their results."""
 
     __slots__ = ("file", "lost", "placed", "refused", "results")
 
     def __init__(self, file: GatheredFile, placed: Sequence[tuple[int, int]]) -> None:
         self.file = file
         self.placed = placed
-        # Known when it is settled.
+        # Set when the claim is settled.
         self.results: list[DisklessAppended | StrandlineError] = []
         """In the order of `placed`."""
         self.lost: list[DisklessAppend] = []
         self.refused = 0
 
     def to_commit(self, broker_id: int) -> FileToCommit:
-        """What the control plane is told of it."""
+        """The request to the control plane."""
         batches = self.file.batches
         return FileToCommit(
             object_key=self.file.key,
@@ -76,16 +76,16 @@ def _batch_to_commit(batch: DisklessAppend, byte_offset: int) -> BatchToCommit:
 
 
 class Settlement:
-    """The news for readers after one commit, object by object in their order."""
+    """The new blocks for readers after one commit, in the order of the objects."""
 
     def __init__(self) -> None:
         self.blocks: list[CommittedBlock] = []
         self.log_start_offsets: list[Offset] = []
 
     def settle(self, claim: Claim, answers: Sequence[CommittedBatch]) -> None:
-        """Stamp the batches of one object that were accepted, and note what is to be told about all of them."""
+        """Stamp the accepted batches of one object, and set the results of all of them."""
         batches, results = claim.file.batches, claim.results
-        run = _Run()
+        run = _AcceptedRun()
         for (index, position), answer in zip(claim.placed, answers, strict=True):
             batch = batches[index]
             if answer.refusal is not None:
@@ -99,7 +99,7 @@ class Settlement:
                 stamp_log_append_time(batch.buffer, 0, answer.log_append_time_ms)
             if not run.continues_with(batch, position, answer.base_offset):
                 self._close(run)
-                run = _Run()
+                run = _AcceptedRun()
             run.add(batch, position, answer)
         self._close(run)
 
@@ -110,14 +110,14 @@ class Settlement:
         if refusal in _LOSSES:
             claim.lost.append(batch)
 
-    def _close(self, run: _Run) -> None:
+    def _close(self, run: _AcceptedRun) -> None:
         if run.batches:
             self.blocks.append(run.block())
             self.log_start_offsets.append(run.log_start_offset)
 
 
-class _Run:
-    """Accepted batches that lie side by side with dense offsets: one row of the control plane."""
+class _AcceptedRun:
+    """Accepted batches that are adjacent and have dense offsets: one row of the control plane."""
 
     __slots__ = ("batches", "byte_end", "first_offset", "log_start_offset", "max_timestamp", "next_offset")
 
@@ -130,7 +130,7 @@ class _Run:
         self.log_start_offset = -1
 
     def continues_with(self, batch: DisklessAppend, position: int, base_offset: Offset) -> bool:
-        """Whether a batch goes into this row."""
+        """Whether a batch belongs to the same row."""
         if not self.batches or position != self.byte_end or base_offset != self.next_offset:
             return False
         last = self.batches[-1]
@@ -141,7 +141,7 @@ class _Run:
         )
 
     def add(self, batch: DisklessAppend, position: int, answer: CommittedBatch) -> None:
-        """One more batch."""
+        """Add a batch."""
         header = batch.header
         if not self.batches:
             self.first_offset = answer.base_offset
@@ -153,7 +153,7 @@ class _Run:
         self.log_start_offset = answer.log_start_offset
 
     def block(self) -> CommittedBlock:
-        """What readers are told."""
+        """The row as a block for readers."""
         return CommittedBlock(
             self.batches[0].partition,
             self.first_offset,

@@ -1,4 +1,4 @@
-"""What the writer is doing and has done, for metrics, people and tests."""
+"""The state of the writer and its counters, for metrics, operators and tests."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterStatus:
-    """The writer at one moment, and what it has done since it was made."""
+    """The state of the writer at one moment, and its counters since the start."""
 
     gathered_bytes: int
     gathered_batches: int
     pending_bytes: int
-    """Gathered and on their way together."""
+    """Bytes of all batches without an answer, gathered or in flight."""
     uploads_running: int
     uploads_waiting: int
-    """Rotated, until others are uploaded."""
+    """Rotated, and waiting for a free upload."""
     files_waiting_for_commit: int
     files_committing: int
     oldest_pending_seconds: float
-    """For how long the oldest batch has waited for its answer; 0 if none waits."""
+    """How long the oldest batch has waited for its answer; 0 if none waits."""
     totals: WriterTotals
 
 
@@ -30,16 +30,16 @@ class WriterTotals:
     files: int = 0
     """Committed objects."""
     bytes: int = 0
-    """Of committed objects, footers included."""
+    """Bytes of committed objects, footers included."""
     batches: int = 0
-    """Committed, duplicates included."""
+    """Committed batches, duplicates included."""
     batches_refused: int = 0
-    """By the control plane, or because an earlier batch of their producer was lost."""
+    """Refused by the control plane, or because an earlier batch of their producer was lost."""
     batches_failed: int = 0
-    """Whose object was not uploaded, or not committed, or was left at the end."""
+    """Batches whose object was not uploaded or not committed, or was unfinished when the writer closed."""
     batches_over_limit: int = 0
-    """Refused at once, because too much was on its way."""
+    """Refused at once, because too many bytes were pending."""
     uploads_failed: int = 0
-    """Objects that could not be uploaded with all attempts."""
+    """Objects whose upload failed in every attempt."""
     commits_failed: int = 0
-    """Objects that were uploaded and not committed, as far as is known."""
+    """Uploaded objects whose commit failed, or whose result is not known."""

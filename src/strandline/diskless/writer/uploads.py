@@ -1,7 +1,7 @@
-"""Bringing one WAL object into the store, with as many attempts as are allowed, a few objects at a time.
+"""Uploads of WAL objects, with retries, a few at a time.
 
-Every attempt has a key of its own: one that was given up may still go on somewhere, and must not write over the object
-of the next, whose batches get their offsets as soon as they are committed.
+Every attempt has its own key: an abandoned attempt may still complete in the store, and must not overwrite the object
+of the next attempt, which may be committed by then.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from strandline.objects.store import Buffer, ObjectStore, ObjectStoreError
 
 logger = logging.getLogger(__name__)
 
-# Over how many uploads what they take is averaged, about.
+# Recent uploads over which their time is averaged, about.
 _MEMORY: Final = 8
 
 
 class Uploads:
-    """Uploads objects; at most `limits.parallel_uploads` at a time, the others wait in their order."""
+    """Uploads objects, at most `limits.parallel_uploads` at a time; the others wait in order."""
 
     def __init__(
         self, store: ObjectStore, limits: WriterLimits, *, clock: Clock, ids: Ids, broker_id: int, cluster_id: str
@@ -40,12 +40,12 @@ class Uploads:
         self._slots = asyncio.Semaphore(limits.parallel_uploads)
         self.running = 0
         self.usual_seconds = 0.0
-        """What an upload takes these days, its wait for a slot included."""
+        """The average time of recent uploads, including the wait for a free slot."""
 
     async def upload(self, file: GatheredFile, abandoned: list[str]) -> None:
-        """Upload `file` and note in it under which key. Raises KafkaStorageError.
+        """Upload `file` and set its key. Raises KafkaStorageError.
 
-        `abandoned` gets the keys of attempts that failed: there may be an object, which will never be committed.
+        `abandoned` gets the keys of failed attempts: an object may exist under them, and is never committed.
         """
         begun = self._clock.monotonic()
         async with self._slots:
@@ -80,8 +80,8 @@ class Uploads:
                 if is_last or not error.retriable:
                     logger.warning("%s could not be written to %s: %s", key, self._store.url, error)
                     raise KafkaStorageError(
-                        f"The object store {self._store.url} did not take the batch ({error}). Nothing of it was "
-                        "written; it may be sent again."
+                        f"The object store {self._store.url} did not accept the batch ({error}). Nothing of it was "
+                        "written; send it again."
                     ) from error
             else:
                 return key
@@ -90,8 +90,12 @@ class Uploads:
             attempt += 1
 
     async def discard(self, object_keys: Collection[str]) -> None:
-        """Delete objects that were certainly not committed. What stays behind is found by the scan for orphans."""
+        """Delete objects that were certainly not committed. The search for orphans finds those that remain."""
         try:
             await self._store.delete(list(object_keys))
         except ObjectStoreError as error:
-            logger.info("objects that were never committed stay in %s until a scan: %s", self._store.url, error)
+            logger.info(
+                "objects that were never committed stay in %s until the next search for orphans: %s",
+                self._store.url,
+                error,
+            )

@@ -1,9 +1,8 @@
-"""The writer: takes batches of any partition, puts them into shared WAL objects and has the control plane order them.
+"""The writer: takes batches of any partition, puts them into shared WAL objects and commits these to the control plane.
 
 Gather, rotate, upload, commit, stamp, tell the readers, answer the producers. Uploads run in parallel, commits one
 after the other in the order of rotation, so that several requests of one producer make progress at the same time and
-keep their order. What is decided is decided in `rotation`, `commit_order` and `sequence_gaps`; what is done, in
-`uploads` and `committer`. Here they meet.
+keep their order. `rotation`, `commit_queue` and `sequence_gaps` decide; `uploads` and `committer` act.
 """
 
 from __future__ import annotations
@@ -32,12 +31,11 @@ logger = logging.getLogger(__name__)
 class WalWriter:
     """`BatchAppends` of one broker, on its event loop. Call `close` in the end.
 
-    A batch that cannot be written gets one of these errors. Clients answer all of them by sending it again, but for a
-    wrong epoch:
+    A batch that cannot be written gets one of these errors. Clients retry all of them, except InvalidProducerEpoch:
 
-    - KafkaStorageError: its object was not uploaded, or was taken for an orphan; it certainly was not committed; or
-      the writer is closed;
-    - RequestTimedOut: too much is on its way already, or nobody knows whether it was committed;
+    - KafkaStorageError: the batch was certainly not committed, because its object was not uploaded or was marked as an
+      orphan, or because the writer is closed;
+    - RequestTimedOut: too many bytes are pending already, or it is not known whether the batch was committed;
     - UnknownTopicOrPartition: the control plane has no log for it;
     - OutOfOrderSequence, InvalidProducerEpoch: as in Kafka.
     """
@@ -76,7 +74,7 @@ class WalWriter:
         self._pending_bytes = 0
         self._is_overloaded = False
         self._is_closed = False
-        self._looks_soon = False
+        self._is_check_scheduled = False
         self._timer: asyncio.Task[None] | None = None
         self._timer_due = 0.0
         self._loop = asyncio.get_running_loop()
@@ -87,7 +85,7 @@ class WalWriter:
     # Gathering
 
     def append(self, batch: DisklessAppend, done: AppendDone) -> None:
-        """Take a batch; `done` is called in a later turn of the loop. Cheap: the work is done per object."""
+        """Take a batch; `done` is called in a later turn of the event loop. Cheap: the work is done per object."""
         size = len(batch.buffer)
         if self._is_closed or self._is_overloaded or self._pending_bytes + size > self._limits.max_pending_bytes:
             refusal = self._refusal()
@@ -102,54 +100,54 @@ class WalWriter:
             file.since = self._clock.monotonic()
         file.add(batch, done)
         self._pending_bytes += size
-        if not self._looks_soon:
-            # Not now: the other batches of this request, and requests that are here already, go into the same object.
-            self._looks_soon = True
-            self._loop.call_soon(self._look)
+        if not self._is_check_scheduled:
+            # Not now: the other batches of this request, and of requests that have arrived, go into the same object.
+            self._is_check_scheduled = True
+            self._loop.call_soon(self._check_rotation)
 
     def _refusal(self) -> StrandlineError | None:
-        """Why nothing is taken at the moment; None for a batch that only exceeds the limit all by itself."""
+        """Why the batch is refused; None if it is alone, and exceeds the limit by itself."""
         if self._is_closed:
-            return KafkaStorageError("This broker is stopping; the batch may be sent to another one.")
+            return KafkaStorageError("This broker is stopping; send the batch to another one.")
         if self._pending_bytes == 0:
             return None
         self._is_overloaded = True
         self._totals.batches_over_limit += 1
         return RequestTimedOut(
             f"{self._pending_bytes} bytes of diskless batches wait to be uploaded and committed; the limit is "
-            f"{self._limits.max_pending_bytes}. Nothing of the batch was written; it may be sent again."
+            f"{self._limits.max_pending_bytes}. Nothing of this batch was written; send it again."
         )
 
-    def _look(self) -> None:
-        """Rotate if it is time to. Called whenever that may have changed."""
-        self._looks_soon = False
+    def _check_rotation(self) -> None:
+        """Rotate if it is due. Called whenever that may have changed."""
+        self._is_check_scheduled = False
         now = self._clock.monotonic()
         gathered, pipe, usual = self._gathering.gathered(now), self._order.pipe, self._uploads.usual_seconds
         if self._rules.is_due(gathered, pipe, upload_seconds=usual):
             self._rotate()
         elif gathered.batch_count and (left := self._rules.seconds_left(gathered, pipe, upload_seconds=usual)) > 0:
-            self._look_at(now + left)
-        # Else the pipe is full, and whatever leaves it looks again.
+            self._check_at(now + left)
+        # Else the pipe is full: the next upload or commit that ends checks again.
 
-    def _look_at(self, due: float) -> None:
-        """See to it that somebody looks again then."""
+    def _check_at(self, due: float) -> None:
+        """Check again at `due`."""
         if self._timer is not None:
             if self._timer_due <= due:
-                return  # and then looks how much longer it is
+                return  # the earlier check schedules the next one
             self._timer.cancel()
         self._timer_due = due
-        self._timer = self._loop.create_task(self._wait_and_look(due), name="wal-rotation")
+        self._timer = self._loop.create_task(self._wait_and_check(due), name="wal-rotation")
 
-    async def _wait_and_look(self, due: float) -> None:
+    async def _wait_and_check(self, due: float) -> None:
         await self._clock.sleep(due - self._clock.monotonic())
         self._timer = None
-        self._look()
+        self._check_rotation()
 
     def _rotate(self) -> None:
         file, self._gathering = self._gathering, GatheredFile()
         self._rotations += 1
         file.number = self._rotations
-        # Growing even if the clock goes back: without the database it is the order of the objects of a broker.
+        # Increases even if the clock goes back: it is the order of a broker's objects if the database is lost.
         file.created_ms = self._last_created_ms = max(self._clock.now_ms(), self._last_created_ms + 1)
         self._order.rotated(file)
         self._start(self._carry(file), "wal-file")
@@ -159,10 +157,10 @@ class WalWriter:
             self._rotate()
         return self._rotations
 
-    # The way of a file
+    # A file, from rotation to its answers
 
     async def _carry(self, file: GatheredFile) -> None:
-        """Upload one file; then commit whatever is next, unless another task does that already."""
+        """Upload one file; then commit the files whose turn it is, unless another task is committing."""
         abandoned: list[str] = []
         try:
             await self._uploads.upload(file, abandoned)
@@ -170,19 +168,21 @@ class WalWriter:
             self._upload_failed(file, error)
         except Exception:
             logger.exception("a WAL object of %d batches could not be made", file.batch_count)
-            self._upload_failed(file, KafkaStorageError("The broker could not write the batch; its log says why."))
+            self._upload_failed(
+                file, KafkaStorageError("The broker could not write the batch; the broker's log says why.")
+            )
         else:
             self._order.uploaded(file)
-        del file  # it may be long until this task ends, and the batches must not stay in memory so long
+        del file  # this task may go on for long with other files, and must not keep these batches in memory
         self._discard(abandoned)
-        self._look()
+        self._check_rotation()
         while group := self._order.begin_commit():
             await self._committer.commit(group)
             self._order.end_commit()
             for committed in group:
                 self._release(committed)
             del group, committed
-            self._look()
+            self._check_rotation()
 
     def _upload_failed(self, file: GatheredFile, error: StrandlineError) -> None:
         self._order.failed(file)
@@ -195,9 +195,9 @@ class WalWriter:
         self._release(file)
 
     def _release(self, file: GatheredFile) -> None:
-        """Everybody was told about a file: its bytes count no more."""
+        """All batches of a file have their answers: its bytes are no longer pending."""
         self._pending_bytes -= file.byte_count
-        # Not at the limit itself: of a producer's requests in flight, those behind a refused one are refused as well.
+        # Not at the limit itself: requests in flight behind a refused one must be refused as well.
         if self._pending_bytes <= self._limits.max_pending_bytes * 3 // 4:
             self._is_overloaded = False
 
@@ -219,7 +219,7 @@ class WalWriter:
     # The end
 
     async def close(self, *, within: float) -> None:
-        """Take nothing more, and bring what was taken to its end within so many seconds; the rest is told so."""
+        """Refuse new batches and finish those taken within `within` seconds; the rest gets an error."""
         self._is_closed = True
         self._seal()
         await self._clock.wait_set(self._is_idle, within=within)
@@ -234,7 +234,7 @@ class WalWriter:
             self._give_up(file, KafkaStorageError("The broker stopped before the batch was committed."))
 
     def status(self) -> WriterStatus:
-        """What it is doing."""
+        """For metrics and tests."""
         now = self._clock.monotonic()
         pipe = self._order.pipe
         oldest = next(iter(self._order), self._gathering)

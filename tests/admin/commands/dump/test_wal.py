@@ -73,7 +73,7 @@ def test_damage_is_shown_and_is_a_failure(command: Command, objects: Path, key: 
     outcome = command("wal", "dump", str(objects / key), "--batches")
     assert outcome.status == 1
     assert "CHECKSUM DOES NOT FIT" in outcome.out
-    assert "the batch at byte 0 does not fit its checksum" in outcome.err
+    assert "The batch at byte 0 does not match its checksum" in outcome.err
 
 
 def test_what_is_no_wal_object_is_said_to_be_none(command: Command, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_newest_objects_are_listed_with_what_is_in_them(command: Command, ob
 def test_a_damaged_object_does_not_hide_the_others_from_the_list(command: Command, objects: Path, key: str) -> None:
     (objects / key).write_bytes(b"x")
     rows = {row["object"]: row for row in command("wal", "list", "--data-dir", str(objects.parent), "--json").json}
-    assert rows[key]["problem"] == "it has only 1 bytes: too few for a WAL object"
+    assert rows[key]["problem"] == "The object has only 1 bytes: too few for a WAL object."
     assert len(rows) == 2
 
 

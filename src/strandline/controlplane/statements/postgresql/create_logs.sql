@@ -1,4 +1,4 @@
--- Looked for first, so that asking again uses up no ids.
+-- Existing logs are filtered out first, so that a repeated call uses up no ids.
 INSERT INTO inkless_log (topic_id, partition, topic_name)
 SELECT topic_id, partition, topic_name
 FROM unnest($1::uuid[], $2::int[], $3::text[]) AS n(topic_id, partition, topic_name)

@@ -1,6 +1,6 @@
--- Each request with its log, and the rows from its offset on: at most $1, until they hold max_bytes. One row comes even
--- if there is none to give. The rows of a log are read by its primary key from the offset on, so that finding costs
--- as much as the answer.
+-- Each request with its log, and the rows from its offset on: at most $1, until they hold max_bytes. A log without
+-- such rows gives one row of NULLs. The rows of a log are read by its primary key from the offset on, so that the query
+-- costs as much as its answer.
 SELECT
     r.position, l.log_start_offset, l.high_watermark,
     b.base_offset, b.last_offset, b.file_id, f.object_key, b.byte_offset, b.byte_size, b.timestamp_type,

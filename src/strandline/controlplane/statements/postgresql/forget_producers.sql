@@ -1,5 +1,5 @@
--- $1: those that have committed since then stay. Rows that a commit is writing are left alone: waiting for them, with
--- others locked already, could end in a deadlock.
+-- Producers that committed at $1 or later stay. Rows that a commit is writing are skipped: to wait for them, with others
+-- locked already, could end in a deadlock.
 DELETE FROM inkless_producer_state p
 USING (
     SELECT s.log_id, s.producer_id

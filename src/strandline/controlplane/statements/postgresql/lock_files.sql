@@ -1,5 +1,5 @@
--- Two transactions that each delete one of the last two rows of a file must not both see the other's row: who marks
--- files locks them first, in the order of their ids, and looks for rows afterwards.
+-- Two transactions that each delete one of the last two rows of a file must not both see the other's row: a
+-- transaction that marks files locks them first, in the order of their ids, and looks for rows afterwards.
 SELECT count(*)
 FROM (
     SELECT 1

@@ -1,4 +1,4 @@
--- The logs of some topics, locked in the order of their ids. Those that a deletion has begun with are among them.
+-- The logs of some topics, locked in the order of their ids. Includes logs whose deletion has begun.
 SELECT log_id
 FROM inkless_log
 WHERE topic_id = ANY ($1::uuid[])

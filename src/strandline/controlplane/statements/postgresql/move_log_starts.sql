@@ -1,4 +1,4 @@
--- Never back, never beyond the end. An empty log begins anew with its timestamps.
+-- A log start never moves back, nor beyond the end. An empty log forgets its largest timestamp.
 UPDATE inkless_log l
 SET log_start_offset = u.log_start_offset,
     max_timestamp = CASE WHEN u.log_start_offset = l.high_watermark THEN -1 ELSE l.max_timestamp END

@@ -1,5 +1,5 @@
--- Each rule with its log, and whether the oldest row may go: because it is below the log start, too old, or because
--- enough is left without it.
+-- Each rule with its log, and whether its oldest row may be deleted: it lies below the log start, or has expired, or the
+-- log keeps its retention size without it.
 SELECT
     r.position, l.log_id, l.log_start_offset,
     coalesce(

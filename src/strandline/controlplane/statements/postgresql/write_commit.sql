@@ -1,5 +1,5 @@
--- All that a commit changes, in one trip. $1: now; $2..$6: files; $7..$16: rows of batches; $17..$20: logs, which are
--- locked already; $21..$25: producers. A file of which nothing was accepted goes at once.
+-- All changes of a commit in one round trip. $1: now; $2..$6: files; $7..$16: rows of batches; $17..$20: logs, which are
+-- locked already; $21..$25: producers. A file of which no batch was accepted is marked for deletion.
 WITH files AS (
     INSERT INTO inkless_file (
         object_key, state, uploader_broker_id, size, committed_at_ms, marked_for_deletion_at_ms, answers

@@ -1,4 +1,4 @@
--- $1: now. A file of which nothing was accepted goes at once.
+-- $1: now. A file of which no batch was accepted is marked for deletion.
 INSERT INTO inkless_file (
     object_key, state, uploader_broker_id, size, committed_at_ms, marked_for_deletion_at_ms, answers
 )

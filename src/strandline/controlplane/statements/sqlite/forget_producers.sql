@@ -1,3 +1,3 @@
--- $1: those that have committed since then stay.
+-- Producers that committed at $1 or later stay.
 DELETE FROM inkless_producer_state
 WHERE (log_id, producer_id) IN (SELECT value->>0, value->>1 FROM json_each($2)) AND committed_at_ms < $1

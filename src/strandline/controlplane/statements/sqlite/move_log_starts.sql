@@ -1,4 +1,4 @@
--- Never back, never beyond the end. An empty log begins anew with its timestamps.
+-- A log start never moves back, nor beyond the end. An empty log forgets its largest timestamp.
 UPDATE inkless_log
 SET log_start_offset = u.value->>1,
     max_timestamp = CASE WHEN u.value->>1 = high_watermark THEN -1 ELSE max_timestamp END

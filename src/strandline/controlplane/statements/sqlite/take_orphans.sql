@@ -1,4 +1,4 @@
--- $1: now, $2: who found them. An object that is there again after it was deleted is taken once more.
+-- $1: now, $2: the broker that found them. An object that exists again after its deletion is marked once more.
 INSERT INTO inkless_file (object_key, state, uploader_broker_id, size, committed_at_ms, marked_for_deletion_at_ms)
 SELECT value->>0, 'deleting', $2, 0, $1, $1
 FROM json_each($3)
