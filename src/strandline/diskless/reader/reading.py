@@ -18,7 +18,7 @@ from strandline.records import fair_shares
 from strandline.sql import SqlError
 
 
-class PendingRead:
+class DisklessPartitionRead:
     """One partition of a read, from the request to its result."""
 
     __slots__ = ("_pieces", "error", "request", "rows", "run", "tail")
@@ -95,9 +95,9 @@ class Reading:
         self._plane, self._tails, self._loader, self._max_rows = plane, tails, loader, max_rows
         self.queries = 0
 
-    async def read(self, requests: Sequence[DisklessRead], max_bytes: int) -> list[PendingRead]:
+    async def read(self, requests: Sequence[DisklessRead], max_bytes: int) -> list[DisklessPartitionRead]:
         """One finished read for each request, in their order."""
-        reads = [PendingRead(request, self._tails.of(request.partition)) for request in requests]
+        reads = [DisklessPartitionRead(request, self._tails.of(request.partition)) for request in requests]
         for read in reads:
             read.run.gather_from(read.tail.blocks)
         unknown = [read for read in reads if read.wants_rows]
@@ -107,7 +107,7 @@ class Reading:
         take_fairly([read.run for read in reads], max_bytes)
         return reads
 
-    async def _find(self, reads: Sequence[PendingRead], max_bytes: int) -> None:
+    async def _find(self, reads: Sequence[DisklessPartitionRead], max_bytes: int) -> None:
         news = self._tails.news
         self.queries += 1
         try:
@@ -122,7 +122,7 @@ class Reading:
         for read, found in zip(reads, answers, strict=True):
             self._take_in(read, found, news)
 
-    def _take_in(self, read: PendingRead, found: FoundBatches, news: int) -> None:
+    def _take_in(self, read: DisklessPartitionRead, found: FoundBatches, news: int) -> None:
         if found.refusal is None:
             read.rows = found.rows
             read.tail.news_seen = news
@@ -138,7 +138,9 @@ class Reading:
                 f"Offset {read.run.end} is not between {found.log_start_offset} and {found.high_watermark}."
             )
 
-    async def _load(self, found: Sequence[PendingRead], reads: Sequence[PendingRead], max_bytes: int) -> None:
+    async def _load(
+        self, found: Sequence[DisklessPartitionRead], reads: Sequence[DisklessPartitionRead], max_bytes: int
+    ) -> None:
         """Load what can be part of the answer: not more than twice its size, since the rest would have to wait."""
         shares = dict(zip(reads, fair_shares([read.wanted_bytes for read in reads], max_bytes), strict=True))
         max_rows = max(self._loader.rows_at_once // len(found), 1)

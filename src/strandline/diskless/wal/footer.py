@@ -36,7 +36,7 @@ class DamagedObject(Exception):
     """The bytes are not a WAL object, or not the one that was written. The text does not name the object."""
 
 
-class Extent(NamedTuple):
+class WalExtent(NamedTuple):
     """Adjacent batches of one partition, with one leader epoch and one timestamp type."""
 
     topic_id: UUID
@@ -63,7 +63,7 @@ class Extent(NamedTuple):
 class Footer(NamedTuple):
     """The footer, parsed."""
 
-    extents: tuple[Extent, ...]
+    extents: tuple[WalExtent, ...]
     """In the order of their bytes, without a gap."""
     created_ms: TimestampMs
     broker_id: int
@@ -78,7 +78,7 @@ class Footer(NamedTuple):
         return self.extents[-1].byte_end if self.extents else 0
 
 
-def encode_footer(extents: Sequence[Extent], *, created_ms: TimestampMs, broker_id: int, cluster_id: str) -> bytes:
+def encode_footer(extents: Sequence[WalExtent], *, created_ms: TimestampMs, broker_id: int, cluster_id: str) -> bytes:
     """The bytes that follow the batches."""
     pack = _EXTENT.pack
     cluster = cluster_id.encode()
@@ -126,7 +126,7 @@ def _parse(content: memoryview, version: int, size: int) -> Footer:
         extents = tuple(_extent(fields) for fields in _EXTENT.iter_unpack(content[:extents_size]))
         cluster_id = str(content[extents_size : extents_size + cluster_size], "utf-8")
     except ValueError as error:
-        raise DamagedObject(f"The footer cannot be read: {error}.") from error
+        raise DamagedObject(f"The footer cannot be read: {error}") from error
     end = 0
     for extent in extents:
         if extent.byte_offset != end or extent.byte_size <= 0:
@@ -135,8 +135,8 @@ def _parse(content: memoryview, version: int, size: int) -> Footer:
     return Footer(extents, created_ms, broker_id, cluster_id, version, size)
 
 
-def _extent(fields: tuple[Any, ...]) -> Extent:
-    return Extent._make((UUID(bytes=fields[0]), *fields[1:-1], TimestampType(fields[-1])))
+def _extent(fields: tuple[Any, ...]) -> WalExtent:
+    return WalExtent._make((UUID(bytes=fields[0]), *fields[1:-1], TimestampType(fields[-1])))
 
 
 def _trailer(tail: Buffer) -> tuple[int, int, int, bytes]:

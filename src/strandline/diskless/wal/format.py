@@ -14,8 +14,8 @@ from crc32c import crc32c
 from strandline.diskless.values import DisklessAppend
 from strandline.diskless.wal.footer import (
     DamagedObject,
-    Extent,
     Footer,
+    WalExtent,
     encode_footer,
     footer_size,
     parse_footer,
@@ -49,7 +49,7 @@ def pack(
     """
     parts: list[Buffer] = []
     placed: list[tuple[int, int]] = []
-    extents: list[Extent] = []
+    extents: list[WalExtent] = []
     position = 0
     for partition, indexes in _by_partition(batches):
         for alike in _alike(batches, indexes):
@@ -93,10 +93,10 @@ def _alike(batches: Sequence[DisklessAppend], indexes: list[int]) -> Iterator[li
     yield indexes[start:]
 
 
-def _extent(partition: TopicIdPartition, position: int, batches: list[DisklessAppend]) -> Extent:
+def _extent(partition: TopicIdPartition, position: int, batches: list[DisklessAppend]) -> WalExtent:
     buffers = [batch.buffer for batch in batches]
     headers = [batch.header for batch in batches]
-    return Extent(
+    return WalExtent(
         topic_id=partition.topic_id,
         partition=partition.partition,
         byte_offset=position,
@@ -145,7 +145,7 @@ def _wrong_size(footer: Footer, size: int) -> str:
     return f"The object has {size} bytes, but its footer describes {footer.data_size + footer.size}."
 
 
-def verify_extent(extent: Extent, data: Buffer) -> None:
+def verify_extent(extent: WalExtent, data: Buffer) -> None:
     """Check the bytes of one extent: their checksum, and that of every batch in them. Raises DamagedObject."""
     where = f"The extent of partition {extent.partition} of topic id {extent.topic_id} at byte {extent.byte_offset}"
     if len(data) != extent.byte_size:
@@ -166,7 +166,7 @@ def verify_extent(extent: Extent, data: Buffer) -> None:
         raise DamagedObject(f"{where} does not match its checksum.")
 
 
-def iter_batches(extent: Extent, data: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+def iter_batches(extent: WalExtent, data: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     """Position (from the beginning of the extent) and header of every batch. Raises DamagedObject."""
     position = 0
     while position < len(data):

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from strandline.admin.commands.client import CommandFailed, Json
 from strandline.diskless.wal import (
     DamagedObject,
-    Extent,
     Footer,
+    WalExtent,
     iter_batches,
     parse_footer,
     read_footer,
@@ -23,7 +23,7 @@ from strandline.objects.store import Buffer
 from strandline.records import BatchHeader, crc_matches
 
 # The bytes of an extent.
-ReadExtent: TypeAlias = Callable[[Extent], Awaitable[Buffer]]
+ReadExtent: TypeAlias = Callable[[WalExtent], Awaitable[Buffer]]
 
 
 async def describe_key(store: ObjectStore, key: str, *, with_batches: bool) -> Json:
@@ -31,7 +31,7 @@ async def describe_key(store: ObjectStore, key: str, *, with_batches: bool) -> J
     size = await _size_of(store, key)
     footer = await read_footer(store, key, size)
 
-    async def read(extent: Extent) -> Buffer:
+    async def read(extent: WalExtent) -> Buffer:
         return await store.get_range(key, extent.byte_offset, extent.byte_size)
 
     return await _describe(key, size, footer, read if with_batches else None)
@@ -51,7 +51,7 @@ async def describe_bytes(name: str, data: bytes, *, with_batches: bool) -> Json:
     if footer.data_size + footer.size != len(data):
         raise DamagedObject(f"It has {len(data)} bytes, but its footer describes {footer.data_size + footer.size}.")
 
-    async def read(extent: Extent) -> Buffer:
+    async def read(extent: WalExtent) -> Buffer:
         return memoryview(data)[extent.byte_offset : extent.byte_end]
 
     return await _describe(name, len(data), footer, read if with_batches else None)
@@ -77,7 +77,7 @@ async def _describe(name: str, size: int, footer: Footer, read: ReadExtent | Non
     }
 
 
-async def _extent(extent: Extent, read: ReadExtent | None) -> Json:
+async def _extent(extent: WalExtent, read: ReadExtent | None) -> Json:
     row: Json = {
         "topic_id": uuid_to_text(extent.topic_id),
         "partition": extent.partition,
@@ -96,7 +96,7 @@ async def _extent(extent: Extent, read: ReadExtent | None) -> Json:
     return row
 
 
-def _add_batches(row: Json, extent: Extent, data: Buffer) -> None:
+def _add_batches(row: Json, extent: WalExtent, data: Buffer) -> None:
     """The batches as far as there are any, and what is wrong with the extent as a whole."""
     batches: list[Json] = []
     row["batches"], row["problem"] = batches, None
