@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from strandline.errors import StrandlineError
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
-from strandline.reads import FetchIsolation, ReadResult, Watcher
+from strandline.reads import FetchIsolation
 from strandline.records import BatchHeader, TimestampType
 from strandline.records.slices import MemorySlices as MemorySlices
 
@@ -44,38 +44,6 @@ class DisklessRead(NamedTuple):
     offset: Offset
     max_bytes: int
     isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK
-
-
-class BatchAppends(Protocol):
-    """The writer, as the request handlers see it."""
-
-    def append(self, batch: DisklessAppend, done: AppendDone) -> None:
-        """Take a batch; its place among the batches of this broker is fixed when this returns.
-
-        `done` is called when it is committed, or could not be; never from inside this call.
-        """
-
-
-class DisklessReads(Protocol):
-    """The reader, as the request handlers see it."""
-
-    def read_now(self, request: DisklessRead, *, min_one_message: bool) -> ReadResult | None:
-        """The answer if it can be given from memory at once; None if the database or the store must be asked.
-
-        At the known high watermark the answer is "nothing yet", without a query: `watch` tells of commits by other
-        brokers. Raises OffsetOutOfRange.
-        """
-
-    async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
-        """Read several partitions at once, fairly: no partition gets more than its share of `max_bytes` while others
-        want some, and the first batch of the first partition that has one comes whole. Errors are answers.
-        """
-
-    def watch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
-        """Notify `watcher` after commits to the partition, by this broker at once, by others soon."""
-
-    def unwatch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
-        """The end of `watch`. Harmless if it is over already."""
 
 
 class CommittedBlock(NamedTuple):

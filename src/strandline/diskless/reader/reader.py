@@ -45,7 +45,7 @@ class DisklessReaderStatus:
 
 
 class DisklessReader:
-    """A DisklessReads, fed by the writer as its CommitListener. Lives on the event loop."""
+    """Reads diskless partitions; the `CommitListener` of the writer. Lives on the event loop."""
 
     def __init__(
         self,
@@ -79,7 +79,11 @@ class DisklessReader:
     # Reading
 
     def read_now(self, request: DisklessRead, *, min_one_message: bool) -> ReadResult | None:
-        """See DisklessReads. A binary search over the blocks of the partition; no query, no copy."""
+        """The answer if it can be given from memory at once; None if the database or the store must be asked.
+
+        At the known high watermark the answer is "nothing yet", without a query: `watch` tells of commits by other
+        brokers. A binary search over the blocks of the partition; nothing is copied. Raises OffsetOutOfRange.
+        """
         partition, offset, max_bytes, isolation = request
         tail = self._known.get(partition)
         if tail is None:
@@ -138,7 +142,11 @@ class DisklessReader:
         return MemorySlices(parts, length)
 
     async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
-        """See DisklessReads. If it is cancelled, downloads that have begun go on into the cache."""
+        """Read several partitions at once, fairly: no partition gets more than its share of `max_bytes` while others
+        want some, and the first batch of the first partition that has one comes whole. Errors are answers.
+
+        If it is cancelled, downloads that have begun go on into the cache.
+        """
         reads = await self._reading.read(requests, max_bytes)
         for read in reads:
             if read.run.is_loaded and read.run.length:
@@ -164,11 +172,11 @@ class DisklessReader:
     # Waiting
 
     def watch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
-        """See DisklessReads."""
+        """See `Tails.watch`."""
         self._tails.watch(partition, watcher)
 
     def unwatch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
-        """See DisklessReads."""
+        """See `Tails.unwatch`."""
         self._tails.unwatch(partition, watcher)
 
     # Being told

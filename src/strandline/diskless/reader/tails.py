@@ -120,7 +120,7 @@ class Tails:
     # Watching
 
     def watch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
-        """See DisklessReads."""
+        """Notify `watcher` after commits to the partition: of this broker at once, of other brokers soon."""
         tail = self.of(partition)
         if not tail.watchers:
             self._watched[partition] = tail
@@ -132,7 +132,7 @@ class Tails:
             self._wake.set()
 
     def unwatch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
-        """See DisklessReads."""
+        """Stop notifying. Harmless if `watch` is over already."""
         tail = self.by_partition.get(partition)
         if tail is not None:
             tail.watchers.discard(watcher)

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class WalWriter:
-    """`BatchAppends` of one broker, on its event loop. Call `close` in the end.
+    """Writes the batches of one broker to WAL objects, on its event loop. Call `close` in the end.
 
     A batch that cannot be written gets one of these errors. Clients retry all of them, except InvalidProducerEpoch:
 

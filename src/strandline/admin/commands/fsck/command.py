@@ -54,7 +54,7 @@ EXIT_NOT_RUN: Final = 2
 _ROUNDS_MISSED: Final = 10
 
 
-class Tier(enum.StrEnum):
+class FsckTier(enum.StrEnum):
     """What can be compared."""
 
     DISKLESS = "diskless"
@@ -65,7 +65,7 @@ class Tier(enum.StrEnum):
 class _Request:
     """The options."""
 
-    tier: Tier | None
+    tier: FsckTier | None
     """None: every tier that exists."""
     bootstrap: str | None
     deep: bool
@@ -79,7 +79,7 @@ class _Compared:
 
     diskless: FsckReport | None = None
     remote: RemoteFsckReport | None = None
-    left_out: dict[Tier, str] = field(default_factory=dict)
+    left_out: dict[FsckTier, str] = field(default_factory=dict)
     """What was not compared although it may be there, and why."""
 
     @property
@@ -103,7 +103,7 @@ def fsck(
         ),
     ] = None,
     tier: Annotated[
-        Tier | None,
+        FsckTier | None,
         typer.Option("--tier", help="Compare only this. By default both, if both are there.", show_default=False),
     ] = None,
     bootstrap: Annotated[
@@ -165,24 +165,24 @@ async def _run(settings: Settings, request: _Request) -> _Compared:
     async with open_store(settings.cluster.strandline_metadata_url) as sql:
         image = await MetadataLoader(MetadataStore(sql), SystemClock()).load()
         remote = _wants_remote(settings, request, image, compared)
-        is_tiered = remote or Tier.REMOTE in compared.left_out
-        if request.tier is Tier.DISKLESS or (
+        is_tiered = remote or FsckTier.REMOTE in compared.left_out
+        if request.tier is FsckTier.DISKLESS or (
             request.tier is None and await _has_diskless(settings, sql, is_tiered=is_tiered)
         ):
             compared.diskless = await _run_diskless(settings, request, sql, image)
         if remote:
             await _run_remote(settings, request, image, compared)
     if compared.diskless is None and compared.remote is None:
-        raise CommandFailed(compared.left_out[Tier.REMOTE])
+        raise CommandFailed(compared.left_out[FsckTier.REMOTE])
     return compared
 
 
 async def _run_without_database(settings: Settings, request: _Request, bootstrap: str) -> _Compared:
-    if request.tier is Tier.DISKLESS:
+    if request.tier is FsckTier.DISKLESS:
         raise CommandFailed("--bootstrap is for remote storage: diskless topics are compared with the database itself.")
     compared = _Compared()
     if request.tier is None and has_objects(settings):
-        compared.left_out[Tier.DISKLESS] = (
+        compared.left_out[FsckTier.DISKLESS] = (
             "An embedded database belongs to its broker while the broker runs. Stop it, and leave --bootstrap out."
         )
     options = remote_options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
@@ -193,13 +193,13 @@ async def _run_without_database(settings: Settings, request: _Request, bootstrap
 
 def _wants_remote(settings: Settings, request: _Request, image: MetadataImage, compared: _Compared) -> bool:
     if request.tier is not None:
-        return request.tier is Tier.REMOTE
+        return request.tier is FsckTier.REMOTE
     if not settings.tiers.remote_log_storage_system_enable and REMOTE_LOG_METADATA_TOPIC not in image.topics:
         return False
     try:
         check_remote(settings)
     except PluginsInUse as error:
-        compared.left_out[Tier.REMOTE] = str(error)
+        compared.left_out[FsckTier.REMOTE] = str(error)
         return False
     return True
 
@@ -230,7 +230,7 @@ async def _run_remote(settings: Settings, request: _Request, image: MetadataImag
             # Diskless topics need no log directories: their report is shown all the same.
             if compared.diskless is None:
                 raise
-            compared.left_out[Tier.REMOTE] = str(error)
+            compared.left_out[FsckTier.REMOTE] = str(error)
 
 
 @contextmanager
