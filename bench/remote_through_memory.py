@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strandline.__main__ import main
-from strandline.remote.object_storage import ObjectRemoteStorage
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.values import RemoteLogSegmentMetadata
 
 

@@ -19,11 +19,11 @@ from strandline.objects.cloud import store as cloud
 from strandline.objects.directory import store as directory
 from strandline.objects.options import Patience
 from strandline.records import batch
-from strandline.remote import index_cache, object_storage
-from strandline.remote.deadline_storage import StorageDeadlines
 from strandline.remote.fsck import comparison, segment
+from strandline.remote.indexes import cache as index_cache
 from strandline.remote.manager import ManagerLimits
-from strandline.remote.reader import chunks, segments
+from strandline.remote.reader.segments import memory, opened
+from strandline.remote.storage import StorageDeadlines, names
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
 from strandline.server import connection
@@ -106,7 +106,7 @@ FIGURES = (
     Figure("docs/tiered-storage.md", r"removed when they are (an) hour old", directory._LEFTOVER_AGE_MS / HOUR),
     Figure("docs/tiered-storage.md", r"files above (\d+) MiB go in parts", _PARTS_FROM),
     Figure("docs/tiered-storage.md", r"go in parts, at most (\w+) at a time", cloud._PARTS_AT_ONCE),
-    Figure("docs/tiered-storage.md", r"longer than (\d+) characters", object_storage._LONGEST_DIRECTORY),
+    Figure("docs/tiered-storage.md", r"longer than (\d+) characters", names._LONGEST_DIRECTORY),
     Figure("docs/tiered-storage.md", r"every (\w+) minutes if it has changed", MetadataLimits().snapshot_interval / 60),
     Figure("docs/tiered-storage.md", r"at most (\d+) MiB: 64 MiB", index_cache.DEFAULT_MEMORY / MIB),
     Figure(
@@ -114,7 +114,7 @@ FIGURES = (
     ),
     Figure("docs/tiered-storage.md", r"(\d+) MiB for transaction indexes", index_cache.DEFAULT_MEMORY / 3 / MIB),
     Figure("docs/tiered-storage.md", r"up to (\d+) indexes", index_cache._FETCHES_AT_ONCE),
-    Figure("docs/tiered-storage.md", r"the (\d+) segments that are open at most", segments.MOST_OPEN),
+    Figure("docs/tiered-storage.md", r"the (\d+) segments that are open at most", opened.MOST_OPEN),
     Figure("docs/tiered-storage.md", r"waits (\w+) hours", MANAGER.abandoned_copy_ms / HOUR),
     Figure("docs/wal-format.md", r"random, (\d+) characters", len(keys.make(0, 7, ZERO_UUID).rpartition("-")[2])),
     Figure("docs/wal-format.md", r"An entry of (\d+) bytes", footer._EXTENT.size),
@@ -149,7 +149,7 @@ FIGURES = (
         "docs/decisions/0002-one-event-loop-with-own-sockets.md", r"Appends of (\d+) KB", partition.LARGE_APPEND / KIB
     ),
     Figure(
-        "docs/decisions/0009-tiers-as-kafka-lays-them-out.md", r"ranges of up to (\d+) MiB", chunks.LARGEST_READ / MIB
+        "docs/decisions/0009-tiers-as-kafka-lays-them-out.md", r"ranges of up to (\d+) MiB", memory.LARGEST_READ / MIB
     ),
     Figure(
         "bench/README.md",

@@ -16,10 +16,10 @@ from strandline.log.transaction_index import AbortedTxn
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects import ObjectOptions, ObjectStore, harden, open_objects
 from strandline.objects.memory import MemoryStore
-from strandline.remote.deadline_storage import DeadlineStorage, StorageDeadlines
-from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.plugins import PluginContext, open_remote_storage
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError, RemoteStorageManager
+from strandline.remote.storage import DeadlineStorage, StorageDeadlines
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.values import IndexType, RemoteLogSegmentId
 from strandline.testing.objects import FaultyStore
 from tests.remote.segments import make_segment

@@ -15,10 +15,10 @@ from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.objects import ObjectOptions, ObjectStoreMisconfigured, Patience, harden
 from strandline.objects.address import parse_address
 from strandline.objects.opening import open_bare
-from strandline.remote.deadline_storage import DeadlineStorage, StorageDeadlines
-from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.plugins import PluginContext, open_remote_storage
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
+from strandline.remote.storage import DeadlineStorage, StorageDeadlines
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.values import IndexType
 from strandline.testing.objects import ALWAYS, ANY, FaultyStore
 from tests.remote.segments import Made, make_segment

@@ -11,10 +11,10 @@ import pytest
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.errors import InvalidConfig
 from strandline.objects.memory import MemoryStore
-from strandline.remote.object_settings import parse_object_settings
-from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.plugins import PluginContext, load_class, open_metadata_plugin, open_remote_storage
 from strandline.remote.ports import RemoteStorageError
+from strandline.remote.storage.objects import ObjectRemoteStorage
+from strandline.remote.storage.settings import parse_object_settings
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from tests.remote.segments import make_segment
 

@@ -15,9 +15,9 @@ from strandline.broker import Broker
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.errors import KafkaStorageError
-from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader import RemoteLogReader, RemoteRead
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

@@ -16,10 +16,10 @@ if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load th
     from strandline.diskless.writer import WriterStatus
     from strandline.log.cleaning import LogCleanerStatus
     from strandline.objects import ObjectStoreStatus
-    from strandline.remote.deadline_storage import RemoteStorageStatus
-    from strandline.remote.index_cache import IndexCacheStatus
+    from strandline.remote.indexes import IndexCacheStatus
     from strandline.remote.manager import ManagerStatus, PartitionTierStatus
-    from strandline.remote.reader.status import ReaderStatus as RemoteReaderStatus
+    from strandline.remote.reader import RemoteReaderStatus
+    from strandline.remote.storage import RemoteStorageStatus
 
 S = TypeVar("S")
 T = TypeVar("T")

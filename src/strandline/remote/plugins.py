@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from strandline.clock import Chance, Clock, Ids
+from strandline.config.tiers import BUILT_IN_STORAGE
 from strandline.errors import InvalidConfig, StrandlineError
 from strandline.model import BrokerId
-from strandline.remote.deadline_storage import DeadlineStorage, StorageDeadlines
 from strandline.remote.ports import RemoteStorageError
+from strandline.remote.storage import DeadlineStorage, StorageDeadlines
+from strandline.remote.topic_based.topic import MetadataTopic
 
 STORAGE_CLASS_SETTING: Final = "remote.log.storage.manager.class.name"
 METADATA_CLASS_SETTING: Final = "remote.log.metadata.manager.class.name"
-DEFAULT_STORAGE_CLASS: Final = "strandline.remote.object_storage.ObjectRemoteStorage"
 
 _STORAGE_METHODS: Final = (
     "open",
@@ -69,6 +70,13 @@ class PluginContext:
     clock: Clock
     ids: Ids
     chance: Chance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataPluginContext(PluginContext):
+    """The broker, and its metadata topic for those who want to use it."""
+
+    metadata_topic: MetadataTopic
 
 
 async def load_class(setting: str, name: str, methods: Collection[str]) -> type[Any]:
@@ -119,7 +127,7 @@ async def open_remote_storage(
     config: Mapping[str, str],
     context: PluginContext,
     *,
-    class_name: str | None = None,
+    class_name: str = BUILT_IN_STORAGE,
     deadlines: StorageDeadlines | None = None,
 ) -> AsyncIterator[DeadlineStorage]:
     """The remote storage of this broker with deadlines and counters, closed at the end of the block.
@@ -127,8 +135,7 @@ async def open_remote_storage(
     `config` holds what follows rsm.config., or whatever remote.log.storage.manager.impl.prefix says. Raises
     InvalidConfig; RemoteStorageError if the storage cannot be reached and must be.
     """
-    name = class_name or DEFAULT_STORAGE_CLASS
-    plugin = await _open(STORAGE_CLASS_SETTING, name, _STORAGE_METHODS, config, context)
+    plugin = await _open(STORAGE_CLASS_SETTING, class_name, _STORAGE_METHODS, config, context)
     storage = DeadlineStorage(plugin, deadlines or StorageDeadlines(), clock=context.clock)
     try:
         yield storage

@@ -9,11 +9,11 @@ from uuid import UUID
 from strandline.clock import Clock, SystemClock
 from strandline.model import Offset
 from strandline.remote.topic_based.topic import (
+    MetadataTopicRecord,
     MetadataTopicTruncated,
     MetadataTopicUnavailable,
     TopicChunk,
     TopicDescription,
-    TopicRecord,
 )
 
 _CHUNK = 1000
@@ -85,7 +85,7 @@ class MemoryMetadataTopic:
             return TopicChunk((), from_offset)
         self.reads += 1
         records = [
-            TopicRecord(offset, value, "it is damaged" if value is None else None)
+            MetadataTopicRecord(offset, value, "it is damaged" if value is None else None)
             for offset, value in enumerate(values[from_offset : from_offset + _CHUNK], from_offset)
         ]
         return TopicChunk(records, from_offset + len(records))

@@ -12,12 +12,12 @@ from strandline.diskless.upkeep import FileCleanerStatus, OrphanStatus, Retentio
 from strandline.diskless.writer import WriterStatus, WriterTotals
 from strandline.log.cleaning import LogCleanerStatus
 from strandline.objects import ObjectStoreStatus, OperationStatus
-from strandline.remote.deadline_storage import RemoteStorageStatus, StorageOperationStatus
-from strandline.remote.index_cache import IndexCacheStatus
+from strandline.remote.indexes import IndexCacheStatus
 from strandline.remote.manager import ManagerStatus, TopicTierStatus
 from strandline.remote.manager.jobs import PoolStatus
-from strandline.remote.reader.status import ReaderStatus as RemoteReaderStatus
+from strandline.remote.reader import RemoteReaderStatus
 from strandline.remote.reader.status import TopicReads
+from strandline.remote.storage import RemoteStorageStatus, StorageOperationStatus
 
 _UPKEEP = UpkeepStatus(rounds=0, failures_in_a_row=0, last_error=None, last_completed_ms=None)
 _POOL = PoolStatus(size=1, jobs=0, running=0, ready=0, failing=0, busy_seconds=0, oldest_running_seconds=0)

@@ -19,9 +19,9 @@ from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, Log
 from strandline.diskless.writer import WriterTotals
 from strandline.model import ZERO_UUID, TopicIdPartition, TopicPartition
 from strandline.objects import OperationStatus
-from strandline.remote.deadline_storage import StorageOperationStatus
 from strandline.remote.manager import PartitionTierStatus, SegmentRow, SegmentTier, TopicTierStatus
 from strandline.remote.reader.status import TopicReads
+from strandline.remote.storage import StorageOperationStatus
 from tests.admin.http.statuses import CLEANER, diskless_tier, tiered
 
 READY = BrokerStatus(

@@ -14,8 +14,8 @@ from strandline.metadata.image import PartitionImage
 from strandline.model import TopicIdPartition
 from strandline.objects.memory import MemoryStore
 from strandline.remote.manager import ManagerLimits, RemoteLogManager
-from strandline.remote.object_storage import ObjectRemoteStorage
 from strandline.remote.ports import RemoteStorageError
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.values import RemoteLogSegmentState

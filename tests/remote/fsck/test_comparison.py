@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from strandline.objects.comparing import Finding
-from strandline.remote.fsck import Kind, LogBounds, RemoteFsckOptions
+from strandline.remote.fsck import RemoteFindingKind, RemoteFsckOptions, TieredLogBounds
 from strandline.remote.values import (
     RemoteLogSegmentId,
     RemoteLogSegmentMetadata,
@@ -61,7 +61,7 @@ async def test_an_object_that_is_gone_is_missing(world: World, kind: str) -> Non
     path = world.object("fx-tiered-txn", 22, kind)
     path.unlink()
     found = only(await world.findings())
-    assert (found.kind, found.detail) == (Kind.MISSING, f"offsets 22 to 41: no {kind}")
+    assert (found.kind, found.detail) == (RemoteFindingKind.MISSING, f"offsets 22 to 41: no {kind}")
     assert found.key == str(path.relative_to(world.remote)).removesuffix(f".{kind}")
 
 
@@ -74,7 +74,7 @@ async def test_a_partition_whose_objects_are_all_gone_misses_all_segments(world:
     segments = world.segments("fx-tiered", 1)
     shutil.rmtree(world.objects("fx-tiered", 1))
     findings = await world.findings()
-    assert [finding.kind for finding in findings] == [Kind.MISSING] * len(segments)
+    assert [finding.kind for finding in findings] == [RemoteFindingKind.MISSING] * len(segments)
     assert "no log, no index, no timeindex, no snapshot, no leader_epoch_checkpoint" in findings[0].detail
 
 
@@ -85,7 +85,7 @@ async def test_what_is_deleted_while_it_is_compared_is_not_missing(world: World)
     world.object("fx-tiered-txn", gone.start_offset, "log").unlink()
     world.object("fx-tiered-txn", going.start_offset, "index").unlink()
     findings = await world.findings()
-    assert [finding for finding in findings if finding.kind is not Kind.ORPHAN] == []
+    assert [finding for finding in findings if finding.kind is not RemoteFindingKind.ORPHAN] == []
 
 
 # Damaged
@@ -98,12 +98,12 @@ async def test_sizes_are_compared_without_reading_anything(world: World) -> None
     index.write_bytes(index.read_bytes() + b"12345")
     world.object("fx-tiered", 84, "snapshot").write_bytes(b"")
     assert {(finding.kind, finding.detail) for finding in await world.findings()} == {
-        (Kind.DAMAGED, f"offsets 0 to 41: its log has {size - 10} bytes instead of {size}"),
+        (RemoteFindingKind.DAMAGED, f"offsets 0 to 41: its log has {size - 10} bytes instead of {size}"),
         (
-            Kind.DAMAGED,
+            RemoteFindingKind.DAMAGED,
             f"offsets 42 to 83: its index of {index.stat().st_size} bytes has no whole number of entries",
         ),
-        (Kind.DAMAGED, "offsets 84 to 125: its snapshot is empty"),
+        (RemoteFindingKind.DAMAGED, "offsets 84 to 125: its snapshot is empty"),
     }
 
 
@@ -126,7 +126,7 @@ async def test_wrong_bytes_are_found_by_reading_them(world: World, kind: str, at
     world.spoil(world.object("fx-tiered-txn", 0, kind), at, xor)
     assert await world.findings() == []
     found = only(await world.findings(DEEP))
-    assert found.kind is Kind.DAMAGED
+    assert found.kind is RemoteFindingKind.DAMAGED
     assert why in found.detail
 
 
@@ -134,9 +134,9 @@ async def test_a_record_of_the_description_that_cannot_be_read_is_damage_and_kee
     world.damaged = 1
     orphan = world.add_orphan("fx-tiered", age_ms=2 * DAY_MS)
     damage, kept = await world.findings(REPAIR)
-    assert (damage.kind, damage.detail) == (Kind.DAMAGED, "cannot be read: it is damaged")
+    assert (damage.kind, damage.detail) == (RemoteFindingKind.DAMAGED, "cannot be read: it is damaged")
     assert damage.key.startswith("__remote_log_metadata-1 offset ")
-    assert kept.kind is Kind.ORPHAN
+    assert kept.kind is RemoteFindingKind.ORPHAN
     assert "not deleted: the description cannot be read whole" in kept.detail
     assert all(path.exists() for path in orphan)
 
@@ -150,7 +150,7 @@ async def test_orphans_are_told_when_they_are_old_and_deleted_on_request(world: 
     young = world.add_orphan("fx-tiered", age_ms=DAY_MS // 2, number=1)
     report = await world.compare()
     found = only(list(report.findings))
-    assert (found.kind, found.age_ms, found.is_repaired) == (Kind.ORPHAN, 2 * DAY_MS, False)
+    assert (found.kind, found.age_ms, found.is_repaired) == (RemoteFindingKind.ORPHAN, 2 * DAY_MS, False)
     assert found.size == sum(path.stat().st_size for path in old)
     assert found.detail == "no description refers to its index, leader_epoch_checkpoint, log, snapshot, timeindex"
     assert report.young_objects == len(young)
@@ -177,7 +177,7 @@ async def test_leftovers_of_a_deleted_segment_are_orphans(world: World) -> None:
     world.adjust = lambda bounds: bounds._replace(log_start=bounds.local_log_start)
     paths = list(world.objects("fx-tiered").glob(f"{0:020d}-*"))
     world.age(paths, 2 * DAY_MS)
-    assert only(await world.findings()).kind is Kind.ORPHAN
+    assert only(await world.findings()).kind is RemoteFindingKind.ORPHAN
     assert only(await world.findings(REPAIR)).is_repaired
     assert not any(path.exists() for path in paths)
 
@@ -188,7 +188,7 @@ async def test_an_orphan_stays_while_its_log_misses_offsets_or_cannot_be_asked(w
     paths = list(world.objects("fx-tiered").glob(f"{0:020d}-*"))
     world.age(paths, 2 * DAY_MS)
     hole, orphan = await world.findings(REPAIR)
-    assert (hole.kind, orphan.kind) == (Kind.HOLE, Kind.ORPHAN)
+    assert (hole.kind, orphan.kind) == (RemoteFindingKind.HOLE, RemoteFindingKind.ORPHAN)
     assert orphan.detail.endswith("; not deleted: fx-tiered-0 may miss offsets, and need it")
     world.local = copy_of(world.local, tmp_path / "local")
     shutil.rmtree(world.local / "fx-tiered-0")
@@ -203,7 +203,7 @@ async def test_objects_of_which_nobody_ever_heard_are_told_once_and_never_delete
     shutil.copytree(world.objects("fx-tiered"), stranger)
     world.age(list(stranger.iterdir()), 2 * DAY_MS)
     found = only(await world.findings(REPAIR))
-    assert (found.kind, found.key) == (Kind.UNKNOWN, stranger.name)
+    assert (found.kind, found.key) == (RemoteFindingKind.UNKNOWN, stranger.name)
     assert found.detail.startswith(f"{len(list(stranger.iterdir()))} objects")
     world.age(list(stranger.iterdir()), 0)
     assert await world.findings(REPAIR) == []
@@ -233,7 +233,7 @@ async def test_copies_and_deletions_that_do_not_end_are_stuck(world: World) -> N
     world.adjust = lambda bounds: bounds._replace(log_start=bounds.local_log_start)
     world.said = [copy_begun(world, age_ms=2 * DAY_MS), world.update(deleted, DELETING, age_ms=2 * DAY_MS)]
     found = await world.findings(REPAIR)
-    assert [(finding.kind, finding.age_ms) for finding in found] == [(Kind.STUCK, 2 * DAY_MS)] * 2
+    assert [(finding.kind, finding.age_ms) for finding in found] == [(RemoteFindingKind.STUCK, 2 * DAY_MS)] * 2
     assert [state in found[at].detail for at, state in enumerate(("DELETE_SEGMENT_STARTED", "COPY_SEGMENT_STARTED"))]
     world.said = [copy_begun(world, age_ms=1000), world.update(deleted, DELETING, age_ms=1000)]
     assert await world.findings() == []
@@ -243,7 +243,7 @@ async def test_the_segments_of_a_topic_that_is_gone_should_go(world: World) -> N
     partition = world.partition("fx-tiered-keep")
     del world.topics[partition.topic_id]
     found = only(await world.findings(REPAIR))
-    assert found.kind is Kind.STUCK
+    assert found.kind is RemoteFindingKind.STUCK
     assert found.detail == "its topic is gone: nobody has begun to delete 8 segments"
     assert found.key.startswith("fx-tiered-keep-0-")
     states = list(RemotePartitionDeleteState)
@@ -264,7 +264,7 @@ async def test_what_a_deleted_topic_left_behind_are_orphans(world: World) -> Non
     ]
     directory = world.objects("fx-tiered-keep")
     world.age(list(directory.iterdir()), 2 * DAY_MS)
-    assert [finding.kind for finding in await world.findings()] == [Kind.ORPHAN] * len(segments)
+    assert [finding.kind for finding in await world.findings()] == [RemoteFindingKind.ORPHAN] * len(segments)
     assert all(finding.is_repaired for finding in await world.findings(REPAIR))
     assert not directory.exists()
 
@@ -276,12 +276,12 @@ async def test_offsets_that_neither_tier_has_are_a_hole(world: World) -> None:
     second = world.segments("fx-tiered")[1]
     world.said = [world.update(second, DELETING)]
     assert [(found.kind, found.key, found.detail) for found in await world.findings()] == [
-        (Kind.HOLE, "fx-tiered-0", "offsets 42 to 83 are neither on disk nor in a remote segment")
+        (RemoteFindingKind.HOLE, "fx-tiered-0", "offsets 42 to 83 are neither on disk nor in a remote segment")
     ]
 
 
 async def test_a_hole_is_found_without_knowing_the_epochs_of_the_log(world: World) -> None:
-    def without_epochs(bounds: LogBounds) -> LogBounds:
+    def without_epochs(bounds: TieredLogBounds) -> TieredLogBounds:
         return bounds._replace(epochs=None)
 
     world.adjust = without_epochs
@@ -300,18 +300,21 @@ async def test_where_a_killed_brokers_log_began_is_not_known_so_that_no_hole_is_
     paths = list(world.objects("fx-tiered").glob(f"{0:020d}-*"))
     world.age(paths, 2 * DAY_MS)
     hole, orphan = await world.findings(REPAIR)
-    assert (hole.kind, hole.detail.split(" are ")[0]) == (Kind.HOLE, "offsets 84 to 125")
-    assert (orphan.kind, orphan.is_repaired) == (Kind.ORPHAN, False)
+    assert (hole.kind, hole.detail.split(" are ")[0]) == (RemoteFindingKind.HOLE, "offsets 84 to 125")
+    assert (orphan.kind, orphan.is_repaired) == (RemoteFindingKind.ORPHAN, False)
     world.said = world.said[:2]
     (orphan,) = await world.findings(REPAIR)
-    assert (orphan.kind, orphan.is_repaired) == (Kind.ORPHAN, False)
+    assert (orphan.kind, orphan.is_repaired) == (RemoteFindingKind.ORPHAN, False)
     assert second.start_offset == first.end_offset + 1
 
 
 async def test_a_log_without_any_description_misses_what_is_not_local(world: World) -> None:
     world.metadata_partitions = 0
     found = await world.findings()
-    holes = {finding.key for finding in found if finding.kind is Kind.HOLE}
+    holes = {finding.key for finding in found if finding.kind is RemoteFindingKind.HOLE}
     assert holes >= {"fx-tiered-0", "fx-tiered-1", "fx-tiered-codecs-0"}
     assert "fx-tiered-keep-0" not in holes
-    assert {finding.kind for finding in await world.findings(replace(REPAIR, grace_ms=0))} == {Kind.HOLE, Kind.UNKNOWN}
+    assert {finding.kind for finding in await world.findings(replace(REPAIR, grace_ms=0))} == {
+        RemoteFindingKind.HOLE,
+        RemoteFindingKind.UNKNOWN,
+    }

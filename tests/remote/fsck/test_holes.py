@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.remote.fsck import LogBounds
+from strandline.remote.fsck import TieredLogBounds
 from strandline.remote.fsck.holes import find_holes
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.values import RemoteLogSegmentMetadataUpdate
@@ -48,7 +48,7 @@ def test_holes_are_the_offsets_that_readers_find_in_no_segment(
     cache = cache_of(found)
     epoch_at = {offset: max(epoch for epoch, at in EPOCHS.items() if at <= offset) for offset in range(END)}
     wanted = range(log_start, local_start)
-    bounds = LogBounds(log_start, local_start, sorted(EPOCHS.items()))
+    bounds = TieredLogBounds(log_start, local_start, sorted(EPOCHS.items()))
     assert offsets(find_holes(cache, bounds, log_start=log_start)) == {
         offset for offset in wanted if cache.remote_log_segment_metadata(epoch_at[offset], offset) is None
     }
@@ -60,6 +60,6 @@ def test_holes_are_the_offsets_that_readers_find_in_no_segment(
 
 def test_a_log_start_that_nobody_kept_is_the_first_remote_offset() -> None:
     cache = cache_of([(10, 4, True), (20, 4, True)])
-    bounds = LogBounds(None, 30, sorted(EPOCHS.items()))
+    bounds = TieredLogBounds(None, 30, sorted(EPOCHS.items()))
     assert find_holes(cache, bounds, log_start=None) == [(15, 19), (25, 29)]
     assert find_holes(cache_of([]), bounds, log_start=None) == []

@@ -10,10 +10,10 @@ from uuid import UUID
 from strandline.model import TopicPartition
 from strandline.objects import ObjectInfo, ObjectNotFound
 from strandline.objects.store import Buffer
-from strandline.remote.fsck import ClusterState, LogBounds, RemoteFsck
-from strandline.remote.object_storage import segment_name
-from strandline.remote.topic_based.serde import serialize
-from strandline.remote.topic_based.topic import TopicRecord
+from strandline.remote.fsck import ClusterState, RemoteFsck, TieredLogBounds
+from strandline.remote.storage.names import segment_name
+from strandline.remote.topic_based.records import serialize
+from strandline.remote.topic_based.topic import MetadataTopicRecord
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from strandline.testing.clock import VirtualClock
 from tests.remote.fsck.world import NOW, OPTIONS
@@ -33,18 +33,18 @@ class ManySegments:
 
     metadata_partitions = 1
 
-    def records(self, partition: int, from_offset: int) -> Iterator[TopicRecord]:
+    def records(self, partition: int, from_offset: int) -> Iterator[MetadataTopicRecord]:
         offset = 0
         for number in range(HISTORY if from_offset == 0 else 0):
             metadata = numbered(number)
-            yield TopicRecord(offset, serialize(metadata))
+            yield MetadataTopicRecord(offset, serialize(metadata))
             for state in (FINISHED,) if number >= HISTORY - LIVE else (FINISHED, DELETING, DELETED):
                 offset += 1
-                yield TopicRecord(offset, serialize(_update(metadata, state)))
+                yield MetadataTopicRecord(offset, serialize(_update(metadata, state)))
             offset += 1
 
     def state(self) -> ClusterState:
-        bounds = {TopicPartition("tiered", 0): LogBounds(10 * (HISTORY - LIVE), 10 * HISTORY)}
+        bounds = {TopicPartition("tiered", 0): TieredLogBounds(10 * (HISTORY - LIVE), 10 * HISTORY)}
         return ClusterState({TP.topic_id: 1}, bounds)
 
 

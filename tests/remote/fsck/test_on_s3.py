@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from strandline.objects import ObjectStore, open_objects
-from strandline.remote.fsck import Kind
+from strandline.remote.fsck import RemoteFindingKind
 from tests.remote.fsck.world import DAY_MS, OPTIONS, World
 from tests.s3 import S3
 from tests.s3 import s3 as s3
@@ -40,14 +40,14 @@ async def test_trouble_on_s3_is_found_and_orphans_are_deleted(world: World, s3: 
         await store.put_file(f"{PREFIX}{damaged.relative_to(world.remote)}", damaged)
         found = (await world.compare_in(store, PREFIX, replace(deep, grace_ms=-DAY_MS * 365 * 100))).findings
         assert [(finding.kind, finding.key) for finding in found] == [
-            (Kind.DAMAGED, f"{PREFIX}{damaged.relative_to(world.remote)}".removesuffix(".log")),
-            (Kind.MISSING, f"{PREFIX}{lost.relative_to(world.remote)}".removesuffix(".index")),
-            (Kind.ORPHAN, f"{PREFIX}{orphan[0].relative_to(world.remote)}".removesuffix(orphan[0].suffix)),
+            (RemoteFindingKind.DAMAGED, f"{PREFIX}{damaged.relative_to(world.remote)}".removesuffix(".log")),
+            (RemoteFindingKind.MISSING, f"{PREFIX}{lost.relative_to(world.remote)}".removesuffix(".index")),
+            (RemoteFindingKind.ORPHAN, f"{PREFIX}{orphan[0].relative_to(world.remote)}".removesuffix(orphan[0].suffix)),
         ]
         repair = replace(OPTIONS, repair=True, grace_ms=-DAY_MS * 365 * 100)
         found = (await world.compare_in(store, PREFIX, repair)).findings
         assert [(finding.kind, finding.is_repaired) for finding in found] == [
-            (Kind.MISSING, False),
-            (Kind.ORPHAN, True),
+            (RemoteFindingKind.MISSING, False),
+            (RemoteFindingKind.ORPHAN, True),
         ]
         assert await keys(store) == healthy - {f"{PREFIX}{lost.relative_to(world.remote)}"}

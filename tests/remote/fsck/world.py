@@ -13,11 +13,11 @@ from strandline.admin.commands.fsck.remote_sources import LogDirectories
 from strandline.model import TopicIdPartition, TopicPartition, uuid_from_text
 from strandline.objects import ObjectStore, open_objects
 from strandline.objects.comparing import Finding, ignore_progress
-from strandline.remote.fsck import ClusterState, LogBounds, RemoteFsck, RemoteFsckOptions, RemoteFsckReport
-from strandline.remote.fsck.description import Description
+from strandline.remote.fsck import ClusterState, RemoteFsck, RemoteFsckOptions, RemoteFsckReport, TieredLogBounds
+from strandline.remote.fsck.replay import MetadataReplay
 from strandline.remote.topic_based.partitioner import metadata_partition
-from strandline.remote.topic_based.serde import RemoteLogMetadata, deserialize, partition_of, serialize
-from strandline.remote.topic_based.topic import TopicRecord
+from strandline.remote.topic_based.records import RemoteLogMetadata, deserialize, partition_of, serialize
+from strandline.remote.topic_based.topic import MetadataTopicRecord
 from strandline.remote.values import (
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataUpdate,
@@ -58,7 +58,7 @@ class World:
     """Records that are written while the storage is compared."""
     damaged: int | None = None
     """A metadata partition whose last record cannot be read."""
-    adjust: Callable[[LogBounds], LogBounds] = lambda bounds: bounds
+    adjust: Callable[[TieredLogBounds], TieredLogBounds] = lambda bounds: bounds
     only: str | None = None
     """Leave out other topics."""
     reads: int = 0
@@ -67,7 +67,7 @@ class World:
 
     metadata_partitions: int = METADATA_PARTITIONS
 
-    def records(self, partition: int, from_offset: int) -> Iterator[TopicRecord]:
+    def records(self, partition: int, from_offset: int) -> Iterator[MetadataTopicRecord]:
         self.reads += 1
         position = 0
         for record in LogDirectories([str(self.local)], self.topics, metadata_partitions=3).records(partition, 0):
@@ -78,16 +78,16 @@ class World:
         values = [serialize(each) for each in said if metadata_partition(partition_of(each), 3) == partition]
         for offset, value in enumerate(values, position):
             if offset >= from_offset:
-                yield TopicRecord(offset, value)
+                yield MetadataTopicRecord(offset, value)
         if partition == self.damaged and from_offset <= position + len(values):
-            yield TopicRecord(position + len(values), None, "it is damaged")
+            yield MetadataTopicRecord(position + len(values), None, "it is damaged")
 
     def state(self) -> ClusterState:
         found = LogDirectories([str(self.local)], self.topics, metadata_partitions=3).state()
         bounds = {place: self.adjust(each) for place, each in found.bounds.items() if self.only in (None, place.topic)}
         return ClusterState(self.topics, bounds)
 
-    def _is_wanted(self, record: TopicRecord) -> bool:
+    def _is_wanted(self, record: MetadataTopicRecord) -> bool:
         assert record.value is not None
         return self.only is None or partition_of(deserialize(record.value)).topic == self.only
 
@@ -98,7 +98,7 @@ class World:
 
     def segments(self, topic: str, number: int = 0) -> list[RemoteLogSegmentMetadata]:
         """What is described of a partition, by start offset."""
-        description = Description(self, ignore_progress)
+        description = MetadataReplay(self, ignore_progress)
         description.catch_up()
         self.reads = 0
         return list(description.cache(self.partition(topic, number)).list_remote_log_segments())

@@ -12,7 +12,7 @@ from strandline.log import LogDirectory, LogEnvironment, UnifiedLog, create_log
 from strandline.model import LeaderEpoch, TopicIdPartition, TopicPartition
 from strandline.objects.memory import MemoryStore
 from strandline.remote.manager import LeaderPartition, ManagerLimits, RemoteLogManager
-from strandline.remote.object_storage import ObjectRemoteStorage
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.values import RemoteLogSegmentMetadata

@@ -17,9 +17,9 @@ from strandline.log import LoadedOffsets, UnifiedLog
 from strandline.model import Offset, TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.records.batch import iter_headers
-from strandline.remote.deadline_storage import DeadlineStorage, StorageDeadlines
 from strandline.remote.manager import LeaderPartition, ManagerLimits, PartitionTierStatus, RemoteLogManager
-from strandline.remote.object_storage import ObjectRemoteStorage
+from strandline.remote.storage import DeadlineStorage, StorageDeadlines
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.topic_based.topic import MetadataTopicUnavailable

@@ -14,10 +14,10 @@ from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.objects.opening import open_objects
 from strandline.objects.options import ObjectOptions
 from strandline.records import iter_headers, read_records
-from strandline.remote.index_cache import open_index_cache
-from strandline.remote.object_storage import ObjectRemoteStorage
+from strandline.remote.indexes import open_index_cache
 from strandline.remote.ports import RemoteStorageManager
-from strandline.remote.reader import ReaderLimits, RemoteLogReader
+from strandline.remote.reader import RemoteLogReader, RemoteReaderLimits
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.testing.metadata_topic import MemoryMetadataTopic
@@ -53,7 +53,7 @@ def _metadata_topic(manager: LogManager) -> MemoryMetadataTopic:
 
 @asynccontextmanager
 async def open_golden(
-    kafka_tiered: Path, directory: Path, *, has_files: bool, limits: ReaderLimits | None = None
+    kafka_tiered: Path, directory: Path, *, has_files: bool, limits: RemoteReaderLimits | None = None
 ) -> AsyncIterator[GoldenWorld]:
     """A copy of it. Without `has_files` the reader has to go through memory, as with S3."""
     clock, ids = SystemClock(), SystemIds()
@@ -80,6 +80,6 @@ async def open_golden(
         async with asyncio.timeout(20):
             while not all(map(metadata.is_ready, partitions)):
                 await asyncio.to_thread(lambda: None)
-        reader = RemoteLogReader(storage, metadata, indexes, limits=limits or ReaderLimits(), clock=clock)
+        reader = RemoteLogReader(storage, metadata, indexes, limits=limits or RemoteReaderLimits(), clock=clock)
         await enter(reader.running())
         yield GoldenWorld(logs, store, remote, directory / "index-cache", metadata, reader)

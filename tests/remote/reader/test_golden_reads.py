@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strandline.remote.reader import ReaderLimits
+from strandline.remote.reader import RemoteReaderLimits
 from tests.golden import read_json
 from tests.remote.reader.consuming import COMMITTED, UNCOMMITTED, Consumer, id_of
 from tests.remote.reader.golden_world import open_golden
@@ -54,7 +54,7 @@ async def test_without_memory_to_keep_anything_everything_is_read_all_the_same(
     kafka_tiered: Path, tmp_path: Path
 ) -> None:
     expected = read_json(kafka_tiered / "expected/tiered/visible_offsets.json")
-    limits = ReaderLimits(cache_max_bytes=0, parallel_reads=1)
+    limits = RemoteReaderLimits(cache_max_bytes=0, parallel_reads=1)
     async with open_golden(kafka_tiered, tmp_path, has_files=False, limits=limits) as world:
         consumer = Consumer(world.reader, world.logs["fx-tiered-0"], UNCOMMITTED, 1000)
         assert await consumer.visible(0) == offsets_of(expected["fx-tiered-0"]["read_uncommitted"]["offsets"])

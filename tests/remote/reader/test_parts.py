@@ -15,8 +15,8 @@ from strandline.errors import KafkaStorageError
 from strandline.objects.store import Buffer
 from strandline.records import fair_shares
 from strandline.remote.ports import RemoteResourceNotFound
-from strandline.remote.reader.chunks import ChunkCache
-from strandline.remote.reader.gate import MemoryBudget, ReadGate
+from strandline.remote.reader.limits import MemoryBudget, ReadGate
+from strandline.remote.reader.segments.memory import ChunkCache
 from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 from strandline.testing.clock import VirtualClock
 from tests.remote.segments import make_segment

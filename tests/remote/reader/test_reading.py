@@ -13,9 +13,10 @@ from strandline.errors import KafkaStorageError, OffsetOutOfRange
 from strandline.log import FileSlice
 from strandline.reads import ReadResult
 from strandline.records import iter_headers
-from strandline.remote import indexes
+from strandline.remote.indexes import RemoteIndexes
+from strandline.remote.indexes import segment as segment_indexes
 from strandline.remote.quota import RateQuota
-from strandline.remote.reader import ReaderLimits
+from strandline.remote.reader import RemoteReaderLimits
 from strandline.testing.clock import VirtualClock
 from tests.reads import found
 from tests.remote.reader.consuming import UNCOMMITTED, Consumer, bytes_of, request
@@ -49,7 +50,7 @@ async def test_a_consumer_reads_through_all_remote_segments_into_the_local_one(
 async def test_large_indexes_that_are_read_in_turn_get_coarser_and_are_not_brought_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "THIN_POSITIONS", 2)
+    monkeypatch.setattr(segment_indexes, "THIN_POSITIONS", 2)
     log = await world.add_log(segments=8, value_bytes=5000, per_segment=60)
     memory = world.indexes._positions
     memory.max_bytes = 10_500  # eight whole ones would take 13,600
@@ -61,7 +62,7 @@ async def test_large_indexes_that_are_read_in_turn_get_coarser_and_are_not_broug
         assert memory.bytes <= memory.max_bytes
     status = world.indexes.status()
     assert (len(held), status.fetches, status.disk_hits) == (8, 8, 0)
-    assert not all(isinstance(each, indexes.RemoteIndexes) and each.is_dense for each in held)
+    assert not all(isinstance(each, RemoteIndexes) and each.is_dense for each in held)
 
 
 @pytest.mark.parametrize("has_files", [True, False], ids=["files", "chunks"])
@@ -187,7 +188,7 @@ async def test_only_the_range_that_is_needed_is_read_from_the_store(world: World
 async def test_memory_stays_within_its_limit(world: World) -> None:
     log = await world.add_log(segments=4, per_segment=600)
     limit = 1 << 20
-    reader = await world.reader(ReaderLimits(cache_max_bytes=limit))
+    reader = await world.reader(RemoteReaderLimits(cache_max_bytes=limit))
     held = []
     for offset in range(0, 2400, 150):
         (result,) = await reader.read([request(log, offset, max_bytes=150_000)], max_bytes=1 << 20)
@@ -199,7 +200,7 @@ async def test_memory_stays_within_its_limit(world: World) -> None:
 
 async def test_a_large_request_gets_a_part_if_memory_is_small(world: World) -> None:
     logs = [await world.add_log(segments=1, per_segment=1200) for _ in range(3)]
-    reader = await world.reader(ReaderLimits(cache_max_bytes=1 << 20))
+    reader = await world.reader(RemoteReaderLimits(cache_max_bytes=1 << 20))
     results = await reader.read([request(log, 0, max_bytes=1 << 20) for log in logs], max_bytes=50 << 20)
     sizes = [len(bytes_of(found(result).records)) for result in results]
     assert all(300_000 < size <= 350_000 for size in sizes)
@@ -207,7 +208,7 @@ async def test_a_large_request_gets_a_part_if_memory_is_small(world: World) -> N
 
 async def test_too_many_reads_that_wait_are_refused(world: World) -> None:
     logs = [await world.add_log(segments=1) for _ in range(4)]
-    reader = await world.reader(ReaderLimits(parallel_reads=1, max_pending=1))
+    reader = await world.reader(RemoteReaderLimits(parallel_reads=1, max_pending=1))
     gate = world.store.block("get_range")
     readings = [asyncio.create_task(reader.read([request(log, 0)], max_bytes=1 << 20)) for log in logs]
     await gate.wait_reached()

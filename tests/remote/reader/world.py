@@ -16,14 +16,14 @@ from strandline.log import UnifiedLog
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects.opening import open_objects
 from strandline.objects.options import ObjectOptions
-from strandline.remote.index_cache import RemoteIndexCache, open_index_cache
-from strandline.remote.object_storage import ObjectRemoteStorage
-from strandline.remote.reader import ReaderLimits, RemoteLogReader
+from strandline.remote.indexes import RemoteIndexCache, open_index_cache
+from strandline.remote.reader import RemoteLogReader, RemoteReaderLimits
 from strandline.remote.reader.values import FetchQuota
+from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.topic_based.partitioner import metadata_partition
-from strandline.remote.topic_based.serde import serialize
+from strandline.remote.topic_based.records import serialize
 from strandline.remote.values import (
     LogSegmentData,
     RemoteLogSegmentId,
@@ -153,12 +153,12 @@ class World:
         return path
 
     async def reader(
-        self, limits: ReaderLimits | None = None, *, has_files: bool = False, quota: FetchQuota | None = None
+        self, limits: RemoteReaderLimits | None = None, *, has_files: bool = False, quota: FetchQuota | None = None
     ) -> RemoteLogReader:
         """A reader, until the test ends."""
         storage = ObjectRemoteStorage(self.store, directory=self.directory / "remote") if has_files else self.storage
         reader = RemoteLogReader(
-            storage, self.metadata, self.indexes, limits=limits or ReaderLimits(), clock=self.clock, quota=quota
+            storage, self.metadata, self.indexes, limits=limits or RemoteReaderLimits(), clock=self.clock, quota=quota
         )
         return await self.stack.enter_async_context(reader.running())
 

@@ -13,7 +13,7 @@ from strandline.model import TopicIdPartition, TopicPartition, uuid_from_text, u
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.topic_based.partitioner import metadata_partition
-from strandline.remote.topic_based.serde import deserialize, partition_of, serialize
+from strandline.remote.topic_based.records import deserialize, partition_of, serialize
 from strandline.remote.values import RemoteLogSegmentState
 from tests.golden import copy_of, read_json
 from tests.remote.topic_based.test_manager import until

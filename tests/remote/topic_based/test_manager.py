@@ -16,7 +16,7 @@ from strandline.remote.ports import RemoteLogMetadataManager, RemoteResourceNotF
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.manager import TopicBasedRemoteLogMetadataManager
 from strandline.remote.topic_based.partitioner import metadata_partition
-from strandline.remote.topic_based.serde import serialize
+from strandline.remote.topic_based.records import serialize
 from strandline.testing.clock import VirtualClock
 from strandline.testing.metadata_topic import MemoryMetadataTopic
 from tests.remote.topic_based.making import (

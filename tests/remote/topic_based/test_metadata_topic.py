@@ -15,9 +15,9 @@ from strandline.records.builder import build_batch
 from strandline.records.record import Record
 from strandline.remote.topic_based.topic import (
     MetadataTopic,
+    MetadataTopicRecord,
     MetadataTopicTruncated,
     MetadataTopicUnavailable,
-    TopicRecord,
 )
 from strandline.replication.remote_metadata import read_chunk
 from strandline.testing.metadata_topic import MemoryMetadataTopic
@@ -55,7 +55,7 @@ async def test_what_is_appended_is_read_in_order_from_any_offset(topic: Metadata
     assert await topic.end_offset(1) == 20
     assert await topic.end_offset(0) == 0
     chunk = await topic.read(1, 5, wait=LONG)
-    assert list(chunk.records) == [TopicRecord(offset, values[offset]) for offset in range(5, 20)]
+    assert list(chunk.records) == [MetadataTopicRecord(offset, values[offset]) for offset in range(5, 20)]
     assert chunk.next_offset == 20
 
 
@@ -65,7 +65,7 @@ async def test_a_read_at_the_end_waits_for_the_next_record(topic: MetadataTopic)
     await asyncio.to_thread(lambda: None)
     assert not reading.done()
     await topic.append(0, b"second")
-    assert list((await reading).records) == [TopicRecord(1, b"second")]
+    assert list((await reading).records) == [MetadataTopicRecord(1, b"second")]
 
 
 async def test_a_read_at_the_end_gives_up_after_its_wait(topic: MetadataTopic) -> None:
@@ -98,16 +98,16 @@ def test_a_damaged_batch_is_told_and_the_others_are_read() -> None:
     damaged[-1] ^= 1
     chunk = read_chunk(_batch(0, b"a") + bytes(damaged) + _batch(2, b"c"), 0)
     assert list(chunk.records) == [
-        TopicRecord(0, b"a"),
-        TopicRecord(1, None, "The batch does not match its checksum."),
-        TopicRecord(2, b"c"),
+        MetadataTopicRecord(0, b"a"),
+        MetadataTopicRecord(1, None, "The batch does not match its checksum."),
+        MetadataTopicRecord(2, b"c"),
     ]
     assert chunk.next_offset == 3
 
 
 def test_a_batch_that_is_cut_at_the_end_is_left_to_the_next_read() -> None:
     chunk = read_chunk(_batch(0, b"a") + _batch(1, b"b")[:-3], 0)
-    assert (list(chunk.records), chunk.next_offset) == ([TopicRecord(0, b"a")], 1)
+    assert (list(chunk.records), chunk.next_offset) == ([MetadataTopicRecord(0, b"a")], 1)
 
 
 async def test_a_leader_that_is_away_is_an_error_until_it_is_back(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from strandline.admin.status import BrokerStatus, DisklessStatus, DisklessTierSt
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.objects import OperationStatus
-    from strandline.remote.deadline_storage import StorageOperationStatus
     from strandline.remote.manager import PartitionTierStatus, TopicTierStatus
     from strandline.remote.reader.status import TopicReads
+    from strandline.remote.storage import StorageOperationStatus
 
 S = TypeVar("S")
 Json: TypeAlias = dict[str, Any]

@@ -23,13 +23,12 @@ from strandline.hybrid.tiered.replicas import TieredReplicas
 from strandline.hybrid.tiered.tier import RemoteTier
 from strandline.metadata import ActiveController, MetadataLoader, wanted_topic
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
-from strandline.remote.index_cache import open_index_cache
+from strandline.remote.indexes import open_index_cache
 from strandline.remote.manager import ManagerLimits, RemoteLogManager
-from strandline.remote.plugins import open_metadata_plugin, open_remote_storage
+from strandline.remote.plugins import MetadataPluginContext, open_metadata_plugin, open_remote_storage
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
-from strandline.remote.reader import ReaderLimits, RemoteLogReader
-from strandline.remote.topic_based.context import MetadataPluginContext
+from strandline.remote.reader import RemoteLogReader, RemoteReaderLimits
 from strandline.remote.values import RemoteLogSegmentId
 from strandline.replication import ReplicaManager
 from strandline.replication.remote_metadata import ReplicatedMetadataTopic
@@ -208,8 +207,8 @@ def _manager_limits(tiers: TierSettings) -> ManagerLimits:
     )
 
 
-def _reader_limits(tiers: TierSettings) -> ReaderLimits:
-    return ReaderLimits(
+def _reader_limits(tiers: TierSettings) -> RemoteReaderLimits:
+    return RemoteReaderLimits(
         parallel_reads=tiers.remote_log_reader_threads,
         max_pending=tiers.remote_log_reader_max_pending_tasks,
         cache_max_bytes=tiers.strandline_remote_read_cache_max_bytes,

@@ -12,12 +12,12 @@ from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.hybrid.partition import PendingRead
 from strandline.model import LeaderEpoch, Offset, TimestampMs
 from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult
-from strandline.remote.deadline_storage import DeadlineStorage
-from strandline.remote.index_cache import RemoteIndexCache
+from strandline.remote.indexes import RemoteIndexCache
 from strandline.remote.manager import RemoteLogManager
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import RemoteLogReader, RemoteRead
+from strandline.remote.storage import DeadlineStorage
 from strandline.replication import Partition
 from strandline.replication.offsets import last_fetchable
 

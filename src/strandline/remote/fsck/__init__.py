@@ -12,18 +12,18 @@ from strandline.remote.fsck.comparison import RemoteFsck
 from strandline.remote.fsck.values import (
     ClusterState,
     FsckSource,
-    Kind,
-    LogBounds,
+    RemoteFindingKind,
     RemoteFsckOptions,
     RemoteFsckReport,
+    TieredLogBounds,
 )
 
 __all__ = [
     "ClusterState",
     "FsckSource",
-    "Kind",
-    "LogBounds",
+    "RemoteFindingKind",
     "RemoteFsck",
     "RemoteFsckOptions",
     "RemoteFsckReport",
+    "TieredLogBounds",
 ]

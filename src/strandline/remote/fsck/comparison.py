@@ -23,18 +23,18 @@ from strandline.clock import Clock
 from strandline.model import TopicIdPartition
 from strandline.objects.comparing import Finding, Progress, for_each, ignore_progress
 from strandline.objects.store import ObjectNotFound, ObjectStore
-from strandline.remote.fsck.description import Description
-from strandline.remote.fsck.names import Listing, SegmentObjects
+from strandline.remote.fsck.listing import Listing, SegmentObjects
 from strandline.remote.fsck.partitions import PartitionJudge, PartitionsJudged
+from strandline.remote.fsck.replay import MetadataReplay
 from strandline.remote.fsck.segment import SegmentDamaged, SegmentIncomplete, check_content, check_sizes
 from strandline.remote.fsck.values import (
     ClusterState,
     FsckSource,
-    Kind,
+    RemoteFindingKind,
     RemoteFsckOptions,
     RemoteFsckReport,
 )
-from strandline.remote.object_storage import partition_directory, segment_name
+from strandline.remote.storage.names import partition_directory, segment_name
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _PAGE: Final = 1000
@@ -96,7 +96,7 @@ class RemoteFsck:
         """`prefix` is what stands before the names of all objects in the store."""
         self._source, self._store, self._prefix, self._clock = source, store, prefix, clock
         self._options, self._progress = options, progress
-        self._description = Description(source, progress)
+        self._description = MetadataReplay(source, progress)
         self._listing = Listing(store, prefix, progress)
         self._suspects = _Suspects()
         self._findings: list[Finding] = []
@@ -113,7 +113,7 @@ class RemoteFsck:
         judged = judge.judge(self._description)
         self._findings += judged.findings
         for where, problem in self._description.problems.items():
-            self._findings.append(Finding(Kind.DAMAGED, where, 0, 0, f"cannot be read: {problem}"))
+            self._findings.append(Finding(RemoteFindingKind.DAMAGED, where, 0, 0, f"cannot be read: {problem}"))
         await for_each(self._suspects.broken, lambda broken: self._judge_broken(broken, after))
         await self._judge_undescribed(after, judged)
         self._judge_unknown()
@@ -202,11 +202,11 @@ class RemoteFsck:
         now = self._description.cache(metadata.partition).find_segment(metadata.segment_id.id)
         if now is None or now.state is not _FINISHED or not after.has(metadata.partition):
             return  # it is being deleted
-        kind, key = Kind.DAMAGED, self._prefix + segment_name(metadata)
+        kind, key = RemoteFindingKind.DAMAGED, self._prefix + segment_name(metadata)
         if isinstance(trouble, SegmentIncomplete):
             if await self._are_there(key, trouble.kinds):
                 return
-            kind = Kind.MISSING
+            kind = RemoteFindingKind.MISSING
         detail = f"offsets {metadata.start_offset} to {metadata.end_offset}: {trouble}"
         age_ms = self._age(metadata.event_timestamp_ms)
         self._findings.append(Finding(kind, key, metadata.segment_size_in_bytes, age_ms, detail))
@@ -235,7 +235,7 @@ class RemoteFsck:
                 return  # somebody else is deleting it
             kept = self._why_kept(partition, after, judged)
             detail = f"no description refers to its {', '.join(sorted(segment.sizes))}{kept}"
-            finding = Finding(Kind.ORPHAN, key, segment.size, age_ms, detail)
+            finding = Finding(RemoteFindingKind.ORPHAN, key, segment.size, age_ms, detail)
             if self._options.repair and not kept:
                 orphans.append((finding, segment))
             else:
@@ -273,7 +273,9 @@ class RemoteFsck:
                 self._young += unknown.objects
                 continue
             detail = f"{unknown.objects} objects of a partition of which nothing was ever described"
-            self._findings.append(Finding(Kind.UNKNOWN, self._prefix + directory, unknown.bytes, age_ms, detail))
+            self._findings.append(
+                Finding(RemoteFindingKind.UNKNOWN, self._prefix + directory, unknown.bytes, age_ms, detail)
+            )
 
     def _age(self, timestamp_ms: int) -> int:
         return self._clock.now_ms() - timestamp_ms

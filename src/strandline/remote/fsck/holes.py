@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from strandline.model import INT64_MAX, Offset
-from strandline.remote.fsck.values import LogBounds
+from strandline.remote.fsck.values import TieredLogBounds
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 
 Range = tuple[Offset, Offset]
 """First and last offset."""
 
 
-def find_holes(cache: RemoteLogMetadataCache, bounds: LogBounds, *, log_start: Offset | None) -> list[Range]:
+def find_holes(cache: RemoteLogMetadataCache, bounds: TieredLogBounds, *, log_start: Offset | None) -> list[Range]:
     """The offsets from `log_start` up to the local log start that no finished segment answers for.
 
     Where the epochs of the log are known, a segment counts only for offsets of those epochs: so readers look for it.
@@ -28,7 +28,7 @@ def find_holes(cache: RemoteLogMetadataCache, bounds: LogBounds, *, log_start: O
     return list(_gaps(found, log_start, end))
 
 
-def _in_lineage(cache: RemoteLogMetadataCache, bounds: LogBounds) -> Iterator[Range]:
+def _in_lineage(cache: RemoteLogMetadataCache, bounds: TieredLogBounds) -> Iterator[Range]:
     for (epoch, first), (_, following) in pairwise((*(bounds.epochs or ()), (-1, INT64_MAX))):
         for start, end in cache.referenced_ranges(epoch):
             if end >= first and start < following:

@@ -9,10 +9,10 @@ from uuid import UUID
 from strandline.clock import Clock
 from strandline.model import Offset, TopicIdPartition, TopicPartition
 from strandline.objects.comparing import Finding
-from strandline.remote.fsck.description import Description
 from strandline.remote.fsck.holes import find_holes
-from strandline.remote.fsck.values import ClusterState, Kind, LogBounds
-from strandline.remote.object_storage import partition_directory, segment_name
+from strandline.remote.fsck.replay import MetadataReplay
+from strandline.remote.fsck.values import ClusterState, RemoteFindingKind, TieredLogBounds
+from strandline.remote.storage.names import partition_directory, segment_name
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.values import RemoteLogSegmentState
 
@@ -35,7 +35,7 @@ class PartitionJudge:
         self._before, self._after = before, after
         self._prefix, self._stuck_ms, self._now_ms = prefix, stuck_ms, clock.now_ms()
 
-    def judge(self, description: Description) -> PartitionsJudged:
+    def judge(self, description: MetadataReplay) -> PartitionsJudged:
         """All of them."""
         judged = PartitionsJudged()
         described = set()
@@ -61,7 +61,7 @@ class PartitionJudge:
                     f"as broker {metadata.broker_id} wrote last"
                 )
                 key = self._prefix + segment_name(metadata)
-                yield Finding(Kind.STUCK, key, metadata.segment_size_in_bytes, age_ms, detail)
+                yield Finding(RemoteFindingKind.STUCK, key, metadata.segment_size_in_bytes, age_ms, detail)
 
     def _stuck_deletion(self, cache: RemoteLogMetadataCache) -> Iterator[Finding]:
         """The topic is gone: its segments should be, too."""
@@ -76,7 +76,9 @@ class PartitionJudge:
         if age_ms > self._stuck_ms:
             state = "nobody has begun to delete" if deletion is None else f"{deletion.state.name}, with"
             detail = f"its topic is gone: {state} {len(cache)} segments"
-            yield Finding(Kind.STUCK, self._prefix + partition_directory(cache.partition), size, age_ms, detail)
+            yield Finding(
+                RemoteFindingKind.STUCK, self._prefix + partition_directory(cache.partition), size, age_ms, detail
+            )
 
     def _look_for_holes(
         self, judged: PartitionsJudged, partition: TopicPartition, cache: RemoteLogMetadataCache
@@ -91,8 +93,8 @@ class PartitionJudge:
             if start == log_start and not first.is_exact:
                 continue
             detail = f"offsets {start} to {end} are neither on disk nor in a remote segment"
-            judged.findings.append(Finding(Kind.HOLE, str(partition), 0, 0, detail))
+            judged.findings.append(Finding(RemoteFindingKind.HOLE, str(partition), 0, 0, detail))
 
 
-def _latest_start(first: LogBounds, last: LogBounds) -> Offset | None:
+def _latest_start(first: TieredLogBounds, last: TieredLogBounds) -> Offset | None:
     return max((bounds.log_start for bounds in (first, last) if bounds.log_start is not None), default=None)

@@ -11,8 +11,8 @@ from strandline.log.producer_snapshot import parse_snapshot
 from strandline.model import Offset
 from strandline.objects.store import Buffer, ObjectNotFound, ObjectStore
 from strandline.records.batch import BatchHeader, crc_matches, iter_headers, read_header
-from strandline.remote.fsck.names import LOG
-from strandline.remote.indexes import RemoteIndexDamaged, RemoteIndexes, check_index
+from strandline.remote.indexes.segment import RemoteIndexDamaged, RemoteIndexes, check_index
+from strandline.remote.storage.names import LOG
 from strandline.remote.values import IndexType, RemoteLogSegmentMetadata
 
 _CHUNK: Final = 4 * 1024 * 1024

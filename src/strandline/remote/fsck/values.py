@@ -10,10 +10,10 @@ from uuid import UUID
 
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition, TopicPartition
 from strandline.objects.comparing import ComparisonReport
-from strandline.remote.topic_based.topic import TopicRecord
+from strandline.remote.topic_based.topic import MetadataTopicRecord
 
 
-class Kind(enum.StrEnum):
+class RemoteFindingKind(enum.StrEnum):
     """What can be wrong."""
 
     MISSING = "missing"
@@ -56,7 +56,7 @@ class RemoteFsckReport(ComparisonReport):
     """Tiered partitions of which nobody could say where their logs begin: no holes were looked for."""
 
 
-class LogBounds(NamedTuple):
+class TieredLogBounds(NamedTuple):
     """Where a log begins."""
 
     log_start: Offset | None
@@ -75,7 +75,7 @@ class ClusterState(NamedTuple):
 
     topics: Mapping[UUID, int]
     """Topic ids, and how many partitions each has."""
-    bounds: Mapping[TopicPartition, LogBounds]
+    bounds: Mapping[TopicPartition, TieredLogBounds]
     """What has a log that could be asked."""
 
     def has(self, partition: TopicIdPartition) -> bool:
@@ -90,7 +90,7 @@ class FsckSource(Protocol):
     def metadata_partitions(self) -> int:
         """How many partitions the metadata topic has; 0 if there is none."""
 
-    def records(self, partition: int, from_offset: Offset) -> Iterator[TopicRecord]:
+    def records(self, partition: int, from_offset: Offset) -> Iterator[MetadataTopicRecord]:
         """The records of a metadata partition that are there now, from an offset on."""
 
     def state(self) -> ClusterState:

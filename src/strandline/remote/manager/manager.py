@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from strandline.clock import Chance, Clock, Ids
 from strandline.model import BrokerId, TopicIdPartition
 from strandline.remote.manager.copying import CopyTask, SegmentCopier
-from strandline.remote.manager.counters import Counters
-from strandline.remote.manager.deleting import SegmentDeleter, SegmentsDeleted
-from strandline.remote.manager.expiring import ExpirationTask
+from strandline.remote.manager.deleting import ExpirationTask, PartitionDeletion, SegmentDeleter, SegmentsDeleted
 from strandline.remote.manager.jobs import JobPool, Look, PoolStatus
 from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition
-from strandline.remote.manager.partition_deletion import PartitionDeletion
-from strandline.remote.manager.reporting import TierReport
+from strandline.remote.manager.report import TierReport
 from strandline.remote.manager.states import SegmentStates
-from strandline.remote.manager.status import ManagerStatus, PartitionTierStatus
+from strandline.remote.manager.status import Counters, ManagerStatus, PartitionTierStatus
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.values import RemoteLogSegmentId, RemotePartitionDeleteState

@@ -7,8 +7,31 @@ from dataclasses import dataclass
 
 from strandline.log import UnifiedLog
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition
-from strandline.remote.manager.copy_plan import LogOffsets
 from strandline.remote.values import RemoteLogSegmentMetadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOffsets:
+    """What the copy task asks of a log, at one moment."""
+
+    log_start: Offset
+    local_log_start: Offset
+    first_base: Offset
+    """Of the first local segment. The log may begin inside it."""
+    active_base: Offset
+    """Of the segment that is being written."""
+    last_stable_offset: Offset
+
+
+def offsets_of(log: UnifiedLog) -> LogOffsets:
+    """The offsets of a log now."""
+    return LogOffsets(
+        log_start=log.log_start_offset,
+        local_log_start=log.local_log_start_offset,
+        first_base=log.segments.first.base_offset,
+        active_base=log.segments.active.base_offset,
+        last_stable_offset=log.last_stable_offset,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +110,3 @@ class TieredPartition:
     def end_copy(self) -> None:
         self.copying = None
         self.quiet.set()
-
-
-def offsets_of(log: UnifiedLog) -> LogOffsets:
-    """The offsets of a log now."""
-    return LogOffsets(
-        log_start=log.log_start_offset,
-        local_log_start=log.local_log_start_offset,
-        first_base=log.segments.first.base_offset,
-        active_base=log.segments.active.base_offset,
-        last_stable_offset=log.last_stable_offset,
-    )

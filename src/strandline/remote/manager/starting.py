@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from strandline.log import UnifiedLog
-from strandline.remote.manager.copy_plan import copied_without_gap, log_start_of_new_leader
-from strandline.remote.manager.lineage import finished_in_lineage, highest_copied_offset, is_readable
-from strandline.remote.manager.partition import LeaderPartition, TieredPartition, offsets_of
+from strandline.model import Offset
+from strandline.remote.manager.history import finished_in_lineage, highest_copied_offset, is_readable
+from strandline.remote.manager.partition import LeaderPartition, LogOffsets, TieredPartition, offsets_of
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
@@ -53,3 +53,40 @@ def _has_lost_epochs(log: UnifiedLog, known: Sequence[RemoteLogSegmentMetadata])
     return (
         first is not None and first > start and any(s.end_offset >= start and s.start_offset < first for s in finished)
     )
+
+
+def log_start_of_new_leader(offsets: LogOffsets, finished: Sequence[RemoteLogSegmentMetadata]) -> Offset:
+    """Where the log begins, given all segments of it that were copied to the end.
+
+    It begins with the first remote segment, or, without one, with the first local offset. That a log begins below its
+    local part, or inside its first local segment, was somebody's decision (retention, DeleteRecords), and records that
+    were deleted stay so. But a log that begins exactly with its local part may just have forgotten what came before
+    it when its last replica restarted (lesson 21): then what is in remote storage counts, as far as it has no gap.
+    """
+    if not finished:
+        return offsets.local_log_start
+    if offsets.log_start < offsets.local_log_start or offsets.log_start > offsets.first_base:
+        first = min(segment.start_offset for segment in finished)
+        return min(max(offsets.log_start, first), offsets.local_log_start)
+    start = offsets.local_log_start
+    for segment in sorted(finished, key=lambda segment: segment.end_offset, reverse=True):
+        if segment.end_offset + 1 < start:
+            break
+        start = min(start, segment.start_offset)
+    return start
+
+
+def copied_without_gap(
+    highest: Offset, local_log_start: Offset, finished: Sequence[RemoteLogSegmentMetadata]
+) -> Offset:
+    """Up to which offset everything local is in remote storage too, given the highest offset that ever was copied.
+
+    Whatever is at or below it may leave the local disk. So a gap counts: one that is left if tiering was switched off
+    and on again while segments were being deleted.
+    """
+    end = local_log_start
+    for segment in sorted(finished, key=lambda segment: segment.start_offset):
+        if segment.start_offset > end:
+            break
+        end = max(end, segment.end_offset + 1)
+    return min(highest, end - 1)

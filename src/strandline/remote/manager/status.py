@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise
 from typing import NamedTuple
 
-from strandline.log import UnifiedLog
-from strandline.log.segment import LogSegment
 from strandline.model import Offset, TopicIdPartition
 from strandline.remote.manager.jobs import PoolStatus
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from strandline.remote.values import RemoteLogSegmentState
 
 
 class SegmentTier(Enum):
@@ -33,13 +30,6 @@ class SegmentRow(NamedTuple):
     state: str
     """A `RemoteLogSegmentState`, or LOCAL_ACTIVE or LOCAL_FINISHED."""
     tier: SegmentTier
-
-
-class CopyLag(NamedTuple):
-    """What is finished and not copied yet."""
-
-    segments: int = 0
-    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,44 +104,31 @@ class PartitionTierStatus:
         return self.segments_by_state.get(RemoteLogSegmentState.COPY_SEGMENT_FINISHED.name, 0)
 
 
-def only_local(log: UnifiedLog, copied: Offset) -> Iterator[tuple[LogSegment, Offset | None]]:
-    """The segments that are not in remote storage, each with where the next one begins; None for the active one.
+@dataclass(slots=True)
+class TopicCounters:
+    """One topic since the start."""
 
-    Not those below the log start: they only wait to be deleted.
-    """
-    for segment, following in pairwise((*log.segments, None)):
-        assert segment is not None
-        if following is None:
-            yield segment, None
-        elif following.base_offset > max(copied + 1, log.log_start_offset):
-            yield segment, following.base_offset
-
-
-def copy_lag(log: UnifiedLog, copied: Offset) -> CopyLag:
-    """Of the finished local segments, those that are not in remote storage."""
-    waiting = [segment.size for segment, end in only_local(log, copied) if end is not None]
-    return CopyLag(len(waiting), sum(waiting))
+    copy_requests: int = 0
+    copy_errors: int = 0
+    copy_bytes: int = 0
+    """Of logs, without their indexes."""
+    copied_segments: int = 0
+    delete_requests: int = 0
+    delete_errors: int = 0
+    deleted_segments: int = 0
+    deleted_bytes: int = 0
 
 
-def segment_rows(log: UnifiedLog, remote: Sequence[RemoteLogSegmentMetadata], copied: Offset) -> list[SegmentRow]:
-    """All segments of a partition: the remote ones, then those that are only local."""
-    bases = set(log.segments.bases)
-    rows = [
-        SegmentRow(
-            segment.start_offset,
-            segment.end_offset,
-            segment.segment_size_in_bytes,
-            segment.state.name,
-            SegmentTier.BOTH if segment.start_offset in bases else SegmentTier.REMOTE,
-        )
-        for segment in remote
-    ]
-    for local, end in only_local(log, copied):
-        state = "LOCAL_ACTIVE" if end is None else "LOCAL_FINISHED"
-        last = (log.log_end_offset if end is None else end) - 1
-        rows.append(SegmentRow(local.base_offset, last, local.size, state, SegmentTier.LOCAL))
-    return rows
+class Counters:
+    """All topics. Those of deleted topics stay, as counters must not go back."""
 
+    def __init__(self) -> None:
+        self._topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
 
-def count_states(rows: Iterable[SegmentRow]) -> Mapping[str, int]:
-    return Counter(row.state for row in rows)
+    def of(self, topic: str) -> TopicCounters:
+        """The counters of a topic, to be raised."""
+        return self._topics[topic]
+
+    def frozen(self) -> Mapping[str, TopicCounters]:
+        """A copy of them as they are now."""
+        return {topic: replace(counters) for topic, counters in self._topics.items()}

@@ -6,9 +6,15 @@ up (`readahead`), and adds the aborted transactions (`aborted`). `by_time` searc
 copied or deleted, and who asks (requests, polls).
 """
 
-from strandline.remote.reader.limits import ReaderLimits
+from strandline.remote.reader.limits import RemoteReaderLimits
 from strandline.remote.reader.reader import RemoteLogReader
-from strandline.remote.reader.status import ReaderStatus, TopicReads
+from strandline.remote.reader.status import RemoteReaderStatus, TopicReads
 from strandline.remote.reader.values import RemoteRead
 
-__all__ = ["ReaderLimits", "ReaderStatus", "RemoteLogReader", "RemoteRead", "TopicReads"]
+__all__ = [
+    "RemoteLogReader",
+    "RemoteRead",
+    "RemoteReaderLimits",
+    "RemoteReaderStatus",
+    "TopicReads",
+]

@@ -10,18 +10,18 @@ from strandline.log import UnifiedLog
 from strandline.log.transaction_index import AbortedTxn
 from strandline.model import Offset
 from strandline.reads import AbortedTransaction
+from strandline.remote.indexes import RemoteIndexCache, SegmentAbortedTransactions
 from strandline.remote.ports import RemoteStorageError
-from strandline.remote.reader.complaints import Complaints
-from strandline.remote.reader.indexes import IndexCache, SegmentAborted
-from strandline.remote.reader.lineage import Lineage
+from strandline.remote.reader.errors import RemoteReadErrors
+from strandline.remote.reader.finding import SegmentFinder
 from strandline.remote.values import RemoteLogSegmentMetadata
 
 
-class AbortedTransactions:
+class AbortedTransactionFinder:
     """Finds them. Whatever is kept of the transaction indexes, the index cache keeps."""
 
-    def __init__(self, indexes: IndexCache, lineage: Lineage, complaints: Complaints) -> None:
-        self._indexes, self._lineage, self._complaints = indexes, lineage, complaints
+    def __init__(self, indexes: RemoteIndexCache, finder: SegmentFinder, errors: RemoteReadErrors) -> None:
+        self._indexes, self._finder, self._errors = indexes, finder, errors
 
     def now(
         self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
@@ -34,12 +34,12 @@ class AbortedTransactions:
         self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
     ) -> list[AbortedTransaction]:
         """The same, asking where need be. Raises KafkaStorageError."""
-        asked: dict[UUID, SegmentAborted] = {}  # there may be more of them than are kept
+        asked: dict[UUID, SegmentAbortedTransactions] = {}  # there may be more of them than are kept
         while not isinstance(found := self._collect(log, segment, offset, upper, asked), list):
             try:
                 asked[found.segment_id.id] = await self._indexes.aborted_transactions(found)
             except RemoteStorageError as error:
-                raise self._complaints.error_of(found, error) from error
+                raise self._errors.error_of(found, error) from error
         return found
 
     def _collect(
@@ -48,7 +48,7 @@ class AbortedTransactions:
         segment: RemoteLogSegmentMetadata,
         offset: Offset,
         upper: Offset,
-        asked: Mapping[UUID, SegmentAborted],
+        asked: Mapping[UUID, SegmentAbortedTransactions],
     ) -> list[AbortedTransaction] | RemoteLogSegmentMetadata:
         """The transactions, or the segment whose index is not known."""
         collected: dict[AbortedTransaction, None] = {}  # a segment may be remote and local at the same time
@@ -62,7 +62,7 @@ class AbortedTransactions:
             # One that ended before the offset says nothing about it, nor about what was undecided there.
             if _collect_from(aborted.ending_from(offset), offset, upper, collected):
                 return list(collected)
-            current = self._lineage.following_with_txn_index(log, current)
+            current = self._finder.following_with_txn_index(log, current)
         for local in log.segments:
             if not local.txn_index.is_empty and _collect_from(local.txn_index, offset, upper, collected):
                 break

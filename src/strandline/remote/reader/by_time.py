@@ -13,9 +13,9 @@ from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FoundOffset
 from strandline.records import HEADER_SIZE, Buffer, read_header, read_records
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
-from strandline.remote.reader.complaints import Complaints
-from strandline.remote.reader.lineage import epochs_from
-from strandline.remote.reader.segments import OpenSegment, OpenSegments
+from strandline.remote.reader.errors import RemoteReadErrors
+from strandline.remote.reader.finding import epochs_from
+from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
 from strandline.remote.turns import AT_ONCE, in_turns
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
@@ -27,9 +27,9 @@ class SearchByTime:
     """Searches remote segments in the order of their offsets."""
 
     def __init__(
-        self, metadata: RemoteLogMetadataManager, segments: OpenSegments, complaints: Complaints, clock: Clock
+        self, metadata: RemoteLogMetadataManager, segments: OpenSegments, errors: RemoteReadErrors, clock: Clock
     ) -> None:
-        self._metadata, self._segments, self._complaints, self._clock = metadata, segments, complaints, clock
+        self._metadata, self._segments, self._errors, self._clock = metadata, segments, errors, clock
 
     async def find(self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs) -> FoundOffset | None:
         """The first record at `timestamp` or later in segments that are not local; None if they have none.
@@ -46,7 +46,7 @@ class SearchByTime:
                 segment = await self._segments.open(metadata)
                 found = await _search(segment, timestamp, start)
             except (RemoteStorageError, CorruptMessage) as error:
-                raise self._complaints.error_of(metadata, error) from error
+                raise self._errors.error_of(metadata, error) from error
             if found is not None:  # else its newest records lie below the log start
                 return found
         return None

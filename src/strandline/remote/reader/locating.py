@@ -9,8 +9,8 @@ from strandline.errors import CorruptMessage
 from strandline.model import Offset
 from strandline.records import HEADER_SIZE, LOG_OVERHEAD, Buffer, read_header
 from strandline.records.batch import CURRENT_MAGIC
-from strandline.remote.reader.indexes import SegmentIndexes
-from strandline.remote.reader.source import SegmentSource
+from strandline.remote.indexes import RemoteIndexes
+from strandline.remote.reader.segments.source import SegmentBytes
 
 # The index knows a batch every 4 KB: headers of small batches up to the one that is looked for.
 _LOOKUP: Final = 2048
@@ -26,7 +26,7 @@ class Located(NamedTuple):
     end: int
 
 
-def locate_now(source: SegmentSource, position: int, offset: Offset) -> Located | int | None:
+def locate_now(source: SegmentBytes, position: int, offset: Offset) -> Located | int | None:
     """The first batch from `position` on that ends at or after `offset`; None if there is none in the segment.
 
     A number is the position of a header that is not at hand: look again from there. Raises CorruptMessage.
@@ -43,7 +43,7 @@ def locate_now(source: SegmentSource, position: int, offset: Offset) -> Located 
     return None
 
 
-async def locate(source: SegmentSource, position: int, offset: Offset) -> Located | None:
+async def locate(source: SegmentBytes, position: int, offset: Offset) -> Located | None:
     """The same, with what is not at hand brought here. Raises CorruptMessage or RemoteStorageError."""
     found = locate_now(source, position, offset)
     while isinstance(found, int):
@@ -73,7 +73,7 @@ def _scan(chunk: Buffer, position: int, size: int, offset: Offset) -> Located | 
     return position + at
 
 
-def planned_end(indexes: SegmentIndexes, position: int, max_bytes: int, size: int) -> int:
+def planned_end(indexes: RemoteIndexes, position: int, max_bytes: int, size: int) -> int:
     """How far to read for an answer of `max_bytes` that begins at `position`, or a little behind it."""
     end = position + max_bytes
     if end >= size:
@@ -82,7 +82,7 @@ def planned_end(indexes: SegmentIndexes, position: int, max_bytes: int, size: in
     return boundary if boundary > position else end
 
 
-def answer_length(indexes: SegmentIndexes, batch: Located, max_bytes: int, size: int) -> int:
+def answer_length(indexes: RemoteIndexes, batch: Located, max_bytes: int, size: int) -> int:
     """How many bytes to give from a batch on, at most `max_bytes`; 0 if not even that batch fits.
 
     Up to the last batch that the index knows to start within them. What follows may be cut inside a batch, which the

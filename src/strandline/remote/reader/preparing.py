@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from strandline.errors import CorruptMessage, StrandlineError
 from strandline.reads import FetchIsolation
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
-from strandline.remote.reader.aborted import AbortedTransactions
-from strandline.remote.reader.complaints import Complaints
-from strandline.remote.reader.lineage import Lineage, out_of_range
+from strandline.remote.reader.aborted import AbortedTransactionFinder
+from strandline.remote.reader.errors import RemoteReadErrors
+from strandline.remote.reader.finding import SegmentFinder, out_of_range
 from strandline.remote.reader.locating import Located, locate, planned_end
-from strandline.remote.reader.segments import OpenSegment, OpenSegments
-from strandline.remote.reader.source import Loading
+from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
+from strandline.remote.reader.segments.source import Loading
 from strandline.remote.reader.values import RemoteRead
 from strandline.remote.values import RemoteLogSegmentMetadata
 
@@ -29,9 +29,9 @@ class Preparation:
         request: RemoteRead,
         share: int,
         segments: OpenSegments,
-        lineage: Lineage,
-        aborted: AbortedTransactions,
-        complaints: Complaints,
+        finder: SegmentFinder,
+        aborted: AbortedTransactionFinder,
+        errors: RemoteReadErrors,
     ) -> None:
         self.request = request
         self.share = share
@@ -42,7 +42,7 @@ class Preparation:
         """The first batch to give."""
         self.is_local = False
         """No remote segment has a batch from the offset on."""
-        self._segments, self._lineage, self._aborted, self._complaints = segments, lineage, aborted, complaints
+        self._segments, self._finder, self._aborted, self._errors = segments, finder, aborted, errors
         self._metadata: RemoteLogSegmentMetadata | None = None
         self._loadings: list[Loading] = []
         self._loaded_to = 0
@@ -56,7 +56,7 @@ class Preparation:
         """Find the segment and open it."""
         request = self.request
         with self._keeping_errors():
-            await self._open(self._lineage.segment_of(request.partition, request.log, request.offset))
+            await self._open(self._finder.segment_of(request.partition, request.log, request.offset))
 
     async def _open(self, metadata: RemoteLogSegmentMetadata) -> OpenSegment:
         self._metadata = metadata
@@ -87,7 +87,7 @@ class Preparation:
             await self._load_to(position, end)
             self.batch = await locate(segment.source, position, offset)
             if self.batch is None:
-                following = self._lineage.following(self.request.log, segment.metadata)
+                following = self._finder.following(self.request.log, segment.metadata)
                 self.is_local = following is None
                 segment = None if following is None else await self._open(following)
                 self._loaded_to = 0
@@ -133,8 +133,8 @@ class Preparation:
         assert metadata is not None
         if isinstance(trouble, RemoteResourceNotFound):
             self._segments.forget([metadata.segment_id.id])
-            self._lineage.forget([metadata.segment_id.id])
+            self._finder.forget([metadata.segment_id.id])
             if request.offset < request.log.log_start_offset:
                 self.error = out_of_range(request.log, request.offset)  # it was deleted while we looked
                 return
-        self.error = self._complaints.error_of(metadata, trouble)
+        self.error = self._errors.error_of(metadata, trouble)

@@ -15,8 +15,8 @@ from strandline.clock import Clock
 from strandline.errors import StrandlineError
 from strandline.log import UnifiedLog
 from strandline.remote.ports import RemoteStorageError
-from strandline.remote.reader.lineage import Lineage
-from strandline.remote.reader.segments import OpenSegment, OpenSegments
+from strandline.remote.reader.finding import SegmentFinder
+from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
 from strandline.remote.values import RemoteLogSegmentMetadata
 from strandline.tasks import TaskSet
 
@@ -30,7 +30,7 @@ _STREAM_SECONDS: Final = 30.0
 _Place: TypeAlias = tuple[UUID, int]
 
 
-class _Stream:
+class _ConsumerStream:
     """One consumer of one partition on its way, or several that go together."""
 
     __slots__ = ("loaded", "seen_at", "start", "window")
@@ -45,14 +45,14 @@ class _Stream:
         self.seen_at = 0.0
 
 
-class ReadAhead:
+class RemoteReadAhead:
     """Reads what streams will ask for next. Lives on the event loop."""
 
-    def __init__(self, segments: OpenSegments, lineage: Lineage, clock: Clock, *, max_bytes: int) -> None:
+    def __init__(self, segments: OpenSegments, finder: SegmentFinder, clock: Clock, *, max_bytes: int) -> None:
         """`max_bytes` is what all streams together may have in front of them; 0 turns reading ahead off."""
-        self._segments, self._lineage, self._clock = segments, lineage, clock
+        self._segments, self._finder, self._clock = segments, finder, clock
         self._max_bytes = max_bytes
-        self._streams: OrderedDict[_Place, _Stream] = OrderedDict()  # by where they will go on
+        self._streams: OrderedDict[_Place, _ConsumerStream] = OrderedDict()  # by where they will go on
         self._tasks = TaskSet()
 
     def served(self, log: UnifiedLog, segment: OpenSegment, start: int, end: int) -> None:
@@ -62,14 +62,14 @@ class ReadAhead:
         now = self._clock.monotonic()
         self._drop_ended(now)
         begun: _Place = (segment.id, start)
-        following = self._lineage.following(log, segment.metadata) if end >= segment.source.size else None
+        following = self._finder.following(log, segment.metadata) if end >= segment.source.size else None
         next_place: _Place = (segment.id, end) if following is None else (following.segment_id.id, 0)
         stream = self._streams.pop(begun, None)
         if stream is None:
             repeated = self._streams.get(next_place)
             if repeated is not None and repeated.start == begun:
                 return  # a poll may look more than once
-            stream = _Stream(begun)
+            stream = _ConsumerStream(begun)
         else:
             share = self._max_bytes // (len(self._streams) + 1)
             stream.window = min(max(2 * stream.window, FIRST_WINDOW), LARGEST_WINDOW, share)
@@ -85,7 +85,7 @@ class ReadAhead:
                 return
             del streams[place]
 
-    def _extend(self, stream: _Stream, log: UnifiedLog, segment: OpenSegment, position: int) -> None:
+    def _extend(self, stream: _ConsumerStream, log: UnifiedLog, segment: OpenSegment, position: int) -> None:
         """Have `window` bytes in front of the stream, as soon as half of them are used up."""
         size = segment.source.size
         if len(stream.loaded) > 2:
@@ -96,11 +96,11 @@ class ReadAhead:
             loaded = segment.source.load_ahead(loaded, target - loaded)
             stream.loaded[segment.id] = loaded
         if loaded >= size and target > size:
-            following = self._lineage.following(log, segment.metadata)
+            following = self._finder.following(log, segment.metadata)
             if following is not None:
                 self._into_next(stream, following, target - size)
 
-    def _into_next(self, stream: _Stream, following: RemoteLogSegmentMetadata, length: int) -> None:
+    def _into_next(self, stream: _ConsumerStream, following: RemoteLogSegmentMetadata, length: int) -> None:
         key = following.segment_id.id
         loaded = stream.loaded.get(key, 0)
         if length - loaded < stream.window // 4:

@@ -19,21 +19,20 @@ from strandline.log import UnifiedLog
 from strandline.model import Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.reads import AbortedTransaction, FetchIsolation, FoundOffset, ReadResult, RecordSet
 from strandline.records import fair_shares
+from strandline.remote.indexes import RemoteIndexCache
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
-from strandline.remote.reader.aborted import AbortedTransactions
+from strandline.remote.reader.aborted import AbortedTransactionFinder
 from strandline.remote.reader.by_time import SearchByTime
-from strandline.remote.reader.chunks import ChunkCache
-from strandline.remote.reader.complaints import Complaints
-from strandline.remote.reader.files import FileReads
-from strandline.remote.reader.gate import MemoryBudget, ReadGate
-from strandline.remote.reader.indexes import IndexCache
-from strandline.remote.reader.limits import ReaderLimits
-from strandline.remote.reader.lineage import Lineage
+from strandline.remote.reader.errors import RemoteReadErrors
+from strandline.remote.reader.finding import SegmentFinder
+from strandline.remote.reader.limits import MemoryBudget, ReadGate, RemoteReaderLimits
 from strandline.remote.reader.locating import Located, answer_length, locate_now
 from strandline.remote.reader.preparing import Preparation
-from strandline.remote.reader.readahead import ReadAhead
-from strandline.remote.reader.segments import OpenSegment, OpenSegments
-from strandline.remote.reader.status import ReaderStatus, TopicReads
+from strandline.remote.reader.readahead import RemoteReadAhead
+from strandline.remote.reader.segments.files import FileReads
+from strandline.remote.reader.segments.memory import ChunkCache
+from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
+from strandline.remote.reader.status import RemoteReaderStatus, TopicReads
 from strandline.remote.reader.values import FetchQuota, RemoteRead
 from strandline.remote.values import RemoteLogSegmentId
 
@@ -54,9 +53,9 @@ class RemoteLogReader:
         self,
         storage: RemoteStorageManager,
         metadata: RemoteLogMetadataManager,
-        indexes: IndexCache,
+        indexes: RemoteIndexCache,
         *,
-        limits: ReaderLimits,
+        limits: RemoteReaderLimits,
         clock: Clock,
         quota: FetchQuota | None = None,
     ) -> None:
@@ -67,11 +66,11 @@ class RemoteLogReader:
         self._chunks = ChunkCache(storage, self._gate, quota, clock, max_bytes=limits.cache_max_bytes)
         self._files = FileReads(self._gate, quota, clock)
         self._segments = OpenSegments(storage, indexes, self._chunks, self._files, clock)
-        self._lineage = Lineage(metadata, clock)
-        self._complaints = Complaints(storage.url, clock)
-        self._aborted = AbortedTransactions(indexes, self._lineage, self._complaints)
-        self._ahead = ReadAhead(self._segments, self._lineage, clock, max_bytes=limits.cache_max_bytes // 2)
-        self._by_time = SearchByTime(metadata, self._segments, self._complaints, clock)
+        self._finder = SegmentFinder(metadata, clock)
+        self._errors = RemoteReadErrors(storage.url, clock)
+        self._aborted = AbortedTransactionFinder(indexes, self._finder, self._errors)
+        self._ahead = RemoteReadAhead(self._segments, self._finder, clock, max_bytes=limits.cache_max_bytes // 2)
+        self._by_time = SearchByTime(metadata, self._segments, self._errors, clock)
         self._topics: defaultdict[str, TopicReads] = defaultdict(TopicReads)
         self._throttled = 0
 
@@ -122,7 +121,7 @@ class RemoteLogReader:
 
     def _read_now(self, request: RemoteRead, *, min_one_message: bool) -> ReadResult | None:
         log, offset = request.log, request.offset
-        segment = self._segments.get(self._lineage.segment_of(request.partition, log, offset))
+        segment = self._segments.get(self._finder.segment_of(request.partition, log, offset))
         if segment is None:
             return None
         if not segment.source.takes_memory and self._is_throttled:
@@ -169,7 +168,7 @@ class RemoteLogReader:
             return [self._nothing(request, is_throttled=True) for request in requests]
         shares = fair_shares([request.max_bytes for request in requests], max_bytes)
         reads = [
-            Preparation(request, share, self._segments, self._lineage, self._aborted, self._complaints)
+            Preparation(request, share, self._segments, self._finder, self._aborted, self._errors)
             for request, share in zip(requests, shares, strict=True)
         ]
         await asyncio.gather(*(read.open() for read in reads))
@@ -289,13 +288,13 @@ class RemoteLogReader:
     def forget(self, segment_ids: Iterable[RemoteLogSegmentId]) -> None:
         """These segments were deleted: let go of files and memory."""
         deleted = {segment_id.id for segment_id in segment_ids}
-        self._lineage.forget(deleted)
+        self._finder.forget(deleted)
         self._segments.forget(deleted)
 
-    def status(self) -> ReaderStatus:
+    def status(self) -> RemoteReaderStatus:
         """For metrics and tests."""
         gate = self._gate
-        return ReaderStatus(
+        return RemoteReaderStatus(
             topics=dict(self._topics),
             running=gate.running,
             waiting=gate.waiting,

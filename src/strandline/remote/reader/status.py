@@ -17,7 +17,7 @@ class TopicReads:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderStatus:
+class RemoteReaderStatus:
     """One look at the reader."""
 
     topics: Mapping[str, TopicReads]

@@ -11,17 +11,17 @@ from strandline.clock import Clock
 from strandline.errors import CorruptMessage
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
+from strandline.remote.topic_based.cache import RemotePartitionMetadataStore, StoreImage
 from strandline.remote.topic_based.limits import MetadataLimits
-from strandline.remote.topic_based.patience import Patience
-from strandline.remote.topic_based.serde import deserialize
-from strandline.remote.topic_based.snapshot_files import SnapshotFiles
-from strandline.remote.topic_based.store import RemotePartitionMetadataStore, StoreImage
+from strandline.remote.topic_based.records import deserialize
+from strandline.remote.topic_based.retrying import TopicRetries
+from strandline.remote.topic_based.snapshots import SnapshotFiles
 from strandline.remote.topic_based.topic import (
     MetadataTopic,
+    MetadataTopicRecord,
     MetadataTopicTruncated,
     TopicChunk,
     TopicDescription,
-    TopicRecord,
 )
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class MetadataConsumer:
         self._description, self._topic, self._files = description, topic, files
         self._limits, self._clock = limits, clock
         self._name = f"{REMOTE_LOG_METADATA_TOPIC}-{partition}"
-        self._patience = Patience(self._name, limits, clock)
+        self._patience = TopicRetries(self._name, limits, clock)
         self._unsettled: dict[TopicIdPartition, Offset | None] = {}
         self._refused: dict[Offset, ValueError | RemoteResourceNotFound] = {}
         self._changed = asyncio.Event()
@@ -106,7 +106,7 @@ class MetadataConsumer:
 
         Somebody else may have written about them until just now: their leader before this broker.
         """
-        patience = Patience(self._name, self._limits, self._clock)
+        patience = TopicRetries(self._name, self._limits, self._clock)
         while True:
             try:
                 end = await self._topic.end_offset(self.partition)
@@ -174,7 +174,7 @@ class MetadataConsumer:
         self.position = max(self.position, chunk.next_offset)
         self._moved()
 
-    def _apply(self, record: TopicRecord) -> None:
+    def _apply(self, record: MetadataTopicRecord) -> None:
         """Whatever is wrong with one record, the others count."""
         self.position = record.offset + 1
         if record.problem is not None or record.value is None:

@@ -12,14 +12,14 @@ from typing import Any, Self
 from strandline.clock import Clock
 from strandline.crash import crash_point
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, LeaderEpoch, Offset, TopicIdPartition
+from strandline.remote.plugins import MetadataPluginContext
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.topic_based.cache import RemoteLogMetadataCache
 from strandline.remote.topic_based.consumer import MetadataConsumer
-from strandline.remote.topic_based.context import MetadataPluginContext
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.remote.topic_based.partitioner import metadata_partition
-from strandline.remote.topic_based.serde import RemoteLogMetadata, partition_of, serialize
-from strandline.remote.topic_based.snapshot_files import SnapshotFiles
+from strandline.remote.topic_based.records import RemoteLogMetadata, partition_of, serialize
+from strandline.remote.topic_based.snapshots import SnapshotFiles
 from strandline.remote.topic_based.topic import MetadataTopic, TopicDescription
 from strandline.remote.values import (
     RemoteLogSegmentMetadata,

@@ -25,7 +25,7 @@ class TopicDescription(NamedTuple):
     partitions: int
 
 
-class TopicRecord(NamedTuple):
+class MetadataTopicRecord(NamedTuple):
     """One record. With `problem` set its bytes could not be read, and `value` says nothing."""
 
     offset: Offset
@@ -36,7 +36,7 @@ class TopicRecord(NamedTuple):
 class TopicChunk(NamedTuple):
     """Some records of one partition, in order, and where to go on. Empty if nothing came in time."""
 
-    records: Sequence[TopicRecord]
+    records: Sequence[MetadataTopicRecord]
     next_offset: Offset
 
 
@@ -47,7 +47,7 @@ class MetadataTopic(Protocol):
 
     - an append is durable, and readable for everyone, when it returns; its offset is above those of every earlier one;
     - `read` gives every record from an offset on once, in order, and nothing that could be lost again;
-    - bytes that are no records are told (`TopicRecord.problem`) and passed over, and do not end the reading.
+    - bytes that are no records are told (`MetadataTopicRecord.problem`) and passed over, and do not end the reading.
 
     An append that raises or is cancelled may or may not have happened. All calls end within a deadline of their own.
     """

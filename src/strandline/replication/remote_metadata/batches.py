@@ -9,7 +9,7 @@ from strandline.model import Offset, TimestampMs
 from strandline.records.batch import BatchHeader, crc_matches, iter_headers
 from strandline.records.builder import build_batch
 from strandline.records.record import Record, read_records
-from strandline.remote.topic_based.topic import TopicChunk, TopicRecord
+from strandline.remote.topic_based.topic import MetadataTopicRecord, TopicChunk
 
 
 def metadata_batch(value: bytes, timestamp_ms: TimestampMs) -> bytearray:
@@ -19,7 +19,7 @@ def metadata_batch(value: bytes, timestamp_ms: TimestampMs) -> bytearray:
 
 def read_chunk(data: bytes, from_offset: Offset) -> TopicChunk:
     """The records at and after an offset. Raises CorruptMessage if the bytes do not begin with a batch."""
-    records: list[TopicRecord] = []
+    records: list[MetadataTopicRecord] = []
     next_offset = from_offset
     try:
         for at, header in iter_headers(data):
@@ -34,7 +34,7 @@ def read_chunk(data: bytes, from_offset: Offset) -> TopicChunk:
     return TopicChunk(records, next_offset)
 
 
-def _records(data: bytes, at: int, header: BatchHeader) -> Iterator[TopicRecord]:
+def _records(data: bytes, at: int, header: BatchHeader) -> Iterator[MetadataTopicRecord]:
     if header.is_control:
         return
     try:
@@ -42,7 +42,7 @@ def _records(data: bytes, at: int, header: BatchHeader) -> Iterator[TopicRecord]
             raise CorruptMessage("The batch does not match its checksum.")
         records = read_records(memoryview(data)[at : at + header.size])
     except StrandlineError as error:
-        yield TopicRecord(header.base_offset, None, str(error))
+        yield MetadataTopicRecord(header.base_offset, None, str(error))
         return
     for record in records:
-        yield TopicRecord(record.offset, record.value)
+        yield MetadataTopicRecord(record.offset, record.value)

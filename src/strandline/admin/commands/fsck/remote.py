@@ -18,7 +18,7 @@ from strandline.objects import open_objects
 from strandline.objects.comparing import Progress
 from strandline.remote.fsck import FsckSource, RemoteFsck, RemoteFsckOptions, RemoteFsckReport
 from strandline.remote.manager.limits import ManagerLimits
-from strandline.remote.object_settings import ObjectSettings, parse_object_settings
+from strandline.remote.storage.settings import ObjectSettings, parse_object_settings
 
 # No copy takes this long. Only for caution: remote log metadata is written before the objects are.
 _GRACE_MS: Final = 3_600_000

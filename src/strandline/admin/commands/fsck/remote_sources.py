@@ -18,8 +18,8 @@ from strandline.log.directory_lock import DirectoryLock
 from strandline.log.files import LEADER_EPOCHS, LOG, parse_numbered, parse_partition_directory
 from strandline.model import NO_LEADER, REMOTE_LOG_METADATA_TOPIC, Offset, TopicPartition
 from strandline.records.batch import Buffer, iter_headers
-from strandline.remote.fsck import ClusterState, LogBounds
-from strandline.remote.topic_based.topic import TopicRecord
+from strandline.remote.fsck import ClusterState, TieredLogBounds
+from strandline.remote.topic_based.topic import MetadataTopicRecord
 from strandline.replication.remote_metadata import read_chunk
 from strandline.wire.errors import ErrorCode
 
@@ -67,7 +67,7 @@ class LogDirectories:
                 "have them. Start all of them, and name one with --bootstrap."
             )
 
-    def records(self, partition: int, from_offset: Offset) -> Iterator[TopicRecord]:
+    def records(self, partition: int, from_offset: Offset) -> Iterator[MetadataTopicRecord]:
         """The records of a metadata partition, from an offset on."""
         files = _log_files(self._metadata[partition])
         for at, (_, file) in enumerate(files):
@@ -101,17 +101,17 @@ def _log_files(directory: Path) -> list[tuple[Offset, Path]]:
     return sorted((name[0], path) for name, path in parsed if name is not None and name[1:] == (LOG, ""))
 
 
-def _bounds(directory: Path, log_start: Offset | None, *, is_exact: bool) -> LogBounds | None:
+def _bounds(directory: Path, log_start: Offset | None, *, is_exact: bool) -> TieredLogBounds | None:
     files = _log_files(directory)
     if not files:
         return None
     local_start = max(files[0][0], log_start or 0)
     if log_start == local_start:
-        return LogBounds(log_start, local_start)
-    return LogBounds(log_start, local_start, read_epochs(str(directory / LEADER_EPOCHS)) or None, is_exact)
+        return TieredLogBounds(log_start, local_start)
+    return TieredLogBounds(log_start, local_start, read_epochs(str(directory / LEADER_EPOCHS)) or None, is_exact)
 
 
-def _records_of_file(file: Path, from_offset: Offset) -> Iterator[TopicRecord]:
+def _records_of_file(file: Path, from_offset: Offset) -> Iterator[MetadataTopicRecord]:
     with file.open("rb") as opened:
         if os.fstat(opened.fileno()).st_size == 0:
             return
@@ -119,7 +119,7 @@ def _records_of_file(file: Path, from_offset: Offset) -> Iterator[TopicRecord]:
             yield from _records(data, from_offset)
 
 
-def _records(data: Buffer, from_offset: Offset) -> Iterator[TopicRecord]:
+def _records(data: Buffer, from_offset: Offset) -> Iterator[MetadataTopicRecord]:
     """The records of batches, from an offset on. Where the bytes are no batch, the last one says so."""
     position = from_offset
     try:
@@ -132,7 +132,7 @@ def _records(data: Buffer, from_offset: Offset) -> Iterator[TopicRecord]:
                     yield record
             position = header.next_offset
     except CorruptMessage as error:
-        yield TopicRecord(position, None, f"bytes that are no batch: {error}")
+        yield MetadataTopicRecord(position, None, f"bytes that are no batch: {error}")
 
 
 class RunningCluster:
@@ -158,7 +158,7 @@ class RunningCluster:
     def metadata_partitions(self) -> int:
         return len(self._leaders)
 
-    def records(self, partition: int, from_offset: Offset) -> Iterator[TopicRecord]:
+    def records(self, partition: int, from_offset: Offset) -> Iterator[MetadataTopicRecord]:
         """What consumers may read now of a metadata partition, from an offset on."""
         with sentences():
             leader = self._cluster.broker(self._leaders[partition])
@@ -174,7 +174,7 @@ class RunningCluster:
             starts = list_offsets(self._cluster, known, EARLIEST)
             local_starts = list_offsets(self._cluster, known, EARLIEST_LOCAL)
         bounds = {
-            TopicPartition(*place): LogBounds(starts[place], local_starts[place])
+            TopicPartition(*place): TieredLogBounds(starts[place], local_starts[place])
             for place in starts.keys() & local_starts.keys()
         }
         return ClusterState({topic.topic_id: len(topic.partitions) for topic in topics}, bounds)

@@ -12,7 +12,7 @@ from strandline.admin.commands.output import print_line, print_table
 from strandline.admin.text import duration, size
 from strandline.diskless.fsck import FsckReport, WalFault
 from strandline.objects.comparing import ComparisonReport, Finding
-from strandline.remote.fsck import Kind as RemoteKind
+from strandline.remote.fsck import RemoteFindingKind as RemoteKind
 from strandline.remote.fsck import RemoteFsckReport
 
 _DISKLESS_ADVICE: Final = {

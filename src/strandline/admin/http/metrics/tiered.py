@@ -13,9 +13,9 @@ from strandline.admin.http.metrics.families import Family, counter, counters, ga
 from strandline.admin.status import TieredStatus, read
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
-    from strandline.remote.deadline_storage import StorageOperationStatus
     from strandline.remote.manager import TopicTierStatus
     from strandline.remote.reader.status import TopicReads
+    from strandline.remote.storage import StorageOperationStatus
 
 _TOPIC: Final = "kafka_server_brokertopicmetrics_"
 _POOL: Final = "kafka_log_remote_remotestoragethreadpool_"

@@ -1,0 +1,189 @@
+"""The expiration task: remote segments of one partition that retention lets go, or that should not be there.
+
+The log start moves first, then segments go, the oldest first: a reader is told that an offset is gone, and never sent
+to a segment that is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from strandline.clock import Clock
+from strandline.config.topic import TopicConfig
+from strandline.crash import crash_point
+from strandline.log import UnifiedLog
+from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset
+from strandline.remote.manager.deleting.plan import ExpiryPlan, ExpiryQuestion, planning
+from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
+from strandline.remote.manager.deleting.withdrawal import Withdrawal
+from strandline.remote.manager.jobs import JobPool, Look
+from strandline.remote.manager.limits import ManagerLimits
+from strandline.remote.manager.partition import LeaderPartition, TieredPartition
+from strandline.remote.manager.starting import find_out
+from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.turns import gathered, in_turns
+
+# A partition on which nothing has changed is still looked at thoroughly from time to time: others write there too.
+_INTERVALS_UNSEEN: Final = 20
+_DELETIONS_PER_TURN: Final = 16
+
+
+class _PlanBasis(NamedTuple):
+    """What the last plan was made from. As long as it is the same, only time can change the plan."""
+
+    leader: LeaderPartition
+    config: TopicConfig
+    changes: int
+    log_start: Offset
+    epoch: LeaderEpoch | None
+
+
+class _Retention(NamedTuple):
+    """retention.ms and retention.bytes; -1 keeps everything."""
+
+    ms: int
+    bytes: int
+
+
+def _retention(config: TopicConfig) -> _Retention:
+    """What retention lets go: nothing if cleanup.policy does not have `delete`."""
+    return (
+        _Retention(config.retention_ms, config.retention_bytes)
+        if config.is_deleted_by_retention
+        else _Retention(-1, -1)
+    )
+
+
+class ExpirationTask:
+    """Expires what one partition has in remote storage."""
+
+    def __init__(
+        self,
+        partition: TieredPartition,
+        metadata: RemoteLogMetadataManager,
+        deleter: SegmentDeleter,
+        *,
+        broker_id: BrokerId,
+        limits: ManagerLimits,
+        clock: Clock,
+    ) -> None:
+        self._partition, self._metadata, self._deleter = partition, metadata, deleter
+        self._broker_id, self._limits, self._clock = broker_id, limits, clock
+        self._withdrawal = Withdrawal(partition, metadata, deleter, clock)
+        self._seen: _PlanBasis | None = None
+        self._due_ms = 0
+        self._due_bytes: int | None = None
+        self._sized_at: Offset = NO_OFFSET
+
+    @property
+    def name(self) -> str:
+        return f"Expiration of remote segments of {self._partition.id.topic_partition}"
+
+    def look(self) -> Look:
+        leader = self._partition.leader
+        if leader is None or leader.log.is_offline:
+            return Look.IDLE
+        if self._is_settled(leader):
+            return Look.IDLE
+        return Look.WORK if self._metadata.is_ready(self._partition.id) else Look.NOT_READY
+
+    async def run(self, pool: JobPool) -> bool:
+        leader = self._partition.leader
+        if leader is None:
+            return False
+        if not leader.log.config.remote_storage_enable:
+            return await self._withdraw(leader)
+        self._partition.is_withdrawn = False
+        if not self._partition.is_started:
+            find_out(self._partition, leader, self._metadata)
+        return await self._expire(leader, pool)
+
+    def _now(self, leader: LeaderPartition) -> _PlanBasis:
+        log = leader.log
+        return _PlanBasis(
+            leader,
+            log.config,
+            self._partition.changes,
+            log.log_start_offset,
+            log.epochs.latest,
+        )
+
+    def _is_settled(self, leader: LeaderPartition) -> bool:
+        """Whether the last plan still holds. Asked of idle partitions again and again."""
+        if self._seen is None or self._clock.now_ms() >= self._due_ms or self._now(leader) != self._seen:
+            return False
+        log = leader.log
+        is_sized = log.config.remote_storage_enable and _retention(log.config).bytes >= 0
+        if not is_sized or log.log_end_offset == self._sized_at:
+            return True
+        # What is remote and does not count (duplicates) only makes this look too large, and the plan too early.
+        if self._due_bytes is None or not self._metadata.is_ready(self._partition.id):
+            return False
+        remote = self._metadata.remote_log_summary(self._partition.id).finished_bytes
+        if remote + log.remote.only_local_size >= self._due_bytes:
+            return False
+        self._sized_at = log.log_end_offset
+        return True
+
+    def _saw(self, seen: _PlanBasis, plan: ExpiryPlan | None, *, end: Offset) -> None:
+        """Nothing is left to do until something is different from what was seen, or the log grows, or time passes."""
+        due_ms = None if plan is None else plan.next_due_ms
+        thorough_ms = self._clock.now_ms() + _INTERVALS_UNSEEN * self._limits.task_interval_ms
+        self._seen, self._due_ms = seen, thorough_ms if due_ms is None else min(due_ms, thorough_ms)
+        self._due_bytes = None if plan is None else plan.next_due_bytes
+        self._sized_at = end
+
+    # Retention
+
+    async def _expire(self, leader: LeaderPartition, pool: JobPool) -> bool:
+        partition, log = self._partition, leader.log
+        seen, end, copied = self._now(leader), log.log_end_offset, partition.copied
+        self._seen = None
+        plan = await self._plan(log)
+        # It took a while. A log start that has gone up does it no harm, nor a copy, if there are others that stay.
+        is_same = self._now(leader)._replace(changes=seen.changes, log_start=seen.log_start) == seen
+        if not is_same or (not plan.has_kept and partition.copied != copied):
+            return True
+        partition.has_kept = plan.has_kept
+        if plan.log_start > log.log_start_offset:
+            log.start.increment(plan.log_start)
+            crash_point("remote.delete.after_log_start")
+        deletions = plan.deletions[:_DELETIONS_PER_TURN] if pool.others_wait else plan.deletions
+        if not await DeletionTurn(self._deleter).run(deletions, lambda: partition.is_led_as(leader)):
+            return False
+        if len(deletions) < len(plan.deletions):
+            return True
+        self._saw(seen._replace(log_start=plan.log_start), plan, end=end)
+        return False
+
+    async def _plan(self, log: UnifiedLog) -> ExpiryPlan:
+        """What is to be done, as of the moment when this is called."""
+        partition, now_ms, retention = self._partition, self._clock.now_ms(), _retention(log.config)
+        copying = partition.copying
+        known = self._metadata.iter_remote_log_segments(partition.id)
+        question = ExpiryQuestion(
+            segments=(),
+            lookup=lambda epoch, at: self._metadata.remote_log_segment_metadata(partition.id, epoch, at),
+            epochs=tuple(log.epochs.entries),
+            log_start=log.log_start_offset,
+            high_watermark=log.high_watermark,
+            log_end=log.log_end_offset,
+            local_only_bytes=log.remote.only_local_size,
+            retention_ms=retention.ms,
+            retention_bytes=retention.bytes,
+            now_ms=now_ms,
+            broker_id=self._broker_id,
+            being_copied=None if copying is None else copying.segment.segment_id.id,
+            abandoned_before_ms=now_ms - self._limits.abandoned_copy_ms,
+        )
+        segments = await gathered(self._clock, known)
+        return await in_turns(self._clock, planning(replace(question, segments=segments)))
+
+    # Tiering switched off
+
+    async def _withdraw(self, leader: LeaderPartition) -> bool:
+        if not await self._withdrawal.run(leader):
+            return True  # it is tiered again, or led by another broker
+        self._saw(self._now(leader), None, end=leader.log.log_end_offset)
+        return False

@@ -1,0 +1,278 @@
+"""Which remote segments go, why, and where the log begins then. Pure: `expiring` carries it out.
+
+Retention is over both tiers: the size of the log is what is in remote storage plus what is only local. Copies that
+failed or are not finished do not count, neither as size nor as something that was let go (lesson 20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs
+from strandline.remote.manager.history import EpochEntry, Lookup, boundaries, covers, finished_in_lineage, with_records
+from strandline.remote.turns import AT_ONCE
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
+
+_S: Final = RemoteLogSegmentState
+
+
+class DeletionReason(Enum):
+    """Why a remote segment goes."""
+
+    INTERRUPTED = "its deletion had begun"
+    LOG_START = "it lies below the log start offset"
+    TIME = "its newest record is older than retention.ms"
+    SIZE = "the log is larger than retention.bytes"
+    ABANDONED = "its copy was never finished"
+    REDUNDANT = "another remote segment has all of its records"
+    UNREFERENCED = "its leader epochs are older than all of the log"
+    SWITCHED_OFF = "remote.storage.enable is false and remote.log.delete.on.disable is true"
+    TOPIC_DELETED = "the topic was deleted"
+
+
+class Deletion(NamedTuple):
+    """One segment that goes."""
+
+    segment: RemoteLogSegmentMetadata
+    reason: DeletionReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryQuestion:
+    """All that decides, at one moment."""
+
+    segments: Sequence[RemoteLogSegmentMetadata]
+    """All that are known, in whatever state, by start offset."""
+    lookup: Lookup
+    """Which finished segment readers are sent to."""
+    epochs: Sequence[EpochEntry]
+    log_start: Offset
+    high_watermark: Offset
+    log_end: Offset
+    local_only_bytes: int
+    """Of local segments that are not in remote storage."""
+    retention_ms: int
+    retention_bytes: int
+    now_ms: TimestampMs
+    broker_id: BrokerId
+    being_copied: UUID | None
+    abandoned_before_ms: TimestampMs
+    """A copy of another broker that began before this is not going on any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryPlan:
+    """The segments to delete, in this order, after the log start has moved."""
+
+    log_start: Offset
+    """Where the log begins from now on: never below where it begins now."""
+    deletions: Sequence[Deletion]
+    has_kept: bool
+    """Whether a segment of the log stays: if not, the next one that is copied may have to go."""
+    next_due_ms: TimestampMs | None
+    """When time alone lets the next segment expire; None if it never does."""
+    next_due_bytes: int | None
+    """The size of the log at which the next segment goes; None if the size does not count, or nothing is left."""
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The state of the walk over the segments, oldest first."""
+
+    excess: int
+    cleanup_until_ms: TimestampMs | None
+    log_start: Offset
+    expired: list[Deletion] = field(default_factory=list)
+    first_kept: RemoteLogSegmentMetadata | None = None
+
+
+def planning(question: ExpiryQuestion) -> Generator[None, None, ExpiryPlan]:
+    """What to delete now, in small steps: there may be very many segments, and others want to work as well."""
+    interrupted, abandoned, finished, in_lineage = yield from _sorted_out(question)
+    redundant = yield from redundant_segments(in_lineage, question.lookup)
+    spare = {segment.segment_id.id for segment in redundant}
+    counted = [s for s in finished if s.segment_id.id not in spare] if spare else finished
+    walk = yield from _expire(counted, {s.segment_id.id for s in in_lineage}, question)
+    gone = {deletion.segment.segment_id.id for deletion in walk.expired}
+    unreferenced: list[Deletion] = []
+    for piece in _pieces(counted):
+        unreferenced += [
+            Deletion(s, DeletionReason.UNREFERENCED)
+            for s in piece
+            if s.segment_id.id not in gone and _is_unreferenced(s, question)
+        ]
+        yield
+    return ExpiryPlan(
+        log_start=walk.log_start,
+        deletions=(
+            *(Deletion(segment, DeletionReason.INTERRUPTED) for segment in interrupted),
+            *walk.expired,
+            *(Deletion(segment, DeletionReason.ABANDONED) for segment in abandoned),
+            *(Deletion(segment, DeletionReason.REDUNDANT) for segment in redundant),
+            *unreferenced,
+        ),
+        has_kept=walk.first_kept is not None,
+        next_due_ms=_next_due_ms(walk.first_kept, question),
+        next_due_bytes=_next_due_bytes(walk.first_kept, question),
+    )
+
+
+class _SortedOut(NamedTuple):
+    """The segments of a question. Those that are being copied are nowhere."""
+
+    interrupted: list[RemoteLogSegmentMetadata]
+    abandoned: list[RemoteLogSegmentMetadata]
+    finished: list[RemoteLogSegmentMetadata]
+    in_lineage: list[RemoteLogSegmentMetadata]
+    """Of the finished ones."""
+
+
+def _sorted_out(question: ExpiryQuestion) -> Generator[None, None, _SortedOut]:
+    found = _SortedOut([], [], [], [])
+    for piece in _pieces(question.segments):
+        found.interrupted.extend(s for s in piece if s.state is _S.DELETE_SEGMENT_STARTED)
+        found.abandoned.extend(s for s in piece if _is_abandoned(s, question))
+        finished = [s for s in piece if s.state is _S.COPY_SEGMENT_FINISHED]
+        found.finished.extend(finished)
+        found.in_lineage.extend(finished_in_lineage(finished, question.epochs, question.log_end))
+        yield
+    return found
+
+
+def _pieces(segments: Sequence[RemoteLogSegmentMetadata]) -> Iterator[Sequence[RemoteLogSegmentMetadata]]:
+    return (segments[at : at + AT_ONCE] for at in range(0, len(segments), AT_ONCE))
+
+
+def redundant_segments(
+    in_lineage: Sequence[RemoteLogSegmentMetadata], lookup: Lookup
+) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
+    """Of the finished segments of a log, by start offset, those that another one covers and no reader is sent to.
+
+    They come from two leaders that copied the same records one after the other, or from a copy whose end nobody heard
+    of. Of two equal ones readers are sent to one; that one stays.
+    """
+    found: list[RemoteLogSegmentMetadata] = []
+    reach: list[RemoteLogSegmentMetadata] = []  # those before, that may cover what follows
+    for index, segment in enumerate(in_lineage):
+        reach = [other for other in reach if other.end_offset >= segment.start_offset]
+        beside = (*reach, *_beginning_with(in_lineage, index))
+        if any(covers(other, segment) for other in beside) and not _is_referenced(segment, lookup):
+            found.append(segment)
+        else:
+            reach.append(segment)
+        if index % AT_ONCE == 0:
+            yield
+    return found
+
+
+def _beginning_with(segments: Sequence[RemoteLogSegmentMetadata], index: int) -> Iterator[RemoteLogSegmentMetadata]:
+    """Those after one that begin at the same offset."""
+    start = segments[index].start_offset
+    while (index := index + 1) < len(segments) and segments[index].start_offset == start:
+        yield segments[index]
+
+
+def _is_referenced(segment: RemoteLogSegmentMetadata, lookup: Lookup) -> bool:
+    """Whether some reader is sent to it, at the beginning or the end of one of its epochs."""
+    for epoch, offset in boundaries(segment):
+        served = lookup(epoch, offset)
+        # A lookup without an answer says nothing about who covers whom: then nothing is deleted.
+        if served is None or served.segment_id == segment.segment_id:
+            return True
+    return False
+
+
+def _is_abandoned(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion) -> bool:
+    if segment.state is not _S.COPY_SEGMENT_STARTED or segment.segment_id.id == question.being_copied:
+        return False
+    return segment.broker_id == question.broker_id or segment.event_timestamp_ms < question.abandoned_before_ms
+
+
+def _is_unreferenced(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion) -> bool:
+    """All of its epochs are older than the first one of the log: left behind by an unclean election.
+
+    Not while the epochs of the log begin above its start: then they are incomplete (the file was lost), and what looks
+    unreferenced may be the only copy.
+    """
+    if not question.epochs:
+        return False
+    first, start = question.epochs[0]
+    if start > question.log_start and segment.end_offset >= question.log_start:
+        return False
+    return all(epoch < first for epoch in segment.segment_leader_epochs)
+
+
+def _expire(
+    segments: Sequence[RemoteLogSegmentMetadata], in_lineage: Set[UUID], question: ExpiryQuestion
+) -> Generator[None, None, _Walk]:
+    """Retention: from the oldest segment to the first of the log that stays."""
+    epochs = with_records(question.epochs)
+    until = question.now_ms - question.retention_ms
+    walk = _Walk(
+        excess=_excess([s for s in segments if s.segment_id.id in in_lineage], question),
+        cleanup_until_ms=until if question.retention_ms >= 0 and until >= 0 else None,
+        log_start=question.log_start,
+    )
+    for segment in (yield from _by_epoch(segments, epochs)):
+        if _is_below_log_start(segment, epochs, question.log_start):
+            walk.expired.append(Deletion(segment, DeletionReason.LOG_START))
+        elif segment.segment_id.id in in_lineage:
+            reason = None if segment.end_offset >= question.high_watermark else _breach(segment, walk)
+            if reason is None:
+                walk.first_kept = segment
+                break
+            walk.excess = max(walk.excess - segment.segment_size_in_bytes, 0)
+            walk.expired.append(Deletion(segment, reason))
+            walk.log_start = max(walk.log_start, segment.end_offset + 1)
+    return walk
+
+
+def _by_epoch(
+    segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry]
+) -> Generator[None, None, Iterator[RemoteLogSegmentMetadata]]:
+    """Epoch by epoch, and in each by start offset; every segment once."""
+    grouped: dict[LeaderEpoch, list[RemoteLogSegmentMetadata]] = {epoch: [] for epoch, _ in epochs}
+    for piece in _pieces(segments):
+        for segment in piece:
+            first = next((epoch for epoch in segment.segment_leader_epochs if epoch in grouped), None)
+            if first is not None:
+                grouped[first].append(segment)
+        yield
+    return chain.from_iterable(grouped.values())
+
+
+def _excess(segments: Iterable[RemoteLogSegmentMetadata], question: ExpiryQuestion) -> int:
+    """By how many bytes the log is larger than it may be, given all remote segments of it."""
+    if question.retention_bytes < 0:
+        return 0
+    remote = sum(segment.segment_size_in_bytes for segment in segments if segment.end_offset >= question.log_start)
+    return max(remote + question.local_only_bytes - question.retention_bytes, 0)
+
+
+def _is_below_log_start(segment: RemoteLogSegmentMetadata, epochs: Sequence[EpochEntry], log_start: Offset) -> bool:
+    return segment.end_offset < log_start and all(epoch <= epochs[0][0] for epoch in segment.segment_leader_epochs)
+
+
+def _breach(segment: RemoteLogSegmentMetadata, walk: _Walk) -> DeletionReason | None:
+    if walk.cleanup_until_ms is not None and segment.max_timestamp_ms <= walk.cleanup_until_ms:
+        return DeletionReason.TIME
+    if 0 < segment.segment_size_in_bytes <= walk.excess:
+        return DeletionReason.SIZE
+    return None
+
+
+def _next_due_ms(kept: RemoteLogSegmentMetadata | None, question: ExpiryQuestion) -> TimestampMs | None:
+    if kept is None or question.retention_ms < 0:
+        return None
+    return kept.max_timestamp_ms + question.retention_ms
+
+
+def _next_due_bytes(kept: RemoteLogSegmentMetadata | None, question: ExpiryQuestion) -> int | None:
+    if kept is None or question.retention_bytes < 0:
+        return None
+    return question.retention_bytes + kept.segment_size_in_bytes

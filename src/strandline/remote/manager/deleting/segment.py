@@ -1,0 +1,124 @@
+"""Deleting one remote segment: say so, delete, say that it is done. A crash between any two is taken up again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from strandline.crash import crash_point
+from strandline.remote.manager.deleting.plan import Deletion
+from strandline.remote.manager.states import SegmentStates
+from strandline.remote.manager.status import Counters, TopicCounters
+from strandline.remote.ports import RemoteStorageError, RemoteStorageManager
+from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
+
+logger = logging.getLogger(__name__)
+
+# A segment that cannot be deleted does not keep the others. But a storage that is away is not asked for all of them.
+_FAILURES_PER_TURN: Final = 3
+
+SegmentsDeleted = Callable[[Collection[RemoteLogSegmentId]], None]
+
+
+class SegmentDeleter:
+    """Takes segments through DELETE_SEGMENT_STARTED to DELETE_SEGMENT_FINISHED."""
+
+    def __init__(
+        self,
+        storage: RemoteStorageManager,
+        states: SegmentStates,
+        counters: Counters,
+        on_deleted: SegmentsDeleted,
+    ) -> None:
+        self._storage, self._states, self._counters = storage, states, counters
+        self._on_deleted = on_deleted
+
+    async def begin(self, deletion: Deletion) -> None:
+        """Say that a segment goes, so that whoever reads it takes it up. Raises RemoteStorageError, ValueError."""
+        if deletion.segment.state is not RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
+            await self._states.update(deletion.segment, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+
+    async def delete(self, deletion: Deletion) -> None:
+        """Delete a segment with its indexes. Raises RemoteStorageError; repeat it then.
+
+        Readers are not sent to it from the first step on; the last step comes when no object is left.
+        """
+        with self._counted(deletion.segment) as counters:
+            segment = await self._delete_data(deletion.segment)
+            await self._states.update(segment, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
+            crash_point("remote.delete.after_finished")
+        counters.deleted_segments += 1
+        counters.deleted_bytes += segment.segment_size_in_bytes
+        self._on_deleted((segment.segment_id,))
+        logger.info(
+            "Deleted the remote segment %d to %d of %s: %s",
+            segment.start_offset,
+            segment.end_offset,
+            segment.partition,
+            deletion.reason.value,
+        )
+
+    async def take_back(self, segment: RemoteLogSegmentMetadata) -> None:
+        """Delete what a failed copy has written so far. Raises RemoteStorageError, ValueError.
+
+        The last step is left to the expiration task, which deletes once more: a write that was given up may arrive
+        after this.
+        """
+        with self._counted(segment):
+            await self._delete_data(segment)
+
+    async def _delete_data(self, segment: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata:
+        crash_point("remote.delete.before_started")
+        if segment.state is not RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
+            segment = await self._states.update(segment, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+        crash_point("remote.delete.after_started")
+        await self._storage.delete_log_segment_data(segment)
+        crash_point("remote.delete.after_data")
+        return segment
+
+    @contextmanager
+    def _counted(self, segment: RemoteLogSegmentMetadata) -> Iterator[TopicCounters]:
+        counters = self._counters.of(segment.partition.topic)
+        counters.delete_requests += 1
+        try:
+            yield counters
+        except Exception:
+            counters.delete_errors += 1
+            raise
+
+
+class DeletionTurn:
+    """A list of deletions, as many of them as one turn allows."""
+
+    def __init__(self, deleter: SegmentDeleter) -> None:
+        self._deleter = deleter
+
+    async def begin(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
+        """Say of all of them that they go; else as `run`."""
+        return await self._each(deletions, self._deleter.begin, goes_on)
+
+    async def run(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
+        """Delete until `goes_on` says no. True if all are gone. Raises the first error after trying some others."""
+        return await self._each(deletions, self._deleter.delete, goes_on)
+
+    async def _each(
+        self,
+        deletions: Sequence[Deletion],
+        step: Callable[[Deletion], Awaitable[None]],
+        goes_on: Callable[[], bool],
+    ) -> bool:
+        errors: list[Exception] = []
+        for deletion in deletions:
+            if not goes_on():
+                return False
+            try:
+                await step(deletion)
+            except (RemoteStorageError, ValueError) as error:
+                errors.append(error)
+                if len(errors) == _FAILURES_PER_TURN:
+                    break
+        if errors:
+            raise errors[0]
+        return True

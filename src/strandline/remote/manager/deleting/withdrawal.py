@@ -1,0 +1,76 @@
+"""Tiering that is switched off with `remote.log.delete.on.disable`: the log begins with its local part, the rest goes.
+
+From the moment the log has forgotten its remote part, nobody but this would ever delete it: a log that is not tiered
+does not expire anything remote. So whatever the settings become, every segment that was there comes to an end. It is
+deleted; or, if the topic is tiered again before its deletion has begun, it is looked after by retention again. To be
+sure of that over restarts, all deletions are written down (DELETE_SEGMENT_STARTED) before the first one is carried out:
+those are finished without asking for the setting again. What nobody ever asked to delete is left alone.
+"""
+
+from __future__ import annotations
+
+from strandline.clock import Clock
+from strandline.crash import crash_point
+from strandline.model import NO_OFFSET
+from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
+from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
+from strandline.remote.manager.partition import LeaderPartition, TieredPartition
+from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.turns import gathered
+from strandline.remote.values import RemoteLogSegmentState
+
+
+class Withdrawal:
+    """Deletes everything that one partition has in remote storage, while its topic is not tiered."""
+
+    def __init__(
+        self, partition: TieredPartition, metadata: RemoteLogMetadataManager, deleter: SegmentDeleter, clock: Clock
+    ) -> None:
+        self._partition, self._metadata, self._deleter, self._clock = partition, metadata, deleter, clock
+
+    async def run(self, leader: LeaderPartition) -> bool:
+        """Do what is to be done; False if it was broken off. Raises RemoteStorageError, ValueError; repeat it then."""
+        partition = self._partition
+        while not partition.quiet.is_set():
+            await partition.quiet.wait()
+            if not self._is_switched_off(leader):
+                return False  # what is remote stays
+        is_wanted = leader.log.config.remote_log_delete_on_disable or partition.is_withdrawn
+        partition.is_withdrawing = True
+        try:
+            return await (self._delete_everything(leader) if is_wanted else self._finish_deletions(leader))
+        finally:
+            partition.is_withdrawing = False
+
+    def _is_switched_off(self, leader: LeaderPartition) -> bool:
+        return self._partition.is_led_as(leader) and not leader.log.config.remote_storage_enable
+
+    async def _delete_everything(self, leader: LeaderPartition) -> bool:
+        partition = self._partition
+        leader.log.remote.forget()
+        partition.copied, partition.is_started = NO_OFFSET, False
+        partition.is_withdrawn = True
+        crash_point("remote.delete.after_log_start")
+        partition.changes += 1
+        turn = DeletionTurn(self._deleter)
+        deletions = await self._deletions(DeletionReason.SWITCHED_OFF)
+        if not await turn.begin(deletions, lambda: self._is_switched_off(leader)):
+            return False
+        crash_point("remote.withdraw.after_marked")
+        deletions = await self._deletions(DeletionReason.SWITCHED_OFF)
+        if not await turn.run(deletions, lambda: self._is_switched_off(leader)):
+            return False
+        partition.changes += 1
+        partition.is_withdrawn = False
+        return True
+
+    async def _finish_deletions(self, leader: LeaderPartition) -> bool:
+        """Those that somebody has begun."""
+        started = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
+        known = await self._deletions(DeletionReason.INTERRUPTED)
+        begun = [each for each in known if each.segment.state is started]
+        return await DeletionTurn(self._deleter).run(begun, lambda: self._is_switched_off(leader))
+
+    async def _deletions(self, reason: DeletionReason) -> list[Deletion]:
+        known = await gathered(self._clock, self._metadata.iter_remote_log_segments(self._partition.id))
+        return [Deletion(segment, reason) for segment in known]

@@ -1,0 +1,255 @@
+"""A remote storage whose calls end, are counted, and show when one of them does not come back.
+
+An upload that never returns must neither stop its partition for good nor do so silently: whoever called gets an error
+at the deadline, and the age of the oldest call that is still running is a number that people can watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from strandline.clock import Clock
+from strandline.model import uuid_to_text
+from strandline.objects.store import Buffer
+from strandline.remote.ports import LocalSegmentFiles, RemoteStorageError, RemoteStorageManager
+from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+OPERATIONS: Final = ("copy", "fetch", "fetch_index", "delete")
+# How long a call that was cancelled may take to end before nobody waits for it any more.
+_GRACE: Final = 1.0
+# Calls that neither end nor can be ended: beyond this many, new ones are refused.
+_MOST_STUCK: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageDeadlines:
+    """Seconds within which a call ends. Longer than what the storage itself allows: this is the last line."""
+
+    copy: float = 90.0
+    """For a segment without bytes; the bytes have their own time."""
+    fetch: float = 60.0
+    delete: float = 90.0
+    slowest_bytes_per_second: int = 1024 * 1024
+    """A copy may take as much longer as its bytes take at this rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOperationStatus:
+    """One operation since the storage was opened."""
+
+    calls: int
+    errors: int
+    timeouts: int
+    """Those of the errors that were calls without an end."""
+    bytes: int
+    """Of segments (copy, fetch) and indexes, in calls that succeeded."""
+    seconds: float
+    """The time that finished calls took, together."""
+    pending: int
+    """Calls that run, also those that nobody waits for any more."""
+    oldest_pending_seconds: float
+    oldest_pending: str | None
+    """The segment that the oldest of them concerns."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStorageStatus:
+    """What a storage was asked for since it was opened."""
+
+    url: str
+    operations: dict[str, StorageOperationStatus]
+    oldest_pending_seconds: float
+    stuck: int
+    """Calls that went on after their deadline, in spite of being cancelled."""
+
+
+class _Running(NamedTuple):
+    start: float
+    segment: RemoteLogSegmentMetadata
+
+
+@dataclass(slots=True)
+class _StorageOperation:
+    calls: int = 0
+    errors: int = 0
+    timeouts: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    running: dict[int, _Running] = field(default_factory=dict)  # in the order of starting
+
+
+class DeadlineStorage:
+    """Any storage, with deadlines and counters. Errors of any kind come out as RemoteStorageError."""
+
+    def __init__(self, storage: RemoteStorageManager, deadlines: StorageDeadlines, *, clock: Clock) -> None:
+        self._storage, self._deadlines, self._clock = storage, deadlines, clock
+        self._operations = {name: _StorageOperation() for name in OPERATIONS}
+        self._numbers = itertools.count()
+        self._stuck: set[asyncio.Task[Any]] = set()
+
+    @property
+    def url(self) -> str:
+        return self._storage.url
+
+    @property
+    def inner(self) -> RemoteStorageManager:
+        """The storage itself."""
+        return self._storage
+
+    def status(self) -> RemoteStorageStatus:
+        """The numbers as they are now."""
+        now = self._clock.monotonic()
+        operations = {name: _frozen(operation, now) for name, operation in self._operations.items()}
+        return RemoteStorageStatus(
+            url=self.url,
+            operations=operations,
+            oldest_pending_seconds=max(operation.oldest_pending_seconds for operation in operations.values()),
+            stuck=len(self._stuck),
+        )
+
+    async def copy_log_segment_data(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> bytes | None:
+        longer = metadata.segment_size_in_bytes / self._deadlines.slowest_bytes_per_second
+        custom = await self._call(
+            "copy", metadata, self._deadlines.copy + longer, lambda: self._storage.copy_log_segment_data(metadata, data)
+        )
+        self._operations["copy"].bytes += metadata.segment_size_in_bytes
+        return custom
+
+    async def fetch_log_segment(self, metadata: RemoteLogSegmentMetadata, start: int, length: int) -> Buffer:
+        data = await self._call(
+            "fetch", metadata, self._deadlines.fetch, lambda: self._storage.fetch_log_segment(metadata, start, length)
+        )
+        self._operations["fetch"].bytes += len(data)
+        return data
+
+    async def fetch_index(self, metadata: RemoteLogSegmentMetadata, index_type: IndexType) -> bytes:
+        data = await self._call(
+            "fetch_index", metadata, self._deadlines.fetch, lambda: self._storage.fetch_index(metadata, index_type)
+        )
+        self._operations["fetch_index"].bytes += len(data)
+        return data
+
+    async def delete_log_segment_data(self, metadata: RemoteLogSegmentMetadata) -> None:
+        await self._call(
+            "delete", metadata, self._deadlines.delete, lambda: self._storage.delete_log_segment_data(metadata)
+        )
+
+    def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
+        """See `LocalSegmentFiles`. Opening such a file is quick and not counted."""
+        return self._storage.log_segment_path(metadata) if isinstance(self._storage, LocalSegmentFiles) else None
+
+    async def close(self) -> None:
+        """Let go of the storage. It has as long for it as for a fetch."""
+        work = asyncio.ensure_future(_awaited(self._storage.close))
+        if not await self._ended(work, self._deadlines.fetch):
+            logger.warning("the remote storage %s does not close; it is left alone", self.url)
+            return
+        try:
+            work.result()
+        except Exception:  # a plugin may raise anything, and the broker stops all the same
+            logger.exception("the remote storage %s failed when it was closed", self.url)
+
+    async def _call(
+        self, name: str, metadata: RemoteLogSegmentMetadata, seconds: float, call: Callable[[], Awaitable[T]]
+    ) -> T:
+        operation = self._operations[name]
+        if len(self._stuck) >= _MOST_STUCK:
+            operation.errors += 1
+            raise RemoteStorageError(
+                f"{len(self._stuck)} calls to the remote storage {self.url} hang and cannot be ended: it is not asked "
+                "for more until they end. Restart the broker if they never do."
+            )
+        work: asyncio.Task[T] = asyncio.ensure_future(_awaited(call))
+        self._count(operation, work, metadata)
+        try:
+            if await self._ended(work, seconds):
+                return work.result()
+        except RemoteStorageError:
+            operation.errors += 1
+            raise
+        except Exception as error:
+            operation.errors += 1
+            raise RemoteStorageError(f"{_action(name, metadata)} {self.url} failed: {error!r}") from error
+        operation.errors += 1
+        operation.timeouts += 1
+        raise RemoteStorageError(f"{_action(name, metadata)} {self.url} did not end within {seconds:.0f} seconds")
+
+    async def _ended(self, work: asyncio.Task[Any], seconds: float) -> bool:
+        """Whether the work ended by itself in time. Afterwards it has ended, or is among those that hang."""
+        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            either: set[asyncio.Task[Any]] = {work, alarm}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return work.done()
+        finally:
+            alarm.cancel()
+            if not work.done():
+                await self._end(work)
+
+    async def _end(self, work: asyncio.Task[Any]) -> None:
+        work.cancel()
+        self._stuck.add(work)
+        work.add_done_callback(self._unstuck)
+        grace = asyncio.ensure_future(self._clock.sleep(_GRACE))
+        try:
+            either: set[asyncio.Task[Any]] = {work, grace}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            grace.cancel()
+
+    def _unstuck(self, work: asyncio.Task[Any]) -> None:
+        self._stuck.discard(work)
+        if not work.cancelled():
+            work.exception()  # concerns nobody any more
+
+    def _count(self, operation: _StorageOperation, work: asyncio.Task[Any], metadata: RemoteLogSegmentMetadata) -> None:
+        number, start = next(self._numbers), self._clock.monotonic()
+        operation.calls += 1
+        operation.running[number] = _Running(start, metadata)
+
+        def ended(_: asyncio.Task[Any]) -> None:
+            del operation.running[number]
+            operation.seconds += self._clock.monotonic() - start
+
+        work.add_done_callback(ended)
+
+
+async def _awaited(call: Callable[[], Awaitable[T]]) -> T:
+    """In a task of its own from the beginning: a plugin may fail before it waits for the first time."""
+    return await call()
+
+
+def _frozen(operation: _StorageOperation, now: float) -> StorageOperationStatus:
+    oldest = next(iter(operation.running.values()), None)
+    return StorageOperationStatus(
+        calls=operation.calls,
+        errors=operation.errors,
+        timeouts=operation.timeouts,
+        bytes=operation.bytes,
+        seconds=operation.seconds,
+        pending=len(operation.running),
+        oldest_pending_seconds=now - oldest.start if oldest else 0.0,
+        oldest_pending=_named(oldest.segment) if oldest else None,
+    )
+
+
+def _named(metadata: RemoteLogSegmentMetadata) -> str:
+    return (
+        f"{metadata.partition.topic_partition} offsets {metadata.start_offset} to {metadata.end_offset} "
+        f"(segment {uuid_to_text(metadata.segment_id.id)})"
+    )
+
+
+def _action(name: str, metadata: RemoteLogSegmentMetadata) -> str:
+    verb = {"copy": "Copying", "fetch": "Reading", "fetch_index": "Reading an index of", "delete": "Deleting"}[name]
+    return f"{verb} {_named(metadata)} {'to' if name == 'copy' else 'from'}"

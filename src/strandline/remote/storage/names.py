@@ -1,0 +1,27 @@
+"""The keys of objects in remote storage, as in Kafka's directory-based storage, whose directories can be read in place.
+
+`<topic>-<partition>-<topic id>/<base offset>-<segment id>.<kind>`, where a kind is `log` or a value of `IndexType`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strandline.model import TopicIdPartition, uuid_to_text
+from strandline.remote.values import RemoteLogSegmentMetadata
+
+LOG: Final = "log"
+# Names of topics have up to 249 characters, names of files up to 255.
+_LONGEST_DIRECTORY: Final = 255
+
+
+def segment_name(metadata: RemoteLogSegmentMetadata) -> str:
+    """What the keys of a segment begin with, up to the dot, behind the prefix of the storage."""
+    segment = f"{metadata.start_offset:020d}-{uuid_to_text(metadata.segment_id.id)}"
+    return f"{partition_directory(metadata.partition)}/{segment}"
+
+
+def partition_directory(partition: TopicIdPartition) -> str:
+    """What the keys of a partition begin with. A name that is too long is cut: the id of the topic is enough."""
+    rest = f"-{partition.partition}-{uuid_to_text(partition.topic_id)}"
+    return f"{partition.topic[: _LONGEST_DIRECTORY - len(rest)]}{rest}"

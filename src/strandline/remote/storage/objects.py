@@ -1,0 +1,147 @@
+"""Segments as objects: the `RemoteStorageManager` that comes with the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+from strandline.crash import crash_point
+from strandline.errors import InvalidConfig
+from strandline.objects import (
+    ObjectNotFound,
+    ObjectStore,
+    ObjectStoreError,
+    ObjectStoreMisconfigured,
+    ObjectStoreStatus,
+    open_objects,
+)
+from strandline.objects.address import parse_address
+from strandline.objects.store import Buffer
+from strandline.remote.plugins import PluginContext
+from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
+from strandline.remote.storage.names import LOG, segment_name
+from strandline.remote.storage.settings import parse_object_settings
+from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
+
+
+class ObjectRemoteStorage:
+    """Segments in an object store.
+
+    The log is the last object that is written and the first that is deleted: what has a log is whole.
+    """
+
+    def __init__(self, objects: ObjectStore, prefix: str = "", directory: Path | None = None) -> None:
+        """`directory` is where the object store keeps its objects, if that is a directory of this machine."""
+        self._objects, self._prefix, self._directory = objects, prefix, directory
+        self._stack = AsyncExitStack()
+
+    @classmethod
+    async def open(cls, config: Mapping[str, str], context: PluginContext) -> ObjectRemoteStorage:
+        """The storage that rsm.config.* describes. Buckets are not touched yet. Raises InvalidConfig."""
+        settings = parse_object_settings(config, context.data_dir)
+        async with AsyncExitStack() as stack:
+            try:
+                objects = await stack.enter_async_context(
+                    open_objects(
+                        settings.url, settings.options, clock=context.clock, ids=context.ids, chance=context.chance
+                    )
+                )
+            except ObjectStoreMisconfigured as error:
+                raise InvalidConfig(f"rsm.config.url cannot be used: {error}") from error
+            except ObjectStoreError as error:
+                raise RemoteStorageError(str(error)) from error
+            address = parse_address(objects.url)
+            storage = cls(objects, settings.prefix, Path(address.path) if address.scheme == "file" else None)
+            storage._stack = stack.pop_all()
+        return storage
+
+    @property
+    def url(self) -> str:
+        return self._objects.url
+
+    def objects_status(self) -> ObjectStoreStatus | None:
+        """What was asked of the object store; None if it does not count."""
+        status = getattr(self._objects, "status", None)
+        return status() if status is not None else None
+
+    async def copy_log_segment_data(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> bytes | None:
+        files = {
+            IndexType.OFFSET: data.offset_index,
+            IndexType.TIMESTAMP: data.time_index,
+            IndexType.TRANSACTION: data.transaction_index,
+            IndexType.PRODUCER_SNAPSHOT: data.producer_snapshot_index,
+        }
+        with _translated():
+            try:
+                async with asyncio.TaskGroup() as writes:
+                    for kind, path in files.items():
+                        if path is not None:
+                            writes.create_task(self._objects.put_file(self.index_key(metadata, kind), path))
+                    epochs = self.index_key(metadata, IndexType.LEADER_EPOCH)
+                    writes.create_task(self._objects.put(epochs, [data.leader_epoch_index]))
+            except* ObjectStoreError as errors:
+                raise _first(errors) from errors
+            crash_point("remote.storage.after_indexes")
+            await self._objects.put_file(self.log_key(metadata), data.log_segment)
+        crash_point("remote.storage.after_log")
+        return None
+
+    async def fetch_log_segment(self, metadata: RemoteLogSegmentMetadata, start: int, length: int) -> Buffer:
+        key = self.log_key(metadata)
+        wanted = max(min(length, metadata.segment_size_in_bytes - start), 0)
+        with _translated():
+            data = await self._objects.get_range(key, start, wanted)
+        if len(data) < wanted:
+            raise RemoteStorageError(
+                f"Object {key} in {self.url} ends at {start + len(data)}, and the segment has "
+                f"{metadata.segment_size_in_bytes} bytes: it is damaged. Restore it from a copy, or delete its records."
+            )
+        return data
+
+    async def fetch_index(self, metadata: RemoteLogSegmentMetadata, index_type: IndexType) -> bytes:
+        with _translated():
+            return bytes(await self._objects.get(self.index_key(metadata, index_type)))
+
+    async def delete_log_segment_data(self, metadata: RemoteLogSegmentMetadata) -> None:
+        with _translated():
+            await self._objects.delete([self.log_key(metadata)])
+            crash_point("remote.storage.after_log_deleted")
+            await self._objects.delete([self.index_key(metadata, kind) for kind in IndexType])
+
+    def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
+        """See `LocalSegmentFiles`."""
+        return self._directory / self.log_key(metadata) if self._directory is not None else None
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    def log_key(self, metadata: RemoteLogSegmentMetadata) -> str:
+        """The key of the log of a segment."""
+        return f"{self._segment(metadata)}.{LOG}"
+
+    def index_key(self, metadata: RemoteLogSegmentMetadata, kind: IndexType) -> str:
+        """The key of one of its indexes."""
+        return f"{self._segment(metadata)}.{kind.value}"
+
+    def _segment(self, metadata: RemoteLogSegmentMetadata) -> str:
+        return f"{self._prefix}{segment_name(metadata)}"
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except ObjectNotFound as error:
+        raise RemoteResourceNotFound(str(error)) from error
+    except ObjectStoreError as error:
+        raise RemoteStorageError(str(error)) from error
+
+
+def _first(errors: ExceptionGroup[ObjectStoreError]) -> ObjectStoreError:
+    found: BaseException = errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, ObjectStoreError)
+    return found

@@ -1,0 +1,273 @@
+"""What is known about one partition's segments in remote storage: the sum of its records. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import NamedTuple, Self
+from uuid import UUID
+
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition
+from strandline.remote.ports import RemoteResourceNotFound
+from strandline.remote.topic_based.cache.epochs import RemoteLogLeaderEpochState
+from strandline.remote.topic_based.records import RemoteLogMetadata
+from strandline.remote.topic_based.records.packing import is_txn_index_empty, pack, size_and_state_of, unpack
+from strandline.remote.values import (
+    RemoteLogSegmentId,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteMetadata,
+    RemotePartitionDeleteState,
+    RemoteSummary,
+    is_legal_partition_move,
+    is_legal_segment_move,
+)
+
+_FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+
+
+class CacheImage(NamedTuple):
+    """A cache as it was at one moment, for a snapshot."""
+
+    partition: TopicIdPartition
+    segments: Mapping[bytes, bytes]
+    """Packed segments by the 16 bytes of their id."""
+    epochs: Mapping[LeaderEpoch, RemoteLogLeaderEpochState]
+    deletion: RemotePartitionDeleteMetadata | None
+
+
+class RemoteLogMetadataCache:
+    """The segments of one partition, and how far its deletion is.
+
+    `apply` takes the records of the metadata topic in their order. It refuses those that are no legal move, which
+    changes nothing, so everyone who reads the topic knows the same.
+    """
+
+    __slots__ = ("_epochs", "_segments", "_summary", "deletion", "partition")
+
+    def __init__(self, partition: TopicIdPartition) -> None:
+        self.partition = partition
+        self.deletion: RemotePartitionDeleteMetadata | None = None
+        self._segments: dict[bytes, bytes] = {}
+        self._epochs: dict[LeaderEpoch, RemoteLogLeaderEpochState] = {}
+        self._summary: RemoteSummary | None = RemoteSummary()
+        """None: it has to be added up."""
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the partition was deleted, and the last of its segments: nothing is left to be known."""
+        deletion = self.deletion
+        return (
+            deletion is not None
+            and deletion.state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
+            and not self._segments
+        )
+
+    # Snapshots
+
+    def image(self) -> CacheImage:
+        """A copy that does not change any more."""
+        epochs = {epoch: state.copy() for epoch, state in self._epochs.items()}
+        return CacheImage(self.partition, dict(self._segments), epochs, self.deletion)
+
+    @classmethod
+    def restored(cls, image: CacheImage) -> Self:
+        """The cache that an image was made of. Takes over what is in the image."""
+        cache = cls(image.partition)
+        cache.deletion = image.deletion
+        cache._segments, cache._epochs = dict(image.segments), dict(image.epochs)
+        cache._summary = None
+        return cache
+
+    # Changing
+
+    def apply(self, message: RemoteLogMetadata) -> None:
+        """Take a record. Raises ValueError or RemoteResourceNotFound, and stays as it is, if the move is illegal."""
+        match message:
+            case RemoteLogSegmentMetadata():
+                self._add(message)
+            case RemoteLogSegmentMetadataUpdate():
+                self._update(message)
+            case RemotePartitionDeleteMetadata():
+                self._check_deletion(message)
+                self.deletion = message
+
+    def check(self, message: RemoteLogMetadata) -> None:
+        """Raise what `apply` would raise."""
+        match message:
+            case RemoteLogSegmentMetadata():
+                self._check_add(message)
+            case RemoteLogSegmentMetadataUpdate():
+                self._check_update(message)
+            case RemotePartitionDeleteMetadata():
+                self._check_deletion(message)
+
+    def _check_add(self, metadata: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata | None:
+        known = self._find(metadata.segment_id.id.bytes)
+        if metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            raise ValueError(f"segment {metadata.segment_id.id} of {self.partition} begins in {metadata.state.name}")
+        if known is not None and not is_legal_segment_move(known.state, metadata.state):
+            raise ValueError(f"segment {known.segment_id.id} of {self.partition} is in {known.state.name} already")
+        state = None if self.deletion is None else self.deletion.state
+        if known is None and state is not None and state >= RemotePartitionDeleteState.DELETE_PARTITION_STARTED:
+            # Whoever deletes the partition has listed its segments: one that comes later would stay for ever.
+            raise ValueError(f"{self.partition} takes no more segments: it is in {state.name}")
+        return known
+
+    def _add(self, metadata: RemoteLogSegmentMetadata) -> None:
+        known = self._check_add(metadata)
+        key = metadata.segment_id.id.bytes
+        self._count(known, -1)
+        self._count(metadata, 1)
+        if known is not None:
+            for epoch in known.segment_leader_epochs:
+                self._epochs[epoch].unreferenced.discard(key)
+        self._segments[key] = pack(metadata)
+        for epoch in metadata.segment_leader_epochs:
+            self._epochs.setdefault(epoch, RemoteLogLeaderEpochState()).unreferenced.add(key)
+
+    def _check_update(self, update: RemoteLogSegmentMetadataUpdate) -> RemoteLogSegmentMetadata:
+        known = self._find(update.segment_id.id.bytes)
+        if known is None:
+            raise RemoteResourceNotFound(f"{self.partition} has no segment {update.segment_id.id} in remote storage")
+        if update.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            raise ValueError(f"segment {update.segment_id.id} of {self.partition} is begun by adding it")
+        if not is_legal_segment_move(known.state, update.state):
+            raise ValueError(
+                f"segment {update.segment_id.id} of {self.partition} cannot go from {known.state.name} "
+                f"to {update.state.name}"
+            )
+        return known
+
+    def _update(self, update: RemoteLogSegmentMetadataUpdate) -> None:
+        known = self._check_update(update)
+        key = update.segment_id.id.bytes
+        self._count(known, -1)
+        if update.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
+            del self._segments[key]
+            for epoch in known.segment_leader_epochs:
+                self._epochs[epoch].unreferenced.discard(key)
+            return
+        updated = known.updated(update)
+        self._count(updated, 1)
+        self._segments[key] = pack(updated)
+        if known.state is update.state:
+            return
+        for epoch, start, end in _epoch_ranges(known):
+            state = self._epochs[epoch]
+            size = known.segment_size_in_bytes if start <= end else 0
+            if update.state is _FINISHED:
+                state.finished_bytes += size
+                state.finished(key, start, end)
+            else:
+                state.finished_bytes -= size if known.state is _FINISHED else 0
+                state.unreference(key, start)
+
+    def _count(self, segment: RemoteLogSegmentMetadata | None, times: int) -> None:
+        if segment is not None and self._summary is not None:
+            self._summary = _counted(self._summary, segment.segment_size_in_bytes, segment.state, times)
+
+    def _check_deletion(self, metadata: RemotePartitionDeleteMetadata) -> None:
+        source = None if self.deletion is None else self.deletion.state
+        if not is_legal_partition_move(source, metadata.state):
+            before = "no deletion" if source is None else source.name
+            raise ValueError(f"{self.partition} cannot go from {before} to {metadata.state.name}")
+
+    # Asking
+
+    def remote_log_segment_metadata(self, epoch: LeaderEpoch, offset: Offset) -> RemoteLogSegmentMetadata | None:
+        """The finished segment that has `offset` as a record of this leader epoch."""
+        state = self._epochs.get(epoch)
+        key = None if state is None else state.find(offset)
+        return None if key is None else self._find(key)
+
+    def next_segment_with_txn_index(self, epoch: LeaderEpoch, offset: Offset) -> RemoteLogSegmentMetadata | None:
+        """The first finished segment of this epoch from `offset` on whose transaction index is not empty."""
+        state = self._epochs.get(epoch)
+        if state is None:
+            return None
+        for key in state.from_offset(offset):
+            if not is_txn_index_empty(self._segments[key]):
+                return self._find(key)
+        return None
+
+    def highest_offset_for_epoch(self, epoch: LeaderEpoch) -> Offset | None:
+        """The last offset of this epoch that was ever copied."""
+        state = self._epochs.get(epoch)
+        return None if state is None else state.highest_offset
+
+    def list_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Sequence[RemoteLogSegmentMetadata]:
+        """All segments in whatever state, of one epoch or of all, by start offset."""
+        return [*self.iter_remote_log_segments(epoch)]
+
+    def iter_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Iterator[RemoteLogSegmentMetadata]:
+        """The same, as they are now, made one at a time."""
+        keys: Iterable[bytes]
+        if epoch is None:
+            keys = self._segments
+        elif (state := self._epochs.get(epoch)) is not None:
+            keys = state.segment_ids()
+        else:
+            keys = ()
+        # Packed segments begin with their start offset: they sort as they are.
+        now = sorted((self._segments[key], key) for key in keys)
+        return (self._unpack(key, packed) for packed, key in now)
+
+    def summary(self) -> RemoteSummary:
+        """How many segments there are, and how large."""
+        if self._summary is None:
+            self._summary = RemoteSummary()
+            for packed in self._segments.values():
+                self._summary = _counted(self._summary, *size_and_state_of(packed), 1)
+        return self._summary
+
+    def find_segment(self, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
+        """The segment of this id, in whatever state."""
+        return self._find(segment_id.bytes)
+
+    def iter_segments(self) -> Iterator[RemoteLogSegmentMetadata]:
+        """All segments in whatever state, in no order, made one at a time. Nothing may be applied meanwhile."""
+        return (self._unpack(key, packed) for key, packed in self._segments.items())
+
+    def epochs(self) -> Collection[LeaderEpoch]:
+        """The leader epochs that any segment was ever of."""
+        return self._epochs.keys()
+
+    def referenced_ranges(self, epoch: LeaderEpoch) -> Iterator[tuple[Offset, Offset]]:
+        """The first and the last offset of this epoch in each segment that answers for it, in order."""
+        state = self._epochs.get(epoch)
+        return iter(()) if state is None else ((start, end) for start, end, _ in state.referenced())
+
+    def remote_log_size(self, epoch: LeaderEpoch) -> int:
+        """Bytes of the finished segments that have records of this epoch."""
+        state = self._epochs.get(epoch)
+        return 0 if state is None else state.finished_bytes
+
+    def _find(self, key: bytes) -> RemoteLogSegmentMetadata | None:
+        packed = self._segments.get(key)
+        return None if packed is None else self._unpack(key, packed)
+
+    def _unpack(self, key: bytes, packed: bytes) -> RemoteLogSegmentMetadata:
+        return unpack(RemoteLogSegmentId(self.partition, UUID(bytes=key)), packed)
+
+
+def _counted(summary: RemoteSummary, size: int, state: RemoteLogSegmentState, times: int) -> RemoteSummary:
+    """With a segment that came (1) or went (-1)."""
+    segments, finished_bytes, deleting_segments, deleting_bytes = summary
+    if state is _FINISHED:
+        finished_bytes += size * times
+    elif state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
+        deleting_segments += times
+        deleting_bytes += size * times
+    return RemoteSummary(segments + times, finished_bytes, deleting_segments, deleting_bytes)
+
+
+def _epoch_ranges(metadata: RemoteLogSegmentMetadata) -> Iterator[tuple[LeaderEpoch, Offset, Offset]]:
+    """Where each epoch of the segment begins and ends in it."""
+    end: tuple[LeaderEpoch, Offset] = (-1, metadata.end_offset + 1)
+    for (epoch, start), (_, following) in pairwise(chain(metadata.segment_leader_epochs.items(), (end,))):
+        yield epoch, start, following - 1
