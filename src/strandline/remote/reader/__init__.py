@@ -7,11 +7,13 @@ copied or deleted, and who asks (requests, polls).
 """
 
 from strandline.remote.reader.limits import RemoteReaderLimits
+from strandline.remote.reader.log import ReadableLog
 from strandline.remote.reader.reader import RemoteLogReader
 from strandline.remote.reader.status import RemoteReaderStatus, TopicReads
 from strandline.remote.reader.values import RemoteRead
 
 __all__ = [
+    "ReadableLog",
     "RemoteLogReader",
     "RemoteRead",
     "RemoteReaderLimits",

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from strandline.log import UnifiedLog
 from strandline.log.transaction_index import AbortedTxn
 from strandline.model import Offset
 from strandline.reads import AbortedTransaction
@@ -14,6 +13,7 @@ from strandline.remote.indexes import RemoteIndexCache, SegmentAbortedTransactio
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader.errors import RemoteReadErrors
 from strandline.remote.reader.finding import SegmentFinder
+from strandline.remote.reader.log import ReadableLog
 from strandline.remote.values import RemoteLogSegmentMetadata
 
 
@@ -24,14 +24,14 @@ class AbortedTransactionFinder:
         self._indexes, self._finder, self._errors = indexes, finder, errors
 
     def now(
-        self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
+        self, log: ReadableLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
     ) -> list[AbortedTransaction] | None:
         """Those that overlap [offset, upper), which was read from `segment`; None if an index has to be asked for."""
         found = self._collect(log, segment, offset, upper, {})
         return found if isinstance(found, list) else None
 
     async def find(
-        self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
+        self, log: ReadableLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
     ) -> list[AbortedTransaction]:
         """The same, asking where need be. Raises KafkaStorageError."""
         asked: dict[UUID, SegmentAbortedTransactions] = {}  # there may be more of them than are kept
@@ -44,7 +44,7 @@ class AbortedTransactionFinder:
 
     def _collect(
         self,
-        log: UnifiedLog,
+        log: ReadableLog,
         segment: RemoteLogSegmentMetadata,
         offset: Offset,
         upper: Offset,

@@ -8,13 +8,13 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, KafkaStorageError
-from strandline.log import UnifiedLog
 from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FoundOffset
 from strandline.records import HEADER_SIZE, Buffer, read_header, read_records
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.errors import RemoteReadErrors
 from strandline.remote.reader.finding import epochs_from
+from strandline.remote.reader.log import ReadableLog
 from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
 from strandline.remote.turns import AT_ONCE, in_turns
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -31,7 +31,7 @@ class SearchByTime:
     ) -> None:
         self._metadata, self._segments, self._errors, self._clock = metadata, segments, errors, clock
 
-    async def find(self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs) -> FoundOffset | None:
+    async def find(self, partition: TopicIdPartition, log: ReadableLog, timestamp: TimestampMs) -> FoundOffset | None:
         """The first record at `timestamp` or later in segments that are not local; None if they have none.
 
         Raises KafkaStorageError.
@@ -52,7 +52,7 @@ class SearchByTime:
         return None
 
     def _candidates(
-        self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs, start: Offset
+        self, partition: TopicIdPartition, log: ReadableLog, timestamp: TimestampMs, start: Offset
     ) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
         """Segments of the log's own history that may have such a record, in the order of their offsets."""
         last, found = None, []

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
-from strandline.log import UnifiedLog
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.reader.log import ReadableLog
 from strandline.remote.values import RemoteLogSegmentMetadata
 
 _REMEMBERED: Final = 1024
@@ -45,7 +45,7 @@ class SegmentFinder:
         self._metadata, self._clock = metadata, clock
         self._found: dict[TopicIdPartition, _Found] = {}
 
-    def segment_of(self, partition: TopicIdPartition, log: UnifiedLog, offset: Offset) -> RemoteLogSegmentMetadata:
+    def segment_of(self, partition: TopicIdPartition, log: ReadableLog, offset: Offset) -> RemoteLogSegmentMetadata:
         """The segment that holds `offset`.
 
         Raises OffsetOutOfRange if there is none, KafkaStorageError if that is not known yet.
@@ -74,18 +74,18 @@ class SegmentFinder:
             key: known for key, known in self._found.items() if known.segment.segment_id.id not in segment_ids
         }
 
-    def following(self, log: UnifiedLog, segment: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata | None:
+    def following(self, log: ReadableLog, segment: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata | None:
         """The segment that goes on where this one ends; None if it was the last one. Raises KafkaStorageError."""
         return self._first_from(log, segment, self._metadata.remote_log_segment_metadata)
 
     def following_with_txn_index(
-        self, log: UnifiedLog, segment: RemoteLogSegmentMetadata
+        self, log: ReadableLog, segment: RemoteLogSegmentMetadata
     ) -> RemoteLogSegmentMetadata | None:
         """The next segment after this one in which a transaction was aborted. Raises KafkaStorageError."""
         return self._first_from(log, segment, self._metadata.next_segment_with_txn_index)
 
     def _first_from(
-        self, log: UnifiedLog, segment: RemoteLogSegmentMetadata, find: FindSegment
+        self, log: ReadableLog, segment: RemoteLogSegmentMetadata, find: FindSegment
     ) -> RemoteLogSegmentMetadata | None:
         offset = segment.end_offset + 1
         partition = segment.partition
@@ -105,14 +105,14 @@ def _end_of(epoch: LeaderEpoch, segment: RemoteLogSegmentMetadata) -> Offset:
     return min(later) - 1 if later else segment.end_offset
 
 
-def epochs_from(log: UnifiedLog, offset: Offset) -> Iterator[tuple[LeaderEpoch, Offset]]:
+def epochs_from(log: ReadableLog, offset: Offset) -> Iterator[tuple[LeaderEpoch, Offset]]:
     """(epoch, start offset) of the epoch that holds `offset` and of all later ones."""
     entries = log.epochs.entries
     first = max(bisect_right(entries, offset, key=lambda entry: entry[1]) - 1, 0)
     yield from entries[first:]
 
 
-def out_of_range(log: UnifiedLog, offset: Offset) -> OffsetOutOfRange:
+def out_of_range(log: ReadableLog, offset: Offset) -> OffsetOutOfRange:
     """Nobody has the offset."""
     return OffsetOutOfRange(
         f"Offset {offset} of {log.topic_partition} is neither in remote storage nor local: the log begins at "

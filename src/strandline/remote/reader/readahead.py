@@ -13,9 +13,9 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.errors import StrandlineError
-from strandline.log import UnifiedLog
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader.finding import SegmentFinder
+from strandline.remote.reader.log import ReadableLog
 from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
 from strandline.remote.values import RemoteLogSegmentMetadata
 from strandline.tasks import TaskSet
@@ -55,7 +55,7 @@ class RemoteReadAhead:
         self._streams: OrderedDict[_Place, _ConsumerStream] = OrderedDict()  # by where they will go on
         self._tasks = TaskSet()
 
-    def served(self, log: UnifiedLog, segment: OpenSegment, start: int, end: int) -> None:
+    def served(self, log: ReadableLog, segment: OpenSegment, start: int, end: int) -> None:
         """A consumer was given the bytes from `start` to `end` of a segment. Raises KafkaStorageError."""
         if not self._max_bytes:
             return
@@ -85,7 +85,7 @@ class RemoteReadAhead:
                 return
             del streams[place]
 
-    def _extend(self, stream: _ConsumerStream, log: UnifiedLog, segment: OpenSegment, position: int) -> None:
+    def _extend(self, stream: _ConsumerStream, log: ReadableLog, segment: OpenSegment, position: int) -> None:
         """Have `window` bytes in front of the stream, as soon as half of them are used up."""
         size = segment.source.size
         if len(stream.loaded) > 2:

@@ -15,7 +15,6 @@ from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, StrandlineError
-from strandline.log import UnifiedLog
 from strandline.model import Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.reads import AbortedTransaction, FetchIsolation, FoundOffset, ReadResult, RecordSet
 from strandline.records import fair_shares
@@ -27,6 +26,7 @@ from strandline.remote.reader.errors import RemoteReadErrors
 from strandline.remote.reader.finding import SegmentFinder
 from strandline.remote.reader.limits import MemoryBudget, ReadGate, RemoteReaderLimits
 from strandline.remote.reader.locating import Located, answer_length, locate_now
+from strandline.remote.reader.log import ReadableLog
 from strandline.remote.reader.preparing import Preparation
 from strandline.remote.reader.readahead import RemoteReadAhead
 from strandline.remote.reader.segments.files import FileReads
@@ -99,7 +99,7 @@ class RemoteLogReader:
     def request(
         topic_id: UUID,
         topic_partition: TopicPartition,
-        log: UnifiedLog,
+        log: ReadableLog,
         offset: Offset,
         max_bytes: int,
         isolation: FetchIsolation,
@@ -275,7 +275,7 @@ class RemoteLogReader:
     # Searching
 
     async def offset_by_timestamp(
-        self, partition: TopicIdPartition, log: UnifiedLog, timestamp: TimestampMs
+        self, partition: TopicIdPartition, log: ReadableLog, timestamp: TimestampMs
     ) -> FoundOffset | None:
         """The first record that is not older than `timestamp`, among those that are in remote storage only.
 

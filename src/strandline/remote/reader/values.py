@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from strandline.log import UnifiedLog
 from strandline.model import Offset, TopicIdPartition
 from strandline.reads import FetchIsolation
+from strandline.remote.reader.log import ReadableLog
 
 
 class RemoteRead(NamedTuple):
     """Read one partition from `offset` on, which lies before its local log."""
 
     partition: TopicIdPartition
-    log: UnifiedLog
+    log: ReadableLog
     offset: Offset
     max_bytes: int
     isolation: FetchIsolation
