@@ -34,7 +34,6 @@ class GoldenWorld:
     logs: dict[str, UnifiedLog]
     store: FaultyStore
     remote: Path
-    index_cache: Path
     metadata: TopicBasedRemoteLogMetadataManager
     reader: RemoteLogReader
 
@@ -82,4 +81,4 @@ async def open_golden(
                 await asyncio.to_thread(lambda: None)
         reader = RemoteLogReader(storage, metadata, indexes, limits=limits or RemoteReaderLimits(), clock=clock)
         await enter(reader.running())
-        yield GoldenWorld(logs, store, remote, directory / "index-cache", metadata, reader)
+        yield GoldenWorld(logs, store, remote, metadata, reader)

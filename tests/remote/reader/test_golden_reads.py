@@ -12,8 +12,6 @@ from tests.golden import read_json
 from tests.remote.reader.consuming import COMMITTED, UNCOMMITTED, Consumer, id_of
 from tests.remote.reader.golden_world import open_golden
 
-NEVER_COPIED = "fx-tiered-never-0"
-
 
 def offsets_of(ranges: list[list[int]]) -> list[int]:
     return [offset for first, last in ranges for offset in range(first, last + 1)]

@@ -68,10 +68,6 @@ class ManagerStatus:
     def copies_running(self) -> int:
         return self.copier.running
 
-    @property
-    def copies_waiting(self) -> int:
-        return self.copier.ready
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTierStatus:
@@ -112,11 +108,8 @@ class TopicCounters:
     copy_errors: int = 0
     copy_bytes: int = 0
     """Of logs, without their indexes."""
-    copied_segments: int = 0
     delete_requests: int = 0
     delete_errors: int = 0
-    deleted_segments: int = 0
-    deleted_bytes: int = 0
 
 
 class Counters:

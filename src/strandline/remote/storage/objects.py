@@ -14,7 +14,6 @@ from strandline.objects import (
     ObjectStore,
     ObjectStoreError,
     ObjectStoreMisconfigured,
-    ObjectStoreStatus,
     open_objects,
 )
 from strandline.objects.address import parse_address
@@ -60,11 +59,6 @@ class ObjectRemoteStorage:
     @property
     def url(self) -> str:
         return self._objects.url
-
-    def objects_status(self) -> ObjectStoreStatus | None:
-        """What was asked of the object store; None if it does not count."""
-        status = getattr(self._objects, "status", None)
-        return status() if status is not None else None
 
     async def copy_log_segment_data(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> bytes | None:
         files = {

@@ -69,7 +69,6 @@ class SegmentCopier:
             partition.end_copy()
         if not partition.has_kept:
             partition.changes += 1
-        counters.copied_segments += 1
         counters.copy_bytes += segment.size
 
     async def _copy_described(self, described: RemoteLogSegmentMetadata, segment: ClosedSegment) -> None:

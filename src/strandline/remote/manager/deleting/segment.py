@@ -10,7 +10,7 @@ from typing import Final
 from strandline.crash import crash_point
 from strandline.remote.manager.deleting.plan import Deletion
 from strandline.remote.manager.states import SegmentStates
-from strandline.remote.manager.status import Counters, TopicCounters
+from strandline.remote.manager.status import Counters
 from strandline.remote.ports import RemoteStorageError, RemoteStorageManager
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
@@ -45,12 +45,10 @@ class SegmentDeleter:
 
         Readers are not sent to it from the first step on; the last step comes when no object is left.
         """
-        with self._counted(deletion.segment) as counters:
+        with self._counted(deletion.segment):
             segment = await self._delete_data(deletion.segment)
             await self._states.update(segment, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
             crash_point("remote.delete.after_finished")
-        counters.deleted_segments += 1
-        counters.deleted_bytes += segment.segment_size_in_bytes
         self._on_deleted((segment.segment_id,))
         logger.info(
             "Deleted the remote segment %d to %d of %s: %s",
@@ -79,11 +77,11 @@ class SegmentDeleter:
         return segment
 
     @contextmanager
-    def _counted(self, segment: RemoteLogSegmentMetadata) -> Iterator[TopicCounters]:
+    def _counted(self, segment: RemoteLogSegmentMetadata) -> Iterator[None]:
         counters = self._counters.of(segment.partition.topic)
         counters.delete_requests += 1
         try:
-            yield counters
+            yield
         except Exception:
             counters.delete_errors += 1
             raise

@@ -44,11 +44,6 @@ def unpack(segment_id: RemoteLogSegmentId, packed: bytes) -> RemoteLogSegmentMet
     return metadata
 
 
-def start_offset_of(packed: bytes) -> Offset:
-    """The first offset of a packed segment."""
-    return int.from_bytes(packed[:8], "big", signed=True)
-
-
 def is_txn_index_empty(packed: bytes) -> bool:
     """Whether a packed segment is known to have no aborted transactions."""
     return packed[-1] == 1  # the last byte belongs to the one tagged field, or says that there is none
