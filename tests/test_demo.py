@@ -68,7 +68,7 @@ def test_a_topic_is_tiered_while_it_is_there(shown: str) -> None:
     assert 0 < int(after[0]) < 5
     assert int(after[2]) == int(before[0]) - 1, "all but the active segment are copied"
     assert re.search(r"0 +1 +0 to \d+ +\d+ MB in \d+ +\d+ to 11999 +[\d.]+ MB +0 B in 0", shown)
-    assert "it is the active segment, and only finished ones are copied" in " ".join(shown.split())
+    assert "it is the active segment, and only closed segments are copied" in " ".join(shown.split())
 
 
 def test_a_consumer_reads_both_tiers_from_offset_0(shown: str) -> None:

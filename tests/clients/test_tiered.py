@@ -302,7 +302,7 @@ def test_people_are_told_where_everything_is_and_why(
     assert run(command) == 0
     shown = capsys.readouterr().out
     assert f"0 to {first_local_offset(own, tiered) - 1}" in shown
-    assert "only finished ones are copied" in shown
+    assert "only closed segments are copied" in shown
     assert shown.count("COPY_SEGMENT_FINISHED") == len(remote_logs(own, tiered))
     alter(own_admin, tiered, {"remote.log.copy.disable": "true", "local.retention.bytes": "-2"})
     assert run(command) == 0

@@ -87,8 +87,8 @@ def test_a_storage_that_never_was_there_harms_only_what_needs_it(tmp_path: Path)
         create(admin, "plain", {})
         for topic in (TOPIC, "plain"):
             assert produce(broker, topic, numbered(0, 100)) == list(range(100))
-        wait_for(lambda: f"Copying of {TOPIC}-0 to remote storage failed" in broker.log_text, "a line in the log")
-        line = next(line for line in broker.log_text.splitlines() if "Copying of" in line)
+        wait_for(lambda: f"copying of {TOPIC}-0 to remote storage failed" in broker.log_text, "a line in the log")
+        line = next(line for line in broker.log_text.splitlines() if "copying of" in line)
         assert s3["rsm.config.storage.s3.endpoint.url"] in line or "s3://nowhere" in line
         for topic in (TOPIC, "plain"):
             assert values(read(broker, topic, 100)) == list(range(100))

@@ -104,7 +104,7 @@ async def test_a_module_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 async def test_a_plugin_that_does_not_open_is_told(context: PluginContext) -> None:
-    with pytest.raises(RemoteStorageError, match=r"OwnStorage does not open: LookupError\('no such thing'\)"):
+    with pytest.raises(RemoteStorageError, match=r"OwnStorage cannot be opened: LookupError\('no such thing'\)"):
         async with open_remote_storage({"fail": "yes"}, context, class_name=f"{__name__}.OwnStorage"):
             raise AssertionError("it was opened")
 
@@ -112,7 +112,7 @@ async def test_a_plugin_that_does_not_open_is_told(context: PluginContext) -> No
 async def test_a_description_that_lacks_something_or_does_not_open_is_told(context: PluginContext) -> None:
     with pytest.raises(InvalidConfig, match=r"metadata\.manager\.class\.name=.*HalfStorage .* no list_remote_log"):
         await open_metadata_plugin(f"{__name__}.HalfStorage", {}, context)
-    with pytest.raises(RemoteStorageError, match=r"FailingMetadata does not open: LookupError\('no such thing'\)"):
+    with pytest.raises(RemoteStorageError, match=r"FailingMetadata cannot be opened: LookupError\('no such thing'\)"):
         await open_metadata_plugin(f"{__name__}.FailingMetadata", {}, context)
 
 
@@ -143,11 +143,11 @@ async def test_keys_may_have_a_prefix(context: PluginContext, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
-        ({"urll": "file:///x"}, r"rsm\.config\.urll is no setting .*rsm\.config\.url"),
+        ({"urll": "file:///x"}, r"rsm\.config\.urll is not a setting .*rsm\.config\.url"),
         ({"url": "ftp://x"}, r"rsm\.config\.url cannot be used: ftp://… is no address"),
         ({"storage.s3.api.call.timeout": "soon"}, r"rsm\.config\.storage\.s3\.api\.call\.timeout=soon is wrong: it mu"),
         ({"storage.s3.api.call.timeout": "0"}, "at least 1"),
-        ({"inkless.storage.s3.path.style.access.enabled": "perhaps"}, "it must be true or false"),
+        ({"inkless.storage.s3.path.style.access.enabled": "perhaps"}, "It must be true or false"),
     ],
 )
 async def test_a_wrong_setting_is_named(context: PluginContext, config: dict[str, str], fault: str) -> None:

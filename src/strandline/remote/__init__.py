@@ -1,6 +1,7 @@
-"""Tiered storage (KIP-405): finished segments of classic topics in remote storage.
+"""Tiered storage (KIP-405): closed segments of classic topics in remote storage.
 
-Here: the storage (`RemoteStorageManager`), the description of what is there (`RemoteLogMetadataManager`), the work that
-copies, expires and deletes (`RemoteLogManager`), the cache of remote indexes and the reader. Not here: which tier
-answers a read (`hybrid`), the partition of `__remote_log_metadata` as a replica (`replication`), requests.
+Here: the two ports of the KIP (`ports`, `plugins`), storages for segments (`storage`), remote log metadata in a topic
+(`topic_based`), the work that copies, expires and deletes segments (`manager`), remote indexes (`indexes`), the reader
+(`reader`), and the comparison of all of it (`fsck`). Not here: which tier answers a read (`hybrid`), the partitions of
+`__remote_log_metadata` as replicas (`replication`), requests (`server`).
 """

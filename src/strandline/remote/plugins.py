@@ -1,4 +1,4 @@
-"""Implementations that are chosen by class name, and what they are given to start with.
+"""Storages and metadata managers that are chosen by class name, and what they are given to start with.
 
 A plugin is a Python class, named as package.module.Class, with
 
@@ -60,10 +60,10 @@ _METADATA_METHODS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginContext:
-    """The broker, as far as a plugin needs to know it."""
+    """What a plugin may know of the broker."""
 
     data_dir: Path
-    """strandline.data.dir: where what has no place of its own goes."""
+    """strandline.data.dir: for files that no setting places elsewhere."""
     log_dirs: tuple[Path, ...]
     node_id: BrokerId
     cluster_id: str
@@ -74,7 +74,7 @@ class PluginContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataPluginContext(PluginContext):
-    """The broker, and its metadata topic for those who want to use it."""
+    """The same for a RemoteLogMetadataManager, with the metadata topic of the broker if it wants to use it."""
 
     metadata_topic: MetadataTopic
 
@@ -82,7 +82,7 @@ class MetadataPluginContext(PluginContext):
 async def load_class(setting: str, name: str, methods: Collection[str]) -> type[Any]:
     """The class that a setting names; it must have these methods. Raises InvalidConfig.
 
-    Its module is imported in a thread: that may take long, and clients need not wait for it.
+    Its module is imported in a thread: importing may take long, and must not hold up clients.
     """
     module_name, _, class_name = name.rpartition(".")
     if not all(part.isidentifier() for part in name.split(".")) or not module_name:
@@ -94,7 +94,7 @@ async def load_class(setting: str, name: str, methods: Collection[str]) -> type[
         raise InvalidConfig(
             f"{setting}={name} cannot be loaded: {error}. The module must be installed where this broker runs.{hint}"
         ) from error
-    except Exception as error:  # whatever the module does when it is imported
+    except Exception as error:  # a module may do anything when it is imported
         raise InvalidConfig(f"{setting}={name} cannot be loaded: its module fails with {error!r}.") from error
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
@@ -114,11 +114,11 @@ async def _open(
     except (StrandlineError, RemoteStorageError):
         raise
     except Exception as error:  # a plugin may raise anything
-        raise RemoteStorageError(f"{setting}={name} does not open: {error!r}") from error
+        raise RemoteStorageError(f"{setting}={name} cannot be opened: {error!r}.") from error
 
 
 async def open_metadata_plugin(name: str, config: Mapping[str, str], context: PluginContext) -> Any:
-    """The RemoteLogMetadataManager of a class. Whoever opens it closes it. Raises InvalidConfig, RemoteStorageError."""
+    """The RemoteLogMetadataManager of a class. The caller closes it. Raises InvalidConfig, RemoteStorageError."""
     return await _open(METADATA_CLASS_SETTING, name, _METADATA_METHODS, config, context)
 
 

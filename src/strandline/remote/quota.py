@@ -1,4 +1,4 @@
-"""How many bytes a second may go to, or come from, remote storage: an average over some windows, as Kafka takes it."""
+"""Limits the bytes per second to or from remote storage: an average over several windows, as in Kafka."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SHORTEST_WAIT_S: Final = 0.001
 
 
 class RateQuota:
-    """An average rate that may be passed for a moment and is then made up for.
+    """An average rate that may be exceeded for a moment; later transfers then wait until the average is met again.
 
-    Whoever moves bytes asks first (`throttle_seconds`, or `wait_for_room`) and then records all of them at once: a
+    A transfer first asks for room (`throttle_seconds`, or `wait_for_room`) and then records all of its bytes at once: a
     segment larger than the quota goes through, and the next one waits until the average is back below the limit.
-    The average is over at least all windows but one, so that a burst after a quiet time is not taken for the habit.
+    The average spans at least all windows but one, so that a burst after a quiet time does not count as a high rate.
     """
 
     def __init__(self, bytes_per_second: int, *, windows: int, window_seconds: int, clock: Clock) -> None:
@@ -34,11 +34,11 @@ class RateQuota:
         return self._limit >= INT64_MAX
 
     def change(self, bytes_per_second: int) -> None:
-        """Another limit from now on. Whoever waits already waits as long as the old one made them."""
+        """Another limit from now on. Transfers that wait already wait as long as under the old limit."""
         self._limit = bytes_per_second
 
     def record(self, size: int) -> None:
-        """So many bytes are moved now."""
+        """`size` bytes are transferred now."""
         if self.is_unlimited:
             return
         now = self._clock.monotonic()
@@ -67,7 +67,7 @@ class RateQuota:
         return wait if wait >= _SHORTEST_WAIT_S else 0.0
 
     async def wait_for_room(self, size: int) -> float:
-        """Wait for the turn of `size` bytes and record them. The seconds that it took. First come, first served."""
+        """Wait until there is room, then record `size` bytes. Returns the seconds waited. First come, first served."""
         if self.is_unlimited:
             return 0.0
         started = self._clock.monotonic()

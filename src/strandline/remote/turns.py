@@ -1,4 +1,4 @@
-"""Long work on the event loop, cut into short turns: others go first in between."""
+"""Long work on the event loop, cut into short turns, so that other tasks run in between."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from strandline.clock import Clock
 
 T = TypeVar("T")
 
-# Descriptions of segments that are made, or looked at, before others get their turn: some milliseconds.
+# Metadata of segments that is made or looked at in one turn: some milliseconds of work.
 AT_ONCE: Final = 100
 
 
 async def gathered(clock: Clock, items: Iterable[T]) -> list[T]:
-    """All items of something that makes them one at a time."""
+    """All items of an iterator that makes them one at a time, in short turns."""
     found: list[T] = []
     for item in items:
         found.append(item)
@@ -24,7 +24,7 @@ async def gathered(clock: Clock, items: Iterable[T]) -> list[T]:
 
 
 async def in_turns(clock: Clock, steps: Generator[None, None, T]) -> T:
-    """What a generator returns, after all of its steps."""
+    """What a generator returns; each of its steps is one turn."""
     while True:
         try:
             next(steps)

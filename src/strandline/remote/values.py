@@ -1,4 +1,4 @@
-"""What there is to say about a segment in remote storage, with the names of KIP-405. No I/O."""
+"""Remote log metadata as values, named as in KIP-405: segments, their states, deletions of partitions. No I/O."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RemoteLogSegmentState(IntEnum):
 
 
 class RemotePartitionDeleteState(IntEnum):
-    """How far the deletion of everything a partition has in remote storage is. Numbers as on the wire."""
+    """The state of the deletion of all remote segments of a partition. Numbers as on the wire."""
 
     DELETE_PARTITION_MARKED = 0
     DELETE_PARTITION_STARTED = 1
@@ -95,7 +95,7 @@ class RemoteLogSegmentMetadata:
         """The segment after an update of its state, which must be a legal move."""
         if update.segment_id != self.segment_id or not is_legal_segment_move(self.state, update.state):
             name = uuid_to_text(update.segment_id.id)
-            raise ValueError(f"{name} cannot go from {self.state.name} to {update.state.name}")
+            raise ValueError(f"Remote segment {name} cannot go from {self.state.name} to {update.state.name}.")
         return replace(
             self,
             broker_id=update.broker_id,
@@ -107,7 +107,7 @@ class RemoteLogSegmentMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLogSegmentMetadataUpdate:
-    """Another state of a segment."""
+    """A segment has reached another state."""
 
     segment_id: RemoteLogSegmentId
     event_timestamp_ms: TimestampMs
@@ -118,7 +118,7 @@ class RemoteLogSegmentMetadataUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemotePartitionDeleteMetadata:
-    """How far the deletion of a partition is."""
+    """The deletion of a partition has reached a state."""
 
     partition: TopicIdPartition
     state: RemotePartitionDeleteState
@@ -127,10 +127,10 @@ class RemotePartitionDeleteMetadata:
 
 
 class RemoteSummary(NamedTuple):
-    """The segments of a partition in remote storage, in numbers."""
+    """Number and size of the remote segments of a partition."""
 
     segments: int = 0
-    """In whatever state."""
+    """In any state."""
     finished_bytes: int = 0
     deleting_segments: int = 0
     deleting_bytes: int = 0
@@ -138,7 +138,7 @@ class RemoteSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSegmentData:
-    """The files of a finished local segment, to be copied. They stay as they are until the copy has ended."""
+    """The files of a closed local segment, to be copied. They do not change until the copy has ended."""
 
     log_segment: Path
     offset_index: Path

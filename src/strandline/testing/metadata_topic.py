@@ -1,4 +1,4 @@
-"""A metadata topic in memory: what `MetadataTopic` promises, and failures when a test wants them."""
+"""A `MetadataTopic` in memory, which fails when a test wants it to."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MemoryMetadataTopic:
         self.fail_reads: str | None = None
         self.fail_appends: str | None = None
         self.hold_reads = False
-        """Reads find nothing, as if the records took their time."""
+        """Reads find nothing, as if the records were delayed."""
         self._topic_id = UUID(int=0x4D)
         self._led = range(partitions) if led is None else led
         self._clock = clock or SystemClock()
@@ -53,7 +53,7 @@ class MemoryMetadataTopic:
         return lambda: self._subscribers.remove(changed)
 
     def appear(self, topic_id: UUID | None = None) -> None:
-        """The topic is made, perhaps anew with another id."""
+        """The topic is created, perhaps again with another id."""
         self.exists = True
         if topic_id is not None:
             self._topic_id = topic_id
@@ -62,7 +62,7 @@ class MemoryMetadataTopic:
             changed()
 
     def wake(self) -> None:
-        """Let readers look again, after a test has changed something."""
+        """Let waiting reads look again, after a test has changed something."""
         self._more.set()
         self._more = asyncio.Event()
 
@@ -85,7 +85,7 @@ class MemoryMetadataTopic:
             return TopicChunk((), from_offset)
         self.reads += 1
         records = [
-            MetadataTopicRecord(offset, value, "it is damaged" if value is None else None)
+            MetadataTopicRecord(offset, value, "It is damaged." if value is None else None)
             for offset, value in enumerate(values[from_offset : from_offset + _CHUNK], from_offset)
         ]
         return TopicChunk(records, from_offset + len(records))
@@ -94,7 +94,7 @@ class MemoryMetadataTopic:
         if self.fail_reads is not None:
             raise MetadataTopicUnavailable(self.fail_reads)
         if from_offset > end:
-            raise MetadataTopicTruncated(f"it ends at offset {end}, before {from_offset}")
+            raise MetadataTopicTruncated(f"The partition ends at offset {end}, before {from_offset}.")
 
     async def end_offset(self, partition: int) -> Offset:
         await self._clock.sleep(0)

@@ -140,14 +140,14 @@ def entries(*pairs: tuple[int, int]) -> bytes:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (entries((9, 0), (19, 100))[:-1], "15 bytes are no whole number of entries"),
-        (entries((9, 0), (9, 100)), "do not ascend"),
-        (entries((19, 0), (9, 100)), "do not ascend"),
-        (entries((9, 100), (19, 0)), "do not ascend"),
-        (entries((9, 100), (19, 100)), "do not ascend"),
-        (entries((9, 0), (500, 100)), "it speaks of offset 600"),
-        (entries((9, 0), (19, 5000)), "it speaks of position 5000"),
-        (entries(*((at, at) for at in range(1, 4200)), (1, 1), (1, 5)), "do not ascend"),
+        (entries((9, 0), (19, 100))[:-1], "15 bytes are not a whole number of entries"),
+        (entries((9, 0), (9, 100)), "not in ascending order"),
+        (entries((19, 0), (9, 100)), "not in ascending order"),
+        (entries((9, 100), (19, 0)), "not in ascending order"),
+        (entries((9, 100), (19, 100)), "not in ascending order"),
+        (entries((9, 0), (500, 100)), "it has an entry for offset 600"),
+        (entries((9, 0), (19, 5000)), "it has an entry for position 5000"),
+        (entries(*((at, at) for at in range(1, 4200)), (1, 1), (1, 5)), "not in ascending order"),
     ],
 )
 def test_an_offset_index_that_cannot_be_is_found(metadata: RemoteLogSegmentMetadata, data: bytes, fault: str) -> None:
@@ -165,10 +165,10 @@ def times(*pairs: tuple[int, int]) -> bytes:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (times((5, 9))[:-4], "8 bytes are no whole number of entries"),
-        (times((5, 9), (4, 19)), "do not ascend"),
-        (times((5, 19), (6, 9)), "do not ascend"),
-        (times((5, 9), (6, 500)), "it speaks of offset 600"),
+        (times((5, 9))[:-4], "8 bytes are not a whole number of entries"),
+        (times((5, 9), (4, 19)), "not in ascending order"),
+        (times((5, 19), (6, 9)), "not in ascending order"),
+        (times((5, 9), (6, 500)), "it has an entry for offset 600"),
     ],
 )
 def test_a_time_index_that_cannot_be_is_found(metadata: RemoteLogSegmentMetadata, data: bytes, fault: str) -> None:
@@ -183,11 +183,11 @@ def aborted(version: int, *fields: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (aborted(0, 7, 100, 110, 111) + b"x", "35 bytes are no whole number of entries"),
-        (aborted(1, 7, 100, 110, 111), "an entry that cannot be"),
-        (aborted(0, 7, 100, 110, 111) * 2, "an entry that cannot be"),
-        (aborted(0, 7, 10, 99, 111), "an entry that cannot be"),
-        (aborted(0, 7, 100, 600, 601), "an entry that cannot be"),
+        (aborted(0, 7, 100, 110, 111) + b"x", "35 bytes are not a whole number of entries"),
+        (aborted(1, 7, 100, 110, 111), "an impossible entry"),
+        (aborted(0, 7, 100, 110, 111) * 2, "an impossible entry"),
+        (aborted(0, 7, 10, 99, 111), "an impossible entry"),
+        (aborted(0, 7, 100, 600, 601), "an impossible entry"),
     ],
 )
 def test_a_transaction_index_that_cannot_be_is_found(

@@ -13,7 +13,7 @@ def test_without_remote_segments_a_log_begins_with_its_local_part() -> None:
     assert log_start_of_new_leader(offsets(log_start=5, local=20), []) == 20
 
 
-def test_lesson_21_a_log_that_begins_with_its_local_part_begins_with_what_is_remote_before_it() -> None:
+def test_a_log_that_begins_with_its_local_part_begins_with_what_is_remote_before_it() -> None:
     assert log_start_of_new_leader(offsets(log_start=30, local=30), REMOTE) == 0
     assert log_start_of_new_leader(offsets(log_start=30, local=30), REMOTE[1:]) == 10
 

@@ -1,9 +1,8 @@
-"""Compares remote storage with its description, and both with the topics and logs that there are.
+"""Compares remote storage with remote log metadata, and both with the topics and logs of the cluster.
 
-Here: what can be wrong (`values`), the names of objects (`names`), the description as its records add up to it
-(`description`), one segment (`segment`), what the description alone tells (`partitions`, `holes`), and the comparison
-of everything (`comparison`). Not here: where records, topics and logs are read from; `FsckSource` is a port that
-`admin` implements.
+`comparison` is the entry. `listing` lists the objects, `replay` reads the metadata, `segment` checks one segment,
+`partitions` and `holes` check metadata against topics and logs, `values` are options and findings. Not here: where
+records, topics and logs are read from; `FsckSource` is a port that `admin` implements.
 """
 
 from __future__ import annotations

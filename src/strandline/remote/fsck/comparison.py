@@ -1,13 +1,13 @@
-"""The comparison itself: one pass over the listing, then a second look at whatever seemed to be wrong.
+"""The comparison: one pass over the listing, then a second look at everything that seemed wrong.
 
-Brokers may run meanwhile. They describe a segment before they write its first object, and write that they delete it
-before they delete its first. So what seems wrong is judged when the description has been read to its end once more:
-what is described by then is no orphan, and what is still described as finished was not being deleted. Holes are looked
-for between a log start that was asked for last and a local log start that was asked for first: what was copied or
-deleted in between does not matter then.
+Brokers may run meanwhile. They write the metadata of a segment before its first object, and DELETE_SEGMENT_STARTED
+before they delete its first object. So suspects are judged after the metadata has been read to its end once more:
+objects that have metadata by then are no orphans, and a segment that is still in COPY_SEGMENT_FINISHED was not being
+deleted. Holes are looked for between the log start at the end and the local log start at the beginning of the run, so
+that copies and deletions during the run do not matter.
 
-Memory: the description of live segments (some hundreds of bytes each), the ids of one partition's listed segments, one
-page of the listing, and what was found. Not the listing, nor the history in the metadata topic.
+Memory: the metadata of live segments (some hundreds of bytes each), the ids of one partition's listed segments, one
+page of the listing, and the findings. Not the listing, nor the history in the metadata topic.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from strandline.remote.storage.names import partition_directory, segment_name
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 _PAGE: Final = 1000
-# Each holds some megabytes.
+# Each of them holds some megabytes.
 _DEEP_AT_ONCE: Final = 4
 _FINISHED: Final = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 _KEPT: Final = "; not deleted:"
 
 
 class _Broken(NamedTuple):
-    """A finished segment that is not whole."""
+    """A segment in COPY_SEGMENT_FINISHED that is incomplete or damaged."""
 
     metadata: RemoteLogSegmentMetadata
     trouble: SegmentIncomplete | SegmentDamaged
 
 
-class _Undescribed(NamedTuple):
-    """Objects in the directory of a known partition that belong to no segment of it."""
+class _WithoutMetadata(NamedTuple):
+    """Objects in the directory of a known partition that belong to no known segment."""
 
     partition: TopicIdPartition
     objects: SegmentObjects
@@ -60,7 +60,7 @@ class _Undescribed(NamedTuple):
 
 @dataclass(slots=True)
 class _Unknown:
-    """What lies in a directory that nobody has described."""
+    """The objects in the directory of a partition without metadata."""
 
     objects: int = 0
     bytes: int = 0
@@ -74,15 +74,15 @@ class _Unknown:
 
 @dataclass(slots=True)
 class _Suspects:
-    """What seemed to be wrong during the pass over the listing."""
+    """What seemed wrong in the pass over the listing."""
 
     broken: list[_Broken] = field(default_factory=list)
-    undescribed: list[_Undescribed] = field(default_factory=list)
+    without_metadata: list[_WithoutMetadata] = field(default_factory=list)
     unknown: dict[str, _Unknown] = field(default_factory=dict)
 
 
 class RemoteFsck:
-    """One comparison. Changes nothing, unless it is told to repair."""
+    """One comparison. Changes nothing, unless `options.repair` is set."""
 
     def __init__(
         self,
@@ -93,10 +93,10 @@ class RemoteFsck:
         options: RemoteFsckOptions,
         progress: Progress = ignore_progress,
     ) -> None:
-        """`prefix` is what stands before the names of all objects in the store."""
+        """`prefix` is the prefix of all keys in the store."""
         self._source, self._store, self._prefix, self._clock = source, store, prefix, clock
         self._options, self._progress = options, progress
-        self._description = MetadataReplay(source, progress)
+        self._metadata = MetadataReplay(source, progress)
         self._listing = Listing(store, prefix, progress)
         self._suspects = _Suspects()
         self._findings: list[Finding] = []
@@ -105,22 +105,22 @@ class RemoteFsck:
     async def run(self) -> RemoteFsckReport:
         """Compare. Raises ObjectStoreErrors, and what the source raises, if the comparison cannot be completed."""
         before = await asyncio.to_thread(self._source.state)
-        await asyncio.to_thread(self._description.catch_up)
+        await asyncio.to_thread(self._metadata.catch_up)
         await self._pass()
-        await asyncio.to_thread(self._description.catch_up)
+        await asyncio.to_thread(self._metadata.catch_up)
         after = await asyncio.to_thread(self._source.state)
         judge = PartitionJudge(before, after, prefix=self._prefix, stuck_ms=self._options.stuck_ms, clock=self._clock)
-        judged = judge.judge(self._description)
+        judged = judge.judge(self._metadata)
         self._findings += judged.findings
-        for where, problem in self._description.problems.items():
+        for where, problem in self._metadata.problems.items():
             self._findings.append(Finding(RemoteFindingKind.DAMAGED, where, 0, 0, f"cannot be read: {problem}"))
         await for_each(self._suspects.broken, lambda broken: self._judge_broken(broken, after))
-        await self._judge_undescribed(after, judged)
+        await self._judge_without_metadata(after, judged)
         self._judge_unknown()
         return RemoteFsckReport(
             objects=self._listing.objects,
             object_bytes=self._listing.bytes,
-            segments=self._description.segment_count(),
+            segments=self._metadata.segment_count(),
             young_objects=self._young,
             foreign_objects=self._listing.foreign,
             unbounded_partitions=judged.unbounded,
@@ -130,7 +130,7 @@ class RemoteFsck:
     # The pass over the listing
 
     async def _pass(self) -> None:
-        waiting = {partition_directory(partition): partition for partition in self._description.partitions()}
+        waiting = {partition_directory(partition): partition for partition in self._metadata.partitions()}
         seen: set[UUID] = set()
         directory = ""
         async with aclosing(self._pages()) as pages:
@@ -160,17 +160,17 @@ class RemoteFsck:
         yield page
 
     def _claim(self, partition: TopicIdPartition | None, segment: SegmentObjects) -> RemoteLogSegmentMetadata | None:
-        """The description that these objects belong to."""
+        """The metadata of the segment that these objects belong to."""
         if partition is None:
             self._suspects.unknown.setdefault(segment.directory, _Unknown()).add(segment)
             return None
-        metadata = self._described(partition, segment)
+        metadata = self._find(partition, segment)
         if metadata is None:
-            self._suspects.undescribed.append(_Undescribed(partition, segment))
+            self._suspects.without_metadata.append(_WithoutMetadata(partition, segment))
         return metadata
 
-    def _described(self, partition: TopicIdPartition, segment: SegmentObjects) -> RemoteLogSegmentMetadata | None:
-        metadata = self._description.cache(partition).find_segment(segment.segment_id)
+    def _find(self, partition: TopicIdPartition, segment: SegmentObjects) -> RemoteLogSegmentMetadata | None:
+        metadata = self._metadata.cache(partition).find_segment(segment.segment_id)
         return metadata if metadata is not None and segment_name(metadata) == segment.name else None
 
     async def _look(self, item: tuple[RemoteLogSegmentMetadata, SegmentObjects]) -> None:
@@ -185,10 +185,10 @@ class RemoteFsck:
             self._suspects.broken.append(_Broken(metadata, trouble))
 
     def _miss(self, partition: TopicIdPartition | None, seen: set[UUID]) -> None:
-        """The listing has nothing more of a partition: what it has not shown is not there."""
+        """The listing of a partition is over: segments that were not listed are missing."""
         if partition is None:
             return
-        for metadata in self._description.cache(partition).iter_segments():
+        for metadata in self._metadata.cache(partition).iter_segments():
             if metadata.state is _FINISHED and metadata.segment_id.id not in seen:
                 try:
                     check_sizes(metadata, {})
@@ -199,7 +199,7 @@ class RemoteFsck:
 
     async def _judge_broken(self, broken: _Broken, after: ClusterState) -> None:
         metadata, trouble = broken
-        now = self._description.cache(metadata.partition).find_segment(metadata.segment_id.id)
+        now = self._metadata.cache(metadata.partition).find_segment(metadata.segment_id.id)
         if now is None or now.state is not _FINISHED or not after.has(metadata.partition):
             return  # it is being deleted
         kind, key = RemoteFindingKind.DAMAGED, self._prefix + segment_name(metadata)
@@ -219,12 +219,12 @@ class RemoteFsck:
             return False
         return True
 
-    async def _judge_undescribed(self, after: ClusterState, judged: PartitionsJudged) -> None:
+    async def _judge_without_metadata(self, after: ClusterState, judged: PartitionsJudged) -> None:
         orphans: list[tuple[Finding, SegmentObjects]] = []
 
-        async def look_again(suspect: _Undescribed) -> None:
+        async def look_again(suspect: _WithoutMetadata) -> None:
             partition, segment = suspect
-            if self._described(partition, segment) is not None:
+            if self._find(partition, segment) is not None:
                 return
             age_ms = self._age(segment.modified_ms)
             if age_ms < self._options.grace_ms:
@@ -232,28 +232,28 @@ class RemoteFsck:
                 return
             key = self._prefix + segment.name
             if not await self._are_there(key, segment.sizes):
-                return  # somebody else is deleting it
+                return  # it is being deleted
             kept = self._why_kept(partition, after, judged)
-            detail = f"no description refers to its {', '.join(sorted(segment.sizes))}{kept}"
+            detail = f"no remote log metadata refers to its {', '.join(sorted(segment.sizes))}{kept}"
             finding = Finding(RemoteFindingKind.ORPHAN, key, segment.size, age_ms, detail)
             if self._options.repair and not kept:
                 orphans.append((finding, segment))
             else:
                 self._findings.append(finding)
 
-        await for_each(self._suspects.undescribed, look_again)
+        await for_each(self._suspects.without_metadata, look_again)
         await self._delete(orphans)
 
     def _why_kept(self, partition: TopicIdPartition, after: ClusterState, judged: PartitionsJudged) -> str:
-        """Why an orphan of this partition must not be deleted: its description may have been lost. Empty if it may."""
-        if self._description.problems:
-            return f"{_KEPT} the description cannot be read whole, and may have been about it"
+        """Why an orphan of this partition must not be deleted: its metadata may be lost. Empty if it may be deleted."""
+        if self._metadata.problems:
+            return f"{_KEPT} some remote log metadata cannot be read, and may have referred to it"
         if not after.has(partition):
             return ""
         if partition.topic_partition not in after.bounds:
-            return f"{_KEPT} the log of {partition.topic_partition} cannot be asked whether it misses it"
+            return f"{_KEPT} the log of {partition.topic_partition} is not available to tell whether it needs it"
         if partition.topic_partition in judged.holed:
-            return f"{_KEPT} {partition.topic_partition} may miss offsets, and need it"
+            return f"{_KEPT} {partition.topic_partition} may miss offsets and need it"
         return ""
 
     async def _delete(self, orphans: Sequence[tuple[Finding, SegmentObjects]]) -> None:
@@ -264,15 +264,15 @@ class RemoteFsck:
             self._progress("orphans deleted", start + len(page))
 
     def _judge_unknown(self) -> None:
-        known = {partition_directory(partition) for partition in self._description.partitions()}
+        known = {partition_directory(partition) for partition in self._metadata.partitions()}
         for directory, unknown in self._suspects.unknown.items():
             age_ms = self._age(unknown.modified_ms)
             if directory in known:
-                continue  # it has been described since
+                continue  # its metadata was written meanwhile
             if age_ms < self._options.grace_ms:
                 self._young += unknown.objects
                 continue
-            detail = f"{unknown.objects} objects of a partition of which nothing was ever described"
+            detail = f"{unknown.objects} objects of a partition without remote log metadata"
             self._findings.append(
                 Finding(RemoteFindingKind.UNKNOWN, self._prefix + directory, unknown.bytes, age_ms, detail)
             )

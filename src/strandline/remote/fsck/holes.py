@@ -1,4 +1,4 @@
-"""Offsets that a log should have, and that neither its disk nor remote storage has. Pure."""
+"""Offsets of a log that are neither local nor in remote storage. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Range = tuple[Offset, Offset]
 
 
 def find_holes(cache: RemoteLogMetadataCache, bounds: TieredLogBounds, *, log_start: Offset | None) -> list[Range]:
-    """The offsets from `log_start` up to the local log start that no finished segment answers for.
+    """The offsets from `log_start` up to the local log start that lookups find in no segment.
 
-    Where the epochs of the log are known, a segment counts only for offsets of those epochs: so readers look for it.
+    Where the epochs of the log are known, a segment counts only for offsets of those epochs, as in lookups of readers.
     """
     end = bounds.local_log_start - 1
     if bounds.epochs is None:
@@ -36,7 +36,7 @@ def _in_lineage(cache: RemoteLogMetadataCache, bounds: TieredLogBounds) -> Itera
 
 
 def _gaps(ranges: Iterable[Range], first: Offset, last: Offset) -> Iterator[Range]:
-    """What ascending ranges leave out between two offsets."""
+    """The gaps of ascending ranges between two offsets."""
     wanted = first
     for start, end in ranges:
         if start > last:

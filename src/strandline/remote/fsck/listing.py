@@ -1,4 +1,4 @@
-"""The listing of remote storage, put together to segments by the names of the objects."""
+"""The listing of remote storage, grouped by segment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROGRESS_EVERY: Final = 1000
 
 @dataclass(slots=True)
 class SegmentObjects:
-    """The objects that lie under the name of one segment."""
+    """The objects of one segment."""
 
     name: str
     """Their key up to the dot, without the prefix of the storage."""
@@ -35,20 +35,20 @@ class SegmentObjects:
     sizes: dict[str, int] = field(default_factory=dict)
     """By kind: `log`, or the value of an IndexType."""
     modified_ms: TimestampMs = 0
-    """Of the youngest."""
+    """Of the newest object."""
 
     @property
     def size(self) -> int:
         return sum(self.sizes.values())
 
     def add(self, kind: str, info: ObjectInfo) -> None:
-        """One more of them."""
+        """Add an object."""
         self.sizes[kind] = info.size
         self.modified_ms = max(self.modified_ms, info.modified_ms)
 
 
 class Listing:
-    """One pass over the objects below a prefix. Holds one segment at a time, and counts."""
+    """One pass over the objects with a prefix. Holds one segment at a time, and counts objects."""
 
     def __init__(self, store: ObjectStore, prefix: str, progress: Progress) -> None:
         self._store, self._prefix, self._progress = store, prefix, progress
@@ -57,7 +57,7 @@ class Listing:
         self.foreign = 0
 
     async def segments(self) -> AsyncGenerator[SegmentObjects, None]:
-        """Segment after segment. Those of a directory follow each other, since objects are listed in order of keys."""
+        """All segments. Those of a directory follow each other, since objects are listed in order of keys."""
         current: SegmentObjects | None = None
         async with aclosing(self._store.list(self._prefix)) as infos:
             async for info in infos:

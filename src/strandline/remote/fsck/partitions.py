@@ -1,4 +1,4 @@
-"""What the description alone tells, beside the topics and logs: what is stuck, and which offsets nobody has. Pure."""
+"""Checks remote log metadata against topics and logs: stuck copies and deletions, and missing offsets. Pure."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from strandline.remote.values import RemoteLogSegmentState
 
 @dataclass(slots=True)
 class PartitionsJudged:
-    """What was found."""
+    """The findings, and what they mean for orphans."""
 
     findings: list[Finding] = field(default_factory=list)
     holed: set[TopicPartition] = field(default_factory=set)
     """Partitions that miss offsets, or may."""
     unbounded: int = 0
-    """Partitions with remote segments whose logs could not be asked."""
+    """Partitions with remote segments whose logs are not available."""
 
 
 class PartitionJudge:
-    """Judges every partition by what was known before and after the description was read."""
+    """Judges every partition by the state of the cluster before and after the metadata was read."""
 
     def __init__(self, before: ClusterState, after: ClusterState, *, prefix: str, stuck_ms: int, clock: Clock) -> None:
         self._before, self._after = before, after
         self._prefix, self._stuck_ms, self._now_ms = prefix, stuck_ms, clock.now_ms()
 
-    def judge(self, description: MetadataReplay) -> PartitionsJudged:
+    def judge(self, metadata: MetadataReplay) -> PartitionsJudged:
         """All of them."""
         judged = PartitionsJudged()
-        described = set()
-        for partition in description.partitions():
-            cache = description.cache(partition)
+        seen = set()
+        for partition in metadata.partitions():
+            cache = metadata.cache(partition)
             if self._after.has(partition):
-                described.add(partition.topic_partition)
+                seen.add(partition.topic_partition)
                 judged.findings += self._stuck_segments(cache)
                 self._look_for_holes(judged, partition.topic_partition, cache)
             else:
                 judged.findings += self._stuck_deletion(cache)
-        for topic_partition in self._after.bounds.keys() - described:
+        for topic_partition in self._after.bounds.keys() - seen:
             nothing = RemoteLogMetadataCache(TopicIdPartition(UUID(int=0), topic_partition))
             self._look_for_holes(judged, topic_partition, nothing)
         return judged
@@ -58,24 +58,24 @@ class PartitionJudge:
             if metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED and age_ms > self._stuck_ms:
                 detail = (
                     f"offsets {metadata.start_offset} to {metadata.end_offset}: {metadata.state.name}, "
-                    f"as broker {metadata.broker_id} wrote last"
+                    f"last written by broker {metadata.broker_id}"
                 )
                 key = self._prefix + segment_name(metadata)
                 yield Finding(RemoteFindingKind.STUCK, key, metadata.segment_size_in_bytes, age_ms, detail)
 
     def _stuck_deletion(self, cache: RemoteLogMetadataCache) -> Iterator[Finding]:
-        """The topic is gone: its segments should be, too."""
+        """The topic was deleted: its remote segments should be, too."""
         deletion = cache.deletion
         if deletion is None and (len(cache) == 0 or self._before.has(cache.partition)):
-            return  # nothing is left, or it has been deleted just now
+            return  # nothing is left, or the topic was deleted during the run
         size, newest = 0, 0 if deletion is None else deletion.event_timestamp_ms
         for metadata in cache.iter_segments():
             size += metadata.segment_size_in_bytes
             newest = max(newest, metadata.event_timestamp_ms)
         age_ms = self._now_ms - newest
         if age_ms > self._stuck_ms:
-            state = "nobody has begun to delete" if deletion is None else f"{deletion.state.name}, with"
-            detail = f"its topic is gone: {state} {len(cache)} segments"
+            state = "no deletion has begun" if deletion is None else deletion.state.name
+            detail = f"its topic was deleted: {state}, with {len(cache)} segments left"
             yield Finding(
                 RemoteFindingKind.STUCK, self._prefix + partition_directory(cache.partition), size, age_ms, detail
             )
@@ -92,7 +92,7 @@ class PartitionJudge:
             judged.holed.add(partition)
             if start == log_start and not first.is_exact:
                 continue
-            detail = f"offsets {start} to {end} are neither on disk nor in a remote segment"
+            detail = f"offsets {start} to {end} are neither local nor in a remote segment"
             judged.findings.append(Finding(RemoteFindingKind.HOLE, str(partition), 0, 0, detail))
 
 

@@ -1,4 +1,4 @@
-"""What the records of `__remote_log_metadata` add up to: live segments only, packed, however many records there are."""
+"""Reads the records of `__remote_log_metadata` into caches, which hold live segments only, packed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROBLEMS_KEPT: Final = 1000
 
 
 class MetadataReplay:
-    """The description as it was when `catch_up` ended for the last time."""
+    """Remote log metadata as of the last `catch_up`."""
 
     def __init__(self, source: FsckSource, progress: Progress) -> None:
         self._source, self._progress = source, progress
@@ -28,25 +28,25 @@ class MetadataReplay:
         self._positions: dict[int, Offset] = {}
         self._read = 0
         self.problems: dict[str, str] = {}
-        """What could not be read, and why. While there is anything, a segment may be missing from the description."""
+        """Records that could not be read, and why. If there are any, the metadata of a segment may be missing."""
 
     def catch_up(self) -> None:
-        """Read what has been written since the last time. Blocks."""
+        """Read the records that were written since the last call. Blocks."""
         for partition in range(self._source.metadata_partitions):
             position = self._positions.get(partition, 0)
             for record in self._source.records(partition, position):
                 if record.offset > position == 0:
-                    self._note(partition, 0, f"the records before offset {record.offset} are gone")
+                    self._note(partition, 0, f"The records before offset {record.offset} are gone.")
                 self._apply(partition, record)
                 position = record.offset + 1
             self._positions[partition] = position
 
     def partitions(self) -> Collection[TopicIdPartition]:
-        """All partitions that were ever described, those whose deletion is over included."""
+        """All partitions that ever had metadata, including those whose deletion is over."""
         return self._partitions
 
     def cache(self, partition: TopicIdPartition) -> RemoteLogMetadataCache:
-        """What is known of one."""
+        """The metadata of one partition."""
         return self._store.cache(partition)
 
     def segment_count(self) -> int:
@@ -58,7 +58,7 @@ class MetadataReplay:
         if self._read % _PROGRESS_EVERY == 0:
             self._progress("records read", self._read)
         if record.problem is not None or record.value is None:
-            self._note(partition, record.offset, record.problem or "it has no value")
+            self._note(partition, record.offset, record.problem or "It has no value.")
             return
         try:
             message = deserialize(record.value)
@@ -69,7 +69,7 @@ class MetadataReplay:
         try:
             self._store.apply(message)
         except (ValueError, RemoteResourceNotFound):
-            # Brokers pass over what is no legal move, such as a repeated end of a deletion. So nobody misses it.
+            # Brokers skip illegal moves too, such as a repeated end of a deletion.
             return
 
     def _note(self, partition: int, offset: Offset, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Checks the objects of one finished segment against its description."""
+"""Checks the objects of one segment in COPY_SEGMENT_FINISHED against its metadata."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _NEVER_EMPTY: Final = (IndexType.PRODUCER_SNAPSHOT, IndexType.LEADER_EPOCH)
 
 
 class SegmentIncomplete(Exception):
-    """Objects of the segment are not there."""
+    """Objects of the segment are missing."""
 
     def __init__(self, *kinds: str) -> None:
-        super().__init__(f"no {', no '.join(kinds)}")
+        super().__init__(f"There is no {', no '.join(kinds)}.")
         self.kinds = kinds
 
 
 class SegmentDamaged(Exception):
-    """An object of the segment is not what was written. Says which, and why."""
+    """An object of the segment is damaged. The text says which, and how."""
 
 
 def check_sizes(metadata: RemoteLogSegmentMetadata, sizes: Mapping[str, int]) -> None:
-    """What the listing tells: all objects are there, the log is as long as described, indexes have whole entries.
+    """Checks with the listing alone: all objects exist, the log has its size, indexes have whole entries.
 
     Raises SegmentIncomplete or SegmentDamaged.
     """
@@ -42,22 +42,22 @@ def check_sizes(metadata: RemoteLogSegmentMetadata, sizes: Mapping[str, int]) ->
     if missing:
         raise SegmentIncomplete(*missing)
     if sizes[LOG] != metadata.segment_size_in_bytes:
-        raise SegmentDamaged(f"its log has {sizes[LOG]} bytes instead of {metadata.segment_size_in_bytes}")
+        raise SegmentDamaged(f"Its log has {sizes[LOG]} bytes instead of {metadata.segment_size_in_bytes}.")
     for kind, entry in _ENTRY_SIZES.items():
         if sizes.get(kind.value, 0) % entry:
-            raise SegmentDamaged(f"its {kind.value} of {sizes[kind.value]} bytes has no whole number of entries")
+            raise SegmentDamaged(f"Its {kind.value} of {sizes[kind.value]} bytes is not a whole number of entries.")
     for kind in _NEVER_EMPTY:
         if not sizes[kind.value]:
-            raise SegmentDamaged(f"its {kind.value} is empty")
+            raise SegmentDamaged(f"Its {kind.value} is empty.")
 
 
 def required_indexes(metadata: RemoteLogSegmentMetadata) -> list[IndexType]:
-    """The indexes without which readers fail: all, but that of transactions only if any was aborted."""
+    """The indexes that readers need: all; the transaction index only if a transaction was aborted."""
     return [kind for kind in IndexType if kind is not IndexType.TRANSACTION or not metadata.txn_index_empty]
 
 
 async def check_content(store: ObjectStore, key: str, metadata: RemoteLogSegmentMetadata) -> None:
-    """Read everything. `key` is that of all objects of the segment, up to the dot.
+    """Reads every byte. `key` is the key of the segment up to the dot.
 
     Raises SegmentIncomplete or SegmentDamaged, and the errors of the store.
     """
@@ -79,17 +79,17 @@ def _check_index(metadata: RemoteLogSegmentMetadata, kind: IndexType, data: byte
             case IndexType.PRODUCER_SNAPSHOT:
                 parse_snapshot(data)
             case IndexType.LEADER_EPOCH:
-                parse_epochs(data, f"its {kind.value}")
+                parse_epochs(data, f"the {kind.value}")
             case _:
                 check_index(metadata, kind, data)
     except RemoteIndexDamaged as error:
-        raise SegmentDamaged(str(error).rstrip(".")) from error
+        raise SegmentDamaged(str(error)) from error
     except (CorruptMessage, KafkaStorageError) as error:
-        raise SegmentDamaged(f"its {kind.value} is damaged: {str(error).rstrip('.')}") from error
+        raise SegmentDamaged(f"Its {kind.value} is damaged: {error}") from error
 
 
 async def _check_log(store: ObjectStore, key: str, check: _LogCheck) -> None:
-    """Piece by piece; a piece is larger than usual only if one batch is."""
+    """In pieces of `_CHUNK` bytes, or of one batch if that is larger."""
     wanted = _CHUNK
     while check.left:
         wanted = min(wanted, check.left)
@@ -98,13 +98,13 @@ async def _check_log(store: ObjectStore, key: str, check: _LogCheck) -> None:
         except ObjectNotFound as error:
             raise SegmentIncomplete(LOG) from error
         if len(data) < wanted:
-            raise SegmentDamaged(f"its log ends at position {check.position + len(data)}")
+            raise SegmentDamaged(f"Its log ends at position {check.position + len(data)}.")
         wanted = check.take(data)
     check.end()
 
 
 class _LogCheck:
-    """The batches of a log, one after the other: checksums, offsets, and that the index points to their beginnings."""
+    """Checks the batches of a log: checksums, offsets, and that index entries point to the beginning of a batch."""
 
     def __init__(self, metadata: RemoteLogSegmentMetadata, indexes: RemoteIndexes) -> None:
         self._metadata, self._indexes = metadata, indexes
@@ -127,9 +127,9 @@ class _LogCheck:
                 return _CHUNK
             size = read_header(data).size
         except CorruptMessage as error:
-            raise self._damaged(f"no batch: {error}") from error
+            raise self._damaged(f"bytes that are not a batch ({error})") from error
         if size > self.left or len(data) >= size:
-            raise self._damaged("a batch that is cut")
+            raise self._damaged("an incomplete batch")
         return size
 
     def end(self) -> None:
@@ -140,7 +140,7 @@ class _LogCheck:
     def _batch(self, data: Buffer, at: int, header: BatchHeader) -> None:
         position = self.position
         if not crc_matches(data, at, header):
-            raise self._damaged(f"a batch (offset {header.base_offset}) that does not fit its checksum")
+            raise self._damaged(f"a batch (offset {header.base_offset}) that does not match its checksum")
         if header.base_offset < self._next_offset or header.last_offset > self._metadata.end_offset:
             raise self._damaged(f"a batch with offsets {header.base_offset} to {header.last_offset}")
         if header.base_offset > self._next_offset:
@@ -148,14 +148,14 @@ class _LogCheck:
         self._next_offset = header.next_offset
         if self._indexed is not None and self._indexed < position + header.size:
             if self._indexed != position:
-                raise SegmentDamaged(f"its index speaks of position {self._indexed}, where no batch begins")
+                raise SegmentDamaged(f"Its index has an entry for position {self._indexed}, where no batch begins.")
             self._indexed = self._indexes.next_position(position)
 
     def _skipped(self, until: Offset) -> None:
         raise SegmentDamaged(
-            f"its log has no batch with offsets {self._next_offset} to {until - 1} (which is well only if the "
-            "topic was compacted before it was tiered)"
+            f"Its log has no batch with offsets {self._next_offset} to {until - 1} (which is correct only if the "
+            "topic was compacted before it was tiered)."
         )
 
     def _damaged(self, what: str) -> SegmentDamaged:
-        return SegmentDamaged(f"its log has at position {self.position} {what}")
+        return SegmentDamaged(f"Its log has at position {self.position} {what}.")

@@ -1,4 +1,4 @@
-"""What a comparison of remote storage is told, asks for and finds. No I/O."""
+"""Options, findings and sources of a comparison of remote storage. No I/O."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ class RemoteFindingKind(enum.StrEnum):
     """What can be wrong."""
 
     MISSING = "missing"
-    """A segment was copied, and an object of it is not there."""
+    """An object of a copied segment does not exist."""
     DAMAGED = "damaged"
-    """An object, or a record of the description, is not what was written."""
+    """An object, or a record of remote log metadata, is damaged."""
     HOLE = "hole"
-    """Offsets of a log that are neither on disk nor in a remote segment."""
+    """Offsets of a log that are neither local nor in a remote segment."""
     STUCK = "stuck"
     """A copy or a deletion that began long ago and has not ended."""
     ORPHAN = "orphan"
-    """Objects of one of our partitions that no description refers to, too old to be on their way."""
+    """Objects of a known partition that no metadata refers to, too old to belong to an in-flight copy."""
     UNKNOWN = "unknown"
-    """Objects of a partition of which the description has never heard. Perhaps somebody else's: never touched."""
+    """Objects of a partition without metadata. They may belong to another cluster: never touched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFsckOptions:
-    """How far to look, and what to do about it."""
+    """How thoroughly to look, and whether to repair."""
 
     grace_ms: int
-    """Objects that no description refers to are orphans when they are older than this."""
+    """Objects without metadata are orphans when they are older than this."""
     stuck_ms: int
     """Copies and deletions are stuck when they began longer ago than this."""
     deep: bool = False
@@ -46,37 +46,37 @@ class RemoteFsckOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFsckReport(ComparisonReport):
-    """What was compared, and what was found. Keys of findings are those of objects, of all objects of a segment up to
-    the dot, or names of partitions.
+    """What was compared, and the findings. The key of a finding is that of an object, that of a segment up to the dot,
+    or the name of a partition.
     """
 
     segments: int
-    """Segments in the description that are not deleted."""
+    """Segments in the metadata that are not deleted."""
     unbounded_partitions: int
-    """Tiered partitions of which nobody could say where their logs begin: no holes were looked for."""
+    """Tiered partitions whose log start is not available: they were not checked for holes."""
 
 
 class TieredLogBounds(NamedTuple):
     """Where a log begins."""
 
     log_start: Offset | None
-    """None if nobody has kept it: then it begins with what there is."""
+    """None if it is not known: then the log begins with its first remote segment."""
     local_log_start: Offset
     epochs: Sequence[tuple[LeaderEpoch, Offset]] | None = None
     """The leader epochs of the log, ascending; None if they are not known here."""
     is_exact: bool = True
-    """False if the log start may have been higher: a broker that was killed had no time to write it down. The next one
-    begins with the first remote segment then.
+    """False if the log start may have been higher: a killed broker does not write its last log start. The next leader
+    then begins with the first remote segment.
     """
 
 
 class ClusterState(NamedTuple):
-    """The topics and logs that there are."""
+    """The topics and logs of the cluster."""
 
     topics: Mapping[UUID, int]
     """Topic ids, and how many partitions each has."""
     bounds: Mapping[TopicPartition, TieredLogBounds]
-    """What has a log that could be asked."""
+    """Partitions whose log is available."""
 
     def has(self, partition: TopicIdPartition) -> bool:
         """Whether the partition exists."""
@@ -84,7 +84,7 @@ class ClusterState(NamedTuple):
 
 
 class FsckSource(Protocol):
-    """Where the description, the topics and the logs are read from. All calls block: they are made in a thread."""
+    """Where metadata, topics and logs are read from. All calls block: they are made in a thread."""
 
     @property
     def metadata_partitions(self) -> int:

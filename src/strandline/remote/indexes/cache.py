@@ -1,8 +1,8 @@
-"""Indexes of remote segments, near at hand: in memory those in use, on disk many more, both bounded.
+"""The cache of remote indexes: those in use in memory, many more on disk, both bounded.
 
-Every index is fetched once, however many ask for it at the same time, and the fetch goes on when those who asked have
-gone. Indexes are values: what was handed out stays good when its files are removed. So that it does not take memory
-beside the bound, readers hold on to few of them and say which they use (`note_use`): those stay.
+Concurrent requests for an index share one fetch, which goes on when all of them are cancelled. Indexes are values: a
+reader may go on using one after its files are removed. Such indexes take memory beyond the bound, so readers hold
+few of them and tell which they use (`note_use`); the cache keeps those.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from strandline.remote.indexes.segment import RemoteIndexes, SegmentAbortedTrans
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError, RemoteStorageManager
 from strandline.remote.values import IndexType, RemoteLogSegmentId, RemoteLogSegmentMetadata
 
-# Two thirds are for positions: the 256 segments that the reader keeps open fit in there, however large they are.
+# Two thirds are for positions: those of the 256 segments that the reader keeps open fit, whatever their size.
 DEFAULT_MEMORY: Final = 96 * 1024 * 1024
 _FETCHES_AT_ONCE: Final = 16
 
 
 class _Part(Enum):
-    """What is asked for, fetched and kept together. Readers of uncommitted records never need the second."""
+    """Indexes that are requested, fetched and kept together. Reads with read_uncommitted never need the second part."""
 
     POSITIONS = (IndexType.OFFSET, IndexType.TIMESTAMP)
     ABORTED = (IndexType.TRANSACTION,)
@@ -43,7 +43,7 @@ _NOTHING_ABORTED: Final = SegmentAbortedTransactions()
 
 @dataclass(slots=True)
 class _IndexFetch:
-    """A value on its way."""
+    """An index that is being loaded or fetched."""
 
     task: asyncio.Task[Any]
     is_forgotten: bool = False
@@ -51,7 +51,7 @@ class _IndexFetch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexCacheStatus:
-    """What the cache holds, and how well it does."""
+    """What the cache holds, its hits and its misses."""
 
     segments: int
     bytes: int
@@ -62,13 +62,13 @@ class IndexCacheStatus:
     memory_hits: int
     disk_hits: int
     fetches: int
-    """Questions that only the remote storage could answer."""
+    """Misses: requests that went to remote storage."""
     errors: int
-    """Those of them that failed."""
+    """Fetches that failed."""
     damaged: int
-    """Files on disk that were not what had been written there."""
+    """Files on disk that did not match their checksums."""
     evictions: int
-    """Segments whose files made room for others."""
+    """Segments whose files were removed to make room."""
     pending: int
 
 
@@ -84,7 +84,7 @@ class RemoteIndexCache:
         self._memory_hits = self._disk_hits = self._fetches = self._errors = 0
 
     async def close(self) -> None:
-        """End what is under way. What is on disk stays there."""
+        """Cancel fetches. Files on disk stay."""
         flights = [flight.task for flight in self._flights.values()]
         for task in flights:
             task.cancel()
@@ -92,16 +92,16 @@ class RemoteIndexCache:
         await self._disk.close()
 
     async def indexes(self, metadata: RemoteLogSegmentMetadata) -> RemoteIndexes:
-        """Where the records of a segment are.
+        """The offset and time index of a segment.
 
-        Raises RemoteResourceNotFound, RemoteIndexDamaged if the remote index is, or another RemoteStorageError.
+        Raises RemoteResourceNotFound, RemoteIndexDamaged for a damaged remote index, or another RemoteStorageError.
         """
         found = await self._get(metadata, _Part.POSITIONS)
         assert isinstance(found, RemoteIndexes)
         return found
 
     async def aborted_transactions(self, metadata: RemoteLogSegmentMetadata) -> SegmentAbortedTransactions:
-        """The transactions that were aborted in a segment, in the order of their markers. Raises the same."""
+        """The transactions that were aborted in a segment, in the order of their markers. Raises as `indexes`."""
         if metadata.txn_index_empty:
             return _NOTHING_ABORTED
         found = await self._get(metadata, _Part.ABORTED)
@@ -109,16 +109,16 @@ class RemoteIndexCache:
         return found
 
     def aborted_transactions_now(self, metadata: RemoteLogSegmentMetadata) -> SegmentAbortedTransactions | None:
-        """The same if they are in memory; None if not."""
+        """The same if the index is in memory; None if not."""
         return _NOTHING_ABORTED if metadata.txn_index_empty else self._aborted.get(metadata.segment_id.id)
 
     def note_use(self, segment_id: UUID) -> None:
-        """Somebody uses the indexes of a segment again that he was given before."""
+        """A reader uses indexes again that it was given before: keep them."""
         self._positions.get(segment_id)
         self._disk.touch(segment_id)
 
     def forget(self, segment_ids: Iterable[RemoteLogSegmentId]) -> None:
-        """Drop the indexes of segments that are deleted. Who has them may go on using them."""
+        """Drop the indexes of deleted segments. Readers that hold them may go on using them."""
         for segment_id in segment_ids:
             for part in _Part:
                 self._memory_of(part).drop(segment_id.id)
@@ -204,12 +204,13 @@ class RemoteIndexCache:
         return {IndexType.OFFSET: offsets, IndexType.TIMESTAMP: times}
 
     async def _fetch_aborted(self, metadata: RemoteLogSegmentMetadata) -> bytes:
-        """The transaction index; empty if the segment has none, which is worth remembering too."""
+        """The transaction index; empty if the segment has none, which is cached too."""
         try:
             return await self._storage.fetch_index(metadata, IndexType.TRANSACTION)
         except RemoteResourceNotFound:
-            # A segment that is being deleted loses its log first. As long as that is there, nothing was aborted. When
-            # it is gone, who has read records before must not take aborted ones for committed: this raises.
+            # A segment that is being deleted loses its log first. If the log is there, the segment has no transaction
+            # index and nothing was aborted. If it is gone, this raises: a reader that has read records of the segment
+            # before must not take aborted ones for committed.
             await self._storage.fetch_log_segment(metadata, 0, 1)
             return b""
 

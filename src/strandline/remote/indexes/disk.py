@@ -1,4 +1,4 @@
-"""The part of the index cache on disk: which segments have files there, and which of them make room for others."""
+"""The index cache on disk: which segments have files there, and which are evicted."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ logger = logging.getLogger(__name__)
 
 
 class IndexDisk:
-    """Cached files with a bound on their bytes. Those of the segments that were used least recently go first."""
+    """Cached files with a bound on their bytes. Evicts the least recently used segments."""
 
     def __init__(self, files: IndexFiles, max_bytes: int) -> None:
         self._files = files
-        # One thread: what was asked for later happens later, so that a removal never hits what is written after it.
+        # One thread keeps the order of calls: a removal never hits files that are written after it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="remote-index-cache")
         self._segments: OrderedDict[UUID, CachedSegment] = OrderedDict()
-        # Segments with files on their way to the disk, and those of them that go again as soon as they have arrived.
+        # Segments whose files are being written, and those of them to be removed once they are written.
         self._storing: Counter[UUID] = Counter()
         self._doomed: set[UUID] = set()
         self.max_bytes = max_bytes
@@ -39,18 +39,18 @@ class IndexDisk:
         return len(self._segments)
 
     async def open(self) -> None:
-        """Take over what the last run left. Raises OSError."""
+        """Take over the files of the last run. Raises OSError."""
         for segment in await self.on_thread(self._files.open):
             self._segments[segment.segment_id] = segment
             self.bytes += segment.size
         self._make_room()
 
     async def close(self) -> None:
-        """Return when everything that was asked for is done. What is on disk stays there."""
+        """Return when all pending work on files is done. Files stay on disk."""
         await asyncio.to_thread(self._thread.shutdown, wait=True)
 
     async def on_thread(self, work: Callable[[], T]) -> T:
-        """Do something that takes long in the thread of the cache."""
+        """Do blocking work in the thread of the cache."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def touch(self, segment_id: UUID) -> None:
@@ -64,7 +64,7 @@ class IndexDisk:
         kinds: Collection[IndexType],
         parse: Callable[[Mapping[IndexType, bytes]], T],
     ) -> T | None:
-        """What is on disk, parsed; None if it is not there. If it is damaged, it is removed."""
+        """Indexes from disk, parsed; None if they are not there. Damaged files are removed."""
         segment_id = metadata.segment_id.id
         if segment_id not in self._segments:
             return None
@@ -76,7 +76,7 @@ class IndexDisk:
         try:
             found = await self.on_thread(work)
         except (OSError, RemoteIndexDamaged) as error:
-            logger.warning("a cached remote index is fetched again: %s", error)
+            logger.warning("a cached remote index is damaged and will be fetched again: %s", error)
             self.damaged += 1
             self.drop(segment_id)
             return None
@@ -84,13 +84,13 @@ class IndexDisk:
         return found
 
     async def store(self, metadata: RemoteLogSegmentMetadata, data: Mapping[IndexType, bytes]) -> None:
-        """Keep indexes. A disk that cannot is no reason to leave a reader without them."""
+        """Write indexes. A failure is only logged: the reader has the fetched indexes."""
         segment_id, name, size = metadata.segment_id.id, cache_name(metadata), None
         self._storing[segment_id] += 1
         try:
             size = await self.on_thread(lambda: self._files.store(metadata, data))
         except (OSError, RemoteIndexDamaged) as error:
-            logger.warning("a remote index cannot be kept on disk, which costs a fetch the next time: %s", error)
+            logger.warning("a remote index cannot be written to disk and will be fetched again when needed: %s", error)
         finally:
             self._storing[segment_id] -= 1
         is_doomed = segment_id in self._doomed

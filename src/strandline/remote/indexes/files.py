@@ -1,8 +1,9 @@
 """The files of the index cache. Everything here blocks; `RemoteIndexCache` calls it from one thread, in order.
 
 `<start offset>_<segment id>.{index,timeindex,txnindex}` are copies of the remote indexes, named as Kafka names them. A
-file `.sums` beside them says how long they are and what their checksums are: an index has none of its own, and a wrong
-position would send a reader into the middle of a batch. Nothing is flushed: what a crash damages is fetched again.
+file `.sums` beside them holds their lengths and checksums: an index file has no checksum of its own, and a wrong
+position would send a reader into the middle of a batch. Nothing is flushed: an index that a crash damages is fetched
+again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LEFTOVERS: Final = (".tmp", ".deleted")
 
 @dataclass(frozen=True, slots=True)
 class CachedSegment:
-    """What is on disk of one segment."""
+    """The files of one segment."""
 
     segment_id: UUID
     name: str
@@ -38,7 +39,7 @@ class CachedSegment:
 
 
 def cache_name(metadata: RemoteLogSegmentMetadata) -> str:
-    """What the files of a segment are called, up to the dot."""
+    """The file name of a segment up to the dot."""
     return f"{metadata.start_offset}_{uuid_to_text(metadata.segment_id.id)}"
 
 
@@ -49,9 +50,9 @@ class IndexFiles:
         self._directory, self._clock, self._ids = directory, clock, ids
 
     def open(self) -> list[CachedSegment]:
-        """Make the directory if it is missing, remove what was left half written, and say what is there.
+        """Create the directory if it is missing, remove half-written files, and list the segments.
 
-        Those that were used last come last.
+        The most recently used come last.
         """
         self._directory.mkdir(parents=True, exist_ok=True)
         sizes: dict[tuple[str, str], int] = {}
@@ -73,7 +74,7 @@ class IndexFiles:
     def load(
         self, metadata: RemoteLogSegmentMetadata, kinds: Collection[IndexType]
     ) -> Mapping[IndexType, bytes] | None:
-        """These indexes of a segment; None if one is not there. Raises RemoteIndexDamaged if one is not as it was."""
+        """These indexes of a segment; None if one is missing. Raises RemoteIndexDamaged."""
         name = cache_name(metadata)
         sums = self._sums(name)
         found = {}
@@ -86,13 +87,13 @@ class IndexFiles:
             if expected is None:
                 check_index(metadata, kind, data)  # Kafka's own cache has no sums
             elif expected != _sum(data):
-                raise RemoteIndexDamaged(f"{self._path(name, kind.value)} is not what was written there.")
+                raise RemoteIndexDamaged(f"{self._path(name, kind.value)} does not match its checksum.")
             found[kind] = data
         self._note_use(name, found)
         return found
 
     def store(self, metadata: RemoteLogSegmentMetadata, found: Mapping[IndexType, bytes]) -> int:
-        """Keep indexes of a segment beside those that are there. Returns what all of its files take."""
+        """Write indexes of a segment beside those that are there. Returns the bytes of all its files."""
         name = cache_name(metadata)
         sums = {**self._sums(name), **{kind.value: _sum(data) for kind, data in found.items()}}
         for kind, data in found.items():
@@ -139,9 +140,9 @@ class IndexFiles:
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise RemoteIndexDamaged(f"{path} is not what was written there.") from error
+            raise RemoteIndexDamaged(f"{path} is not valid JSON.") from error
         if not isinstance(sums, dict):
-            raise RemoteIndexDamaged(f"{path} is not what was written there.")
+            raise RemoteIndexDamaged(f"{path} does not hold a JSON object.")
         return sums
 
 

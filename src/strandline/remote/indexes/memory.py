@@ -1,4 +1,4 @@
-"""The part of the index cache in memory: what is in use, with a bound on its bytes."""
+"""The index cache in memory: the indexes in use, with a bound on their bytes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import OrderedDict
 from typing import Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
-# What every value takes beside its entries; about.
+# Approximate overhead of every value, beside its entries.
 VALUE_SIZE: Final = 500
 
 
 class Kept(Protocol):
-    """What can be kept."""
+    """A value that can be cached."""
 
     @property
     def memory_bytes(self) -> int:
-        """What it takes, about."""
+        """Approximate memory that it takes."""
 
     @property
     def is_dense(self) -> bool:
@@ -31,8 +31,8 @@ T = TypeVar("T", bound=Kept)
 class IndexMemory(Generic[T]):
     """One value for each segment. Lives on the event loop.
 
-    When there is no room, large values get coarser first, those that were used least recently before the others; only
-    when none is left to get coarser, the least recently used ones go.
+    When there is no room, large values are thinned first, the least recently used before the others; only when no
+    value is left to thin, the least recently used are evicted.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -42,7 +42,7 @@ class IndexMemory(Generic[T]):
         self.bytes = 0
 
     def get(self, segment_id: UUID) -> T | None:
-        """The value of a segment, which is in use now."""
+        """The value of a segment, which counts as used now."""
         kept = self._kept.get(segment_id)
         if kept is None:
             return None
@@ -52,7 +52,7 @@ class IndexMemory(Generic[T]):
         return kept[0]
 
     def put(self, segment_id: UUID, value: T) -> None:
-        """Keep a value, as long as there is room."""
+        """Cache a value, and make room for it."""
         self.drop(segment_id)
         self._account(segment_id, value)
         if value.is_dense:
@@ -63,7 +63,7 @@ class IndexMemory(Generic[T]):
             self.drop(next(iter(self._kept)))
 
     def drop(self, segment_id: UUID) -> None:
-        """Let go of a value, if it is there."""
+        """Drop a value, if it is there."""
         kept = self._kept.pop(segment_id, None)
         if kept is not None:
             self.bytes -= kept[1]

@@ -1,4 +1,4 @@
-"""The indexes of a remote segment, in memory, and whether they can be right."""
+"""The indexes of a remote segment in memory, and the checks that their bytes must pass."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _OFFSET_ENTRY: Final = 8
 _TIME: Final = Struct(">qi")
 _ABORTED: Final = Struct(">hqqqq")
 _ABORTED_VERSION: Final = 0
-# Checked at a time; in between the interpreter serves others.
+# Entries that are checked at a time, so that other threads run in between.
 _CHUNK: Final = 4096
-# A search by time reads a quarter of a megabyte at once: in a segment of a gigabyte more entries would save nothing.
+# A search by time reads 256 KiB at once: in a segment of 1 GiB more entries would save nothing.
 MOST_TIMES: Final = 4096
-# What is left of a large offset index when there is little memory: of a segment of a gigabyte a batch every 44 KB.
+# Entries of a large offset index after `thin`: for a segment of 1 GiB one every 44 KB.
 THIN_POSITIONS: Final = 24 * 1024
 
 
 class RemoteIndexDamaged(RemoteStorageError):
-    """An index cannot be what was written beside its segment."""
+    """The bytes of an index cannot belong to its segment."""
 
 
 class RemoteIndexes:
-    """Where the records of one remote segment are. Whoever holds it may use it as long as they like: its answers may
-    get coarser (`thin`), so that there is more to scan, and are never wrong.
+    """The offset and time index of one remote segment. A reader may hold it as long as it likes: its answers may get
+    coarser (`thin`), so that there is more to scan, but are never wrong.
 
     Entries of the offset index are (last offset of a batch, position of the batch), those of the time index
     (largest timestamp so far, last offset of the batch that carried it), both sparse and ascending.
@@ -46,7 +46,7 @@ class RemoteIndexes:
     __slots__ = ("_base", "_positions", "_times")
 
     def __init__(self, base_offset: Offset, offset_index: bytes, time_index: bytes) -> None:
-        """From the bytes of files that were checked (`check_offset_index`, `check_time_index`) at some time."""
+        """From the bytes of files that have passed `check_offset_index` and `check_time_index`."""
         self._base = base_offset
         positions = array("Q")
         positions.frombytes(_without_tail(offset_index, _OFFSET_ENTRY))
@@ -57,7 +57,7 @@ class RemoteIndexes:
 
     @property
     def memory_bytes(self) -> int:
-        """What this takes in memory, about."""
+        """Approximate memory that it takes."""
         return len(self._positions) * _OFFSET_ENTRY + len(self._times)
 
     @property
@@ -66,7 +66,7 @@ class RemoteIndexes:
         return len(self._positions) > THIN_POSITIONS
 
     def thin(self) -> None:
-        """Forget most entries of a large offset index."""
+        """Drop most entries of a large offset index."""
         self._positions = self._positions[:: _step(len(self._positions), THIN_POSITIONS)]
 
     def position_of(self, offset: Offset) -> int:
@@ -76,7 +76,7 @@ class RemoteIndexes:
         return self._positions[index - 1] & _POSITION_MASK if index else 0
 
     def next_position(self, position: int) -> int | None:
-        """The first batch boundary behind `position` that the index knows."""
+        """The first batch boundary after `position` that the index has."""
         index = bisect_right(self._positions, position, key=_position)
         return self._positions[index] & _POSITION_MASK if index < len(self._positions) else None
 
@@ -91,7 +91,7 @@ class RemoteIndexes:
         return self._base + (self._positions[index] >> 32) if index < len(self._positions) else None
 
     def first_offset_for_time(self, timestamp: TimestampMs) -> Offset:
-        """From where on to scan for the first record at `timestamp` or later: no record before it is that new."""
+        """Where to start scanning for the first record at `timestamp` or later: no earlier record is that new."""
         times = self._times
         index = bisect_right(range(len(times) // _TIME.size), timestamp, key=lambda at: _time(times, at)[0])
         return self._base + _time(times, index - 1)[1] if index else self._base
@@ -100,7 +100,7 @@ class RemoteIndexes:
 class SegmentAbortedTransactions:
     """The transactions that were aborted in one remote segment, in the order of their markers. Never changes.
 
-    They are kept as they are in the file, in a seventh of the memory that the objects would take.
+    They are kept as the bytes of the file, which take a seventh of the memory of objects.
     """
 
     __slots__ = ("_entries",)
@@ -108,16 +108,16 @@ class SegmentAbortedTransactions:
     is_dense = False
 
     def __init__(self, entries: bytes = b"") -> None:
-        """From the bytes of a file that was checked (`check_transaction_index`) at some time."""
+        """From the bytes of a file that has passed `check_transaction_index`."""
         self._entries = entries
 
     @property
     def memory_bytes(self) -> int:
-        """What this takes in memory, about."""
+        """Approximate memory that it takes."""
         return len(self._entries)
 
     def thin(self) -> None:
-        """Nothing of it can be spared."""
+        """No entry can be left out."""
 
     def __len__(self) -> int:
         return len(self._entries) // _ABORTED.size
@@ -126,7 +126,7 @@ class SegmentAbortedTransactions:
         return self.ending_from(0)
 
     def ending_from(self, offset: Offset) -> Iterator[AbortedTxn]:
-        """Those whose marker is at `offset` or later."""
+        """Transactions whose marker is at `offset` or later."""
         entries = self._entries
         first = bisect_left(range(len(self)), offset, key=lambda at: _last_offset(entries, at))
         for _, *fields in _ABORTED.iter_unpack(memoryview(entries)[first * _ABORTED.size :]):
@@ -134,7 +134,7 @@ class SegmentAbortedTransactions:
 
 
 def check_index(metadata: RemoteLogSegmentMetadata, kind: IndexType, data: bytes) -> None:
-    """Raises RemoteIndexDamaged if this cannot be that index of the segment."""
+    """Raises RemoteIndexDamaged if these bytes cannot be that index of the segment."""
     match kind:
         case IndexType.OFFSET:
             check_offset_index(metadata, data)
@@ -143,53 +143,54 @@ def check_index(metadata: RemoteLogSegmentMetadata, kind: IndexType, data: bytes
         case IndexType.TRANSACTION:
             check_transaction_index(metadata, data)
         case _:
-            raise ValueError(f"a {kind.value} is not looked into")
+            raise ValueError(f"There is no check for a {kind.value}.")
 
 
 def check_offset_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
     """Raises RemoteIndexDamaged if this cannot be the offset index of the segment."""
     if len(data) % _OFFSET_ENTRY:
-        raise _damaged(metadata, IndexType.OFFSET, f"{len(data)} bytes are no whole number of entries")
+        raise _damaged(metadata, IndexType.OFFSET, f"{len(data)} bytes are not a whole number of entries")
     entries = _without_tail(data, _OFFSET_ENTRY)
     for offsets, positions in _columns(entries, "II", _OFFSET_ENTRY):
         if not (_ascends(offsets, lt) and _ascends(positions, lt)):
-            raise _damaged(metadata, IndexType.OFFSET, "its entries do not ascend")
+            raise _damaged(metadata, IndexType.OFFSET, "its entries are not in ascending order")
     if entries:
         relative, position = unpack(">II", entries[-_OFFSET_ENTRY:])
         if relative > min(_LARGEST_RELATIVE, metadata.end_offset - metadata.start_offset):
-            raise _damaged(metadata, IndexType.OFFSET, f"it speaks of offset {metadata.start_offset + relative}")
+            raise _damaged(metadata, IndexType.OFFSET, f"it has an entry for offset {metadata.start_offset + relative}")
         if position >= metadata.segment_size_in_bytes:
-            raise _damaged(metadata, IndexType.OFFSET, f"it speaks of position {position}")
+            raise _damaged(metadata, IndexType.OFFSET, f"it has an entry for position {position}")
 
 
 def check_time_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
     """Raises RemoteIndexDamaged if this cannot be the time index of the segment."""
     if len(data) % _TIME.size:
-        raise _damaged(metadata, IndexType.TIMESTAMP, f"{len(data)} bytes are no whole number of entries")
+        raise _damaged(metadata, IndexType.TIMESTAMP, f"{len(data)} bytes are not a whole number of entries")
     entries = _without_tail(data, _TIME.size)
     for timestamps, offsets in _columns(entries, "qi", _TIME.size):
         if not (_ascends(timestamps, le) and _ascends(offsets, le)):
-            raise _damaged(metadata, IndexType.TIMESTAMP, "its entries do not ascend")
+            raise _damaged(metadata, IndexType.TIMESTAMP, "its entries are not in ascending order")
     if entries:
         relative = _time(entries, len(entries) // _TIME.size - 1)[1]
         if not 0 <= relative <= metadata.end_offset - metadata.start_offset:
-            raise _damaged(metadata, IndexType.TIMESTAMP, f"it speaks of offset {metadata.start_offset + relative}")
+            offset = metadata.start_offset + relative
+            raise _damaged(metadata, IndexType.TIMESTAMP, f"it has an entry for offset {offset}")
 
 
 def check_transaction_index(metadata: RemoteLogSegmentMetadata, data: bytes) -> None:
     """Raises RemoteIndexDamaged if this cannot be the transaction index of the segment."""
     if len(data) % _ABORTED.size:
-        raise _damaged(metadata, IndexType.TRANSACTION, f"{len(data)} bytes are no whole number of entries")
+        raise _damaged(metadata, IndexType.TRANSACTION, f"{len(data)} bytes are not a whole number of entries")
     last = metadata.start_offset - 1
     for version, *fields in _ABORTED.iter_unpack(data):
         entry = AbortedTxn(*fields)
         if version != _ABORTED_VERSION or not last < entry.last_offset <= metadata.end_offset:
-            raise _damaged(metadata, IndexType.TRANSACTION, f"it has an entry that cannot be: {entry}")
+            raise _damaged(metadata, IndexType.TRANSACTION, f"it has an impossible entry: {entry}")
         last = entry.last_offset
 
 
 def _without_tail(data: bytes, entry_size: int) -> bytes:
-    """Without the zeros that Kafka allocates ahead and leaves behind when a broker dies."""
+    """Without the zeros that Kafka preallocates, and that a killed broker leaves in the file."""
     if len(data) > entry_size and not any(data[-entry_size:]):
         size = len(data.rstrip(b"\0"))
         return data[: max(size + -size % entry_size, entry_size)]
@@ -197,12 +198,12 @@ def _without_tail(data: bytes, entry_size: int) -> bytes:
 
 
 def _step(count: int, most: int) -> int:
-    """Of `count` entries every how many-th to keep, to have at most so many."""
+    """Keeping every n-th of `count` entries leaves at most `most`."""
     return max(-(-count // most), 1)
 
 
 def _thinned(entries: bytes, size: int, most: int) -> bytes:
-    """At most so many of the entries, from the first one on."""
+    """At most `most` of the entries, evenly spread, including the first."""
     step = _step(len(entries) // size, most)
     if step == 1:
         return entries
@@ -210,7 +211,7 @@ def _thinned(entries: bytes, size: int, most: int) -> bytes:
 
 
 def _columns(entries: bytes, entry: str, size: int) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """The two columns of an index, piece by piece; each piece begins with the last entry of the one before."""
+    """The two columns of an index in pieces that overlap by one entry."""
     for first in range(0, len(entries), _CHUNK * size):
         piece = entries[first : first + (_CHUNK + 1) * size]
         values = unpack(">" + entry * (len(piece) // size), piece)
@@ -237,6 +238,6 @@ def _last_offset(entries: bytes, index: int) -> Offset:
 
 def _damaged(metadata: RemoteLogSegmentMetadata, kind: IndexType, fault: str) -> RemoteIndexDamaged:
     return RemoteIndexDamaged(
-        f"The {kind.value} of {metadata.partition} offsets {metadata.start_offset} to {metadata.end_offset} is "
+        f"The {kind.value} of {metadata.partition} for offsets {metadata.start_offset} to {metadata.end_offset} is "
         f"damaged: {fault}."
     )

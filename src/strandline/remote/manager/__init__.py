@@ -1,8 +1,8 @@
-"""The RemoteLogManager of KIP-405: copies finished segments, expires remote ones, deletes those of deleted topics.
+"""The RemoteLogManager of KIP-405: copies closed segments, expires remote ones, deletes those of deleted topics.
 
-What is to be done is decided by pure modules (`lineage`, `copy_plan`, `expiry_plan`, `why_local`); `copying`,
-`expiring`, `deleting` and `partition_deletion` carry it out; `jobs` says when, and how much at once. Not here: the
-storage, the description of what is there, reading.
+`copying` and `deleting` are the work on one partition, `jobs` decides when it is done and how much of it at once.
+`history` says which remote segments belong to a log, `starting` what a new leader finds out, `states` writes metadata;
+`status`, `report` and `why_local` tell operators how it goes. Not here: the storage, the metadata manager, reading.
 """
 
 from strandline.remote.manager.limits import ManagerLimits

@@ -1,8 +1,7 @@
-"""Whether a remote segment belongs to the history of the log that its leader has. Pure.
+"""Whether a remote segment belongs to the history of the leader's log. Pure.
 
-After an unclean election two leaders may have copied different records under the same offsets. Which of them count is
-decided by leader epochs alone: a segment belongs to the log if its epochs are those of the log, each from where it
-begins to where it ends.
+After an unclean election two leaders may have copied different records with the same offsets. Leader epochs alone
+decide: a segment belongs to the log if its epochs are epochs of the log, each with the same start and end.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Lookup = Callable[[LeaderEpoch, Offset], RemoteLogSegmentMetadata | None]
 
 
 def with_records(epochs: Sequence[EpochEntry]) -> list[EpochEntry]:
-    """The epochs that wrote something: one that begins where the next one begins did not."""
+    """The epochs with records: one that begins where the next one begins has none."""
     last = len(epochs) - 1
     return [entry for at, entry in enumerate(epochs) if at == last or entry[1] < epochs[at + 1][1]]
 
@@ -30,9 +29,9 @@ class LogHistory:
         self._index = {epoch: position for position, (epoch, _) in enumerate(self._epochs)}
 
     def __contains__(self, segment: RemoteLogSegmentMetadata) -> bool:
-        """Whether the records of a segment, from the beginning of the log on, are records of the log.
+        """Whether the records of a segment are records of the log.
 
-        The log may begin inside the segment: what lies before does not count.
+        The log may begin inside the segment: records before the log start do not count.
         """
         leader = self._epochs
         own = with_records(tuple(segment.segment_leader_epochs.items()))
@@ -46,7 +45,7 @@ class LogHistory:
         first = self._index[own[0][0]]
         if first > 0 and own[0][1] < leader[first][1]:
             return False
-        # One after the other, without another epoch between them, each from the same offset on.
+        # The same epochs in a row, with no other epoch between them, each from the same start offset.
         if own[1:] != leader[first + 1 : first + len(own)]:
             return False
         after = first + len(own)
@@ -56,7 +55,7 @@ class LogHistory:
 def finished_in_lineage(
     segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry], log_end: Offset
 ) -> list[RemoteLogSegmentMetadata]:
-    """The segments that were copied to the end and belong to the log, in the given order."""
+    """The segments in COPY_SEGMENT_FINISHED that belong to the log, in the given order."""
     lineage = LogHistory(epochs, log_end)
     finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
     return [segment for segment in segments if segment.state is finished and segment in lineage]
@@ -67,7 +66,7 @@ def highest_copied_offset(
 ) -> Offset:
     """The last offset of the log that is in remote storage, -1 if none is.
 
-    From the newest epoch back: another leader may have copied more of an epoch than this log has of it.
+    Searches from the newest epoch back. Another leader may have copied more of an epoch than this log has of it.
     """
     end = log_end
     for epoch, start in reversed(epochs):
@@ -88,9 +87,9 @@ def boundaries(segment: RemoteLogSegmentMetadata) -> Iterator[EpochEntry]:
 
 
 def is_readable(segment: RemoteLogSegmentMetadata, lookup: Lookup) -> bool:
-    """Whether readers find the records of a finished segment, in it or in another one.
+    """Whether lookups find the records of a segment in COPY_SEGMENT_FINISHED, in it or in another segment.
 
-    They do not if another one took its place and was deleted then: lookups do not come back to the first.
+    They do not if another segment took its place and was deleted later: lookups do not return to the first.
     """
     return all(lookup(epoch, offset) is not None for epoch, offset in boundaries(segment))
 

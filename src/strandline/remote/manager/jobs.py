@@ -1,8 +1,8 @@
-"""When work on a partition is due, and how much of it goes on at the same time.
+"""When work on a partition is due, and how much of it runs at the same time.
 
-One queue and one task wait for all partitions of a pool. Looking at an idle partition is one call that compares a few
-numbers; its next look is rounded up to a common moment, so that thousands of them wake the broker a few times per
-interval.
+One queue and one task serve all partitions of a pool. A look at an idle partition is one call that compares a few
+numbers; the time of its next look is rounded up, so that thousands of idle partitions wake the broker only a few times
+per interval.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ _TICKS_PER_INTERVAL: Final = 16
 
 
 class Look(Enum):
-    """What a look at a partition says."""
+    """The result of a look at a partition."""
 
     IDLE = auto()
-    """Nothing to do: look again after the interval."""
+    """Nothing to do; look again after the interval."""
     WORK = auto()
     NOT_READY = auto()
-    """It cannot be said yet: look again soon."""
+    """Not known yet; look again soon."""
     DONE = auto()
-    """Never again."""
+    """The job is over; remove it."""
 
 
 class Job(Protocol):
-    """Work on one partition that comes up again and again. All of it on the event loop."""
+    """Recurring work on one partition. Runs on the event loop."""
 
     @property
     def name(self) -> str:
-        """What it does, for messages: "Copying of orders-0"."""
+        """What it does, for messages, such as "copying of orders-0 to remote storage"."""
 
     def look(self) -> Look:
-        """Whether there is something to do. Must cost next to nothing."""
+        """Whether there is something to do. Must be cheap."""
 
     async def run(self, pool: JobPool) -> bool:
-        """Do it. True if there is more to do at once. It may be repeated from any point, as after a crash."""
+        """Do it. True if there is more to do at once. Must be repeatable from any point, as after a crash."""
 
 
 @dataclass(eq=False, slots=True)
@@ -62,10 +62,10 @@ class JobState:
     job: Job
     due: float = math.inf
     is_ready: bool = False
-    """It waits for one of the places of the pool."""
+    """It waits for a slot of the pool."""
     running_since: float | None = None
     is_woken: bool = False
-    """Something changed while it was running."""
+    """It was woken while it was running."""
     is_removed: bool = False
     failures: int = 0
     postponed: int = 0
@@ -80,11 +80,11 @@ class PoolStatus:
     jobs: int
     running: int
     ready: int
-    """Those that wait for a place."""
+    """Jobs that wait for a slot."""
     failing: int
-    """Those whose last turn failed."""
+    """Jobs whose last turn failed."""
     busy_seconds: float
-    """Of all places together, since the start."""
+    """Of all slots together, since the start."""
     oldest_running_seconds: float
 
 
@@ -104,15 +104,15 @@ class JobPool:
         self._changed = asyncio.Event()
         self._busy_seconds = 0.0
 
-    # What there is to do
+    # Jobs
 
     @property
     def others_wait(self) -> bool:
-        """Whether jobs wait for a place: a long one then lets them go first."""
+        """Whether other jobs wait for a slot: a long job then ends its turn early."""
         return bool(self._ready)
 
     def wake(self, job: Job) -> None:
-        """Look at a job now. One that is new is taken in."""
+        """Look at a job now. A new job is added."""
         state = self._jobs.get(job)
         if state is None:
             self._jobs[job] = state = JobState(job)
@@ -123,7 +123,7 @@ class JobPool:
             self._schedule(state, self._clock.monotonic())
 
     def remove(self, job: Job) -> None:
-        """Do not look at a job any more. A turn that is under way goes on to its end."""
+        """Remove a job. If it is running, its turn still completes."""
         state = self._jobs.get(job)
         if state is not None:
             state.is_removed, state.is_woken, state.due = True, False, math.inf
@@ -146,10 +146,10 @@ class JobPool:
             oldest_running_seconds=max((now - start for start in since), default=0.0),
         )
 
-    # Doing it
+    # Running them
 
     async def run(self) -> None:
-        """Look and work until cancelled. Turns under way are cancelled too."""
+        """Look and work until cancelled. Running turns are cancelled too."""
         async with asyncio.TaskGroup() as turns:
             while True:
                 self._changed.clear()
@@ -176,7 +176,7 @@ class JobPool:
         now = self._clock.monotonic()
         while self._queue and self._queue[0][0] <= now:
             due, _, state = heapq.heappop(self._queue)
-            if state.due == due:  # else it was scheduled anew, or removed
+            if state.due == due:  # otherwise it was rescheduled or removed
                 self._look_at(state)
 
     def _look_at(self, state: JobState) -> None:
@@ -213,7 +213,7 @@ class JobPool:
         except (RemoteStorageError, StrandlineError, OSError, ValueError) as error:
             pause = self._failed(state, error)
         except Exception as error:
-            logger.exception("%s failed in an unexpected way", state.job.name)
+            logger.exception("%s failed unexpectedly", state.job.name)
             pause = self._failed(state, error)
         else:
             state.failures, state.last_error = 0, None
@@ -238,16 +238,16 @@ class JobPool:
         self._changed.set()
 
     def _failed(self, state: JobState, error: Exception) -> float:
-        """Note it; the seconds until the next try."""
+        """Record a failure. Returns the seconds until the next attempt."""
         limits = self._limits
         backoff = min(limits.task_retry_backoff_ms * 2.0**state.failures, limits.task_retry_backoff_max_ms)
         jitter = limits.task_retry_jitter * (2 * self._chance.below(_PERMILLE + 1) / _PERMILLE - 1)
         pause = backoff * (1 + jitter) / _PERMILLE
         state.failures = min(state.failures + 1, 60)
         state.last_error = str(error) or repr(error)
-        # Rarer and rarer: a storage that is away for a day fails thousands of times.
+        # Log less and less often: during an outage of a day there are thousands of failures.
         if state.failures & (state.failures - 1) == 0 and not state.is_removed:
             logger.warning(
-                "%s failed %d times in a row, next try in %.3g s: %s", state.job.name, state.failures, pause, error
+                "%s failed %d times in a row, next attempt in %.3g s: %s", state.job.name, state.failures, pause, error
             )
         return pause

@@ -1,4 +1,4 @@
-"""The settings that the RemoteLogManager follows, as plain numbers."""
+"""The settings of the RemoteLogManager, as plain numbers."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ class ManagerLimits:
     custom_metadata_max_bytes: int = 128
     """remote.log.metadata.custom.metadata.max.bytes"""
     metadata_deadline_ms: int = 180_000
-    """How long one change of the description may take. Longer than what the topic based one allows itself."""
+    """Deadline of one write of remote log metadata. Longer than that of the topic-based manager itself."""
     abandoned_copy_ms: int = 6 * 3_600_000
-    """A copy that another broker began so long ago is not going on any more. The own ones are known."""
+    """A copy that another broker began longer ago than this is abandoned. A broker knows its own copies."""

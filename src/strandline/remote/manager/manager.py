@@ -1,4 +1,4 @@
-"""The RemoteLogManager: which partitions are looked after, by which tasks, and what is told about them."""
+"""The RemoteLogManager: its partitions, the tasks of each, and their status."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from strandline.remote.values import RemoteLogSegmentId, RemotePartitionDeleteSt
 
 @dataclass(frozen=True, slots=True)
 class _Tasks:
-    """A partition and what is done for it."""
+    """A partition and its tasks."""
 
     partition: TieredPartition
     copy: CopyTask
     expiration: ExpirationTask
 
 
-def _nobody_is_told(segments: Collection[RemoteLogSegmentId]) -> None:
-    """For those who keep nothing of remote segments."""
+def _ignore_deleted(segments: Collection[RemoteLogSegmentId]) -> None:
+    """For callers that cache nothing of remote segments."""
 
 
 class RemoteLogManager:
     """Copies, expires and deletes, for every partition that this broker leads.
 
-    `lead`, `stop`, `delete` and `reconsider` only take note; what follows happens inside `running`. Belongs to the
-    event loop.
+    `lead`, `stop`, `delete` and `reconsider` only schedule work, which is done inside `running`. Belongs to the event
+    loop.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RemoteLogManager:
         clock: Clock,
         ids: Ids,
         chance: Chance,
-        on_segments_deleted: SegmentsDeleted = _nobody_is_told,
+        on_segments_deleted: SegmentsDeleted = _ignore_deleted,
     ) -> None:
         self._metadata, self._broker_id, self._limits, self._clock = metadata, broker_id, limits, clock
         self._counters = Counters()
@@ -86,9 +86,9 @@ class RemoteLogManager:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[RemoteLogManager]:
-        """Work inside this block. At its end copies are broken off; the next leader deletes what is left of them."""
+        """Work inside this block. At its end copies are cancelled; the next leader deletes their remains."""
         self._started = self._clock.monotonic()
-        self._expirations.wake(_Unfinished(self))
+        self._expirations.wake(_InterruptedDeletions(self))
         async with asyncio.TaskGroup() as group:
             pools = [
                 group.create_task(self._copies.run(), name="remote-log-copier"),
@@ -100,17 +100,17 @@ class RemoteLogManager:
                 for pool in pools:
                     pool.cancel()
 
-    # What there is to look after
+    # Partitions
 
     def lead(self, leader: LeaderPartition) -> None:
-        """This broker leads a partition, maybe anew or in another epoch."""
+        """This broker leads a partition, perhaps in a new epoch."""
         tasks = self._tasks_of(leader.partition)
         tasks.partition.lead(leader)
         self._copies.wake(tasks.copy)
         self._expirations.wake(tasks.expiration)
 
     def stop(self, partition: TopicIdPartition) -> None:
-        """This broker does not lead a partition any more. A copy that is under way ends; no other begins."""
+        """This broker does not lead a partition any more. An in-flight copy completes; no other begins."""
         tasks = self._tasks.get(partition)
         if tasks is None:
             return
@@ -121,7 +121,7 @@ class RemoteLogManager:
             del self._tasks[partition]
 
     def delete(self, partition: TopicIdPartition) -> None:
-        """The topic of a partition is gone: delete all that it has in remote storage."""
+        """The topic of a partition was deleted: delete all of its remote segments."""
         deletion = self._deletions.get(partition)
         if deletion is not None and not deletion.is_done:
             return
@@ -141,12 +141,12 @@ class RemoteLogManager:
             self._expirations.wake(tasks.expiration)
 
     def is_withdrawing(self, partition: TopicIdPartition) -> bool:
-        """Whether tiering of a led partition was switched off, and not everything remote is gone yet."""
+        """Whether tiering of a led partition was switched off, and remote segments are left to delete."""
         tasks = self._tasks.get(partition)
         return tasks is not None and tasks.partition.is_withdrawn
 
     def has_leftovers(self, partition: TopicIdPartition) -> bool:
-        """Whether the deletion of some segments was begun and not finished, as far as that is known."""
+        """Whether segments in DELETE_SEGMENT_STARTED are left, as far as the metadata has been read."""
         if not self._metadata.is_ready(partition):
             return False
         return self._metadata.remote_log_summary(partition).deleting_segments > 0
@@ -155,8 +155,8 @@ class RemoteLogManager:
         """Another `remote.log.manager.copy.max.bytes.per.second` from now on."""
         self._quota.change(bytes_per_second)
 
-    def take_up(self) -> None:
-        """Take up deletions that a crash has interrupted, and forget what is through."""
+    def resume_deletions(self) -> None:
+        """Resume deletions of partitions that a crash has interrupted, and drop tasks that are done."""
         for partition, deletion in list(self._deletions.items()):
             if deletion.is_done:
                 del self._deletions[partition]
@@ -164,14 +164,14 @@ class RemoteLogManager:
             if tasks.partition.leader is None and tasks.partition.quiet.is_set():
                 del self._tasks[partition]
         for partition in self._metadata.partitions():
-            is_looked_after = partition in self._tasks or partition in self._deletions
-            if not is_looked_after and self._is_deletion_interrupted(partition):
+            has_tasks = partition in self._tasks or partition in self._deletions
+            if not has_tasks and self._is_deletion_interrupted(partition):
                 self.delete(partition)
 
     def _is_deletion_interrupted(self, partition: TopicIdPartition) -> bool:
         state = self._metadata.partition_delete_state(partition) if self._metadata.is_ready(partition) else None
         if state is RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
-            # Whoever said so did not know of all segments.
+            # The broker that wrote this state did not know of all segments.
             return self._metadata.remote_log_summary(partition).segments > 0
         return state is not None
 
@@ -193,10 +193,10 @@ class RemoteLogManager:
             )
         return tasks
 
-    # What there is to tell
+    # Status
 
     def status(self) -> ManagerStatus:
-        """All of it, in numbers."""
+        """Numbers of all topics and of both pools."""
         now = self._clock.monotonic()
         partitions = [tasks.partition for tasks in self._tasks.values()]
         copies, expirations = self._copies.status(), self._expirations.status()
@@ -213,7 +213,7 @@ class RemoteLogManager:
         )
 
     def partition_status(self, partition: TopicIdPartition) -> PartitionTierStatus | None:
-        """One partition in detail, None if this broker does not lead it."""
+        """One partition in detail; None if this broker does not lead it."""
         tasks = self._tasks.get(partition)
         leader = None if tasks is None else tasks.partition.leader
         if tasks is None or leader is None:
@@ -227,21 +227,21 @@ class RemoteLogManager:
         )
 
     def _idle_percent(self, pool: PoolStatus) -> float:
-        """Of all places of a pool, since the start."""
+        """Of all slots of a pool, since the start."""
         elapsed = (self._clock.monotonic() - self._started) * pool.size
         return 100.0 if elapsed <= 0 else max(100.0 * (1 - pool.busy_seconds / elapsed), 0.0)
 
 
-class _Unfinished:
-    """Looks now and then for deletions of partitions that nobody carries on."""
+class _InterruptedDeletions:
+    """Looks regularly for deletions of partitions that no task carries on."""
 
-    name = "Taking up interrupted deletions"
+    name = "resuming interrupted deletions"
 
     def __init__(self, manager: RemoteLogManager) -> None:
         self._manager = manager
 
     def look(self) -> Look:
-        self._manager.take_up()
+        self._manager.resume_deletions()
         return Look.IDLE
 
     async def run(self, pool: JobPool) -> bool:

@@ -12,14 +12,14 @@ from strandline.remote.values import RemoteLogSegmentMetadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOffsets:
-    """What the copy task asks of a log, at one moment."""
+    """The offsets of a log at one moment."""
 
     log_start: Offset
     local_log_start: Offset
     first_base: Offset
-    """Of the first local segment. The log may begin inside it."""
+    """Base offset of the first local segment. The log may begin inside it."""
     active_base: Offset
-    """Of the segment that is being written."""
+    """Base offset of the active segment."""
     last_stable_offset: Offset
 
 
@@ -36,7 +36,7 @@ def offsets_of(log: UnifiedLog) -> LogOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderPartition:
-    """A partition, its log, and since which epoch this broker leads it."""
+    """A partition that this broker leads, with its log and leader epoch."""
 
     partition: TopicIdPartition
     log: UnifiedLog
@@ -52,7 +52,7 @@ class CopyInProgress:
 
 
 class TieredPartition:
-    """What is known of a partition beside its log and its description. Belongs to the event loop."""
+    """The state of copying and deletion of one partition. Belongs to the event loop."""
 
     __slots__ = (
         "changes",
@@ -72,35 +72,35 @@ class TieredPartition:
     def __init__(self, partition: TopicIdPartition) -> None:
         self.id = partition
         self.leader: LeaderPartition | None = None
-        """None when this broker does not lead it any more; a copy under way then still goes on to its end."""
+        """None when this broker does not lead it any more; an in-flight copy still completes."""
         self.is_started = False
-        """Whether it is known what is in remote storage already."""
+        """Whether `starting.find_out` has run since this broker leads the partition."""
         self.copied: Offset = NO_OFFSET
         """The last offset in remote storage."""
         self.copying: CopyInProgress | None = None
         self.quiet = asyncio.Event()
-        """Set while nothing is being copied."""
+        """Set while no copy is in flight."""
         self.quiet.set()
         self.is_waiting_for_quota = False
         self.is_withdrawing = False
-        """Everything remote is being deleted: what the description still has may be gone in a moment."""
+        """All remote segments are being deleted because tiering was switched off. Nothing is copied meanwhile."""
         self.is_withdrawn = False
-        """The log has forgotten what it has in remote storage, and not all of that is gone yet."""
+        """Tiering was switched off, the log has dropped its remote part, and remote segments are left to delete."""
         self.refusal: str | None = None
-        """Why nothing is copied until the settings change or another leader is elected."""
+        """Why copying has stopped until the settings change or another leader is elected."""
         self.has_kept = False
-        """Whether the last plan of the expiration task has kept a segment, and so knows when the next one goes."""
+        """Whether the last expiry plan kept a segment, and so knows when the next one expires."""
         self.changes = 0
-        """Grows with everything that may give the expiration task something to do."""
+        """Counts events after which the expiration task has to make a new plan."""
 
     def lead(self, leader: LeaderPartition) -> None:
-        """This broker leads it, maybe again. What is in remote storage has to be found out."""
+        """This broker leads it, maybe again. `starting.find_out` has to run again."""
         self.leader = leader
         self.is_started = False
         self.refusal = None
 
     def is_led_as(self, leader: LeaderPartition) -> bool:
-        """Whether the leadership under which some work was begun still holds."""
+        """Whether the leadership under which work began still holds."""
         return self.leader is leader
 
     def begin_copy(self, segment: RemoteLogSegmentMetadata, since: float) -> None:

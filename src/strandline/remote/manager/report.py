@@ -1,4 +1,4 @@
-"""Puts together what the RemoteLogManager tells: counters, lags, and one partition in detail."""
+"""Makes status values: counters and lags by topic, and one partition in detail."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ from strandline.remote.values import RemoteLogSegmentMetadata, RemoteSummary
 
 
 class CopyLag(NamedTuple):
-    """What is finished and not copied yet."""
+    """Closed segments that are not copied yet."""
 
     segments: int = 0
     bytes: int = 0
 
 
 class TierReport:
-    """Numbers of all topics are sums of what others have added up already; only for a single partition its segments are
-    looked at."""
+    """Topics are reported from sums that are kept up to date; only a report of one partition looks at its segments."""
 
     def __init__(self, metadata: RemoteLogMetadataManager, clock: Clock) -> None:
         self._metadata, self._clock = metadata, clock
@@ -41,7 +40,7 @@ class TierReport:
     def topics(
         self, counters: Mapping[str, TopicCounters], partitions: Iterable[TieredPartition]
     ) -> dict[str, TopicTierStatus]:
-        """All topics of which there is something to say."""
+        """All topics with counters or led partitions."""
         lags: defaultdict[str, list[tuple[CopyLag, RemoteSummary]]] = defaultdict(list)
         for partition in partitions:
             if partition.leader is not None:
@@ -140,9 +139,9 @@ def _topic(counters: TopicCounters, partitions: Iterable[tuple[CopyLag, RemoteSu
 
 
 def only_local(log: UnifiedLog, copied: Offset) -> Iterator[tuple[LogSegment, Offset | None]]:
-    """The segments that are not in remote storage, each with where the next one begins; None for the active one.
+    """The segments that are only local, each with the base offset of the next one; None for the active segment.
 
-    Not those below the log start: they only wait to be deleted.
+    Without those below the log start: they are about to be deleted.
     """
     for segment, following in pairwise((*log.segments, None)):
         assert segment is not None
@@ -153,13 +152,13 @@ def only_local(log: UnifiedLog, copied: Offset) -> Iterator[tuple[LogSegment, Of
 
 
 def copy_lag(log: UnifiedLog, copied: Offset) -> CopyLag:
-    """Of the finished local segments, those that are not in remote storage."""
+    """The closed local segments that are not in remote storage."""
     waiting = [segment.size for segment, end in only_local(log, copied) if end is not None]
     return CopyLag(len(waiting), sum(waiting))
 
 
 def segment_rows(log: UnifiedLog, remote: Sequence[RemoteLogSegmentMetadata], copied: Offset) -> list[SegmentRow]:
-    """All segments of a partition: the remote ones, then those that are only local."""
+    """All segments of a partition: remote ones, then local-only ones."""
     bases = set(log.segments.bases)
     rows = [
         SegmentRow(

@@ -1,4 +1,4 @@
-"""What a broker finds out when it begins to lead a partition: what is in remote storage, and where the log begins."""
+"""What a new leader finds out from remote log metadata: where its log begins, and up to where it is copied."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ logger = logging.getLogger(__name__)
 
 
 def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: RemoteLogMetadataManager) -> None:
-    """Tell the log, and remember. Raises RemoteStorageError while the description is not ready."""
+    """Set log start and highest copied offset. Raises RemoteStorageError while the metadata is not ready."""
     log, lookup = leader.log, partial(metadata.remote_log_segment_metadata, partition.id)
     known = metadata.list_remote_log_segments(partition.id)
     finished = finished_in_lineage(known, log.epochs.entries, log.log_end_offset)
     if _has_lost_epochs(log, known):
         logger.error(
-            "The leader epochs of %s below offset %s are not known: is its leader-epoch-checkpoint lost? What is in "
-            "remote storage below that offset stays there and cannot be read. Restore the file, or delete the records.",
+            "the leader epochs of %s below offset %s are not known: is its leader-epoch-checkpoint lost? Remote "
+            "segments below that offset are kept but cannot be read. Restore the file, or delete the records",
             partition.id,
             log.epochs.first_start,
         )
     elif log.remote.set_log_start(log_start_of_new_leader(offsets_of(log), finished)):
-        logger.info("%s starts at %d, as its remote segments tell", partition.id, log.log_start_offset)
+        logger.info("%s starts at offset %d, according to its remote segments", partition.id, log.log_start_offset)
     highest = highest_copied_offset(
         log.epochs.entries,
         log.log_end_offset,
@@ -43,10 +43,10 @@ def find_out(partition: TieredPartition, leader: LeaderPartition, metadata: Remo
 
 
 def _has_lost_epochs(log: UnifiedLog, known: Sequence[RemoteLogSegmentMetadata]) -> bool:
-    """Whether there are remote segments in a part of the log of which the epochs do not tell.
+    """Whether there are remote segments in a part of the log whose leader epochs are not known.
 
-    To which history they belong cannot be said then. If the log began above them, they would count as left behind, and
-    be deleted. Those that are being deleted anyway, or were never copied to the end, do not matter.
+    Without epochs nothing tells whether they belong to the log. If the log start moved above them, they would count as
+    unreferenced and be deleted. Only segments in COPY_SEGMENT_FINISHED matter.
     """
     start, first = log.log_start_offset, log.epochs.first_start
     finished = (segment for segment in known if segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
@@ -56,12 +56,13 @@ def _has_lost_epochs(log: UnifiedLog, known: Sequence[RemoteLogSegmentMetadata])
 
 
 def log_start_of_new_leader(offsets: LogOffsets, finished: Sequence[RemoteLogSegmentMetadata]) -> Offset:
-    """Where the log begins, given all segments of it that were copied to the end.
+    """Where the log begins, given all of its segments in COPY_SEGMENT_FINISHED.
 
-    It begins with the first remote segment, or, without one, with the first local offset. That a log begins below its
-    local part, or inside its first local segment, was somebody's decision (retention, DeleteRecords), and records that
-    were deleted stay so. But a log that begins exactly with its local part may just have forgotten what came before
-    it when its last replica restarted (lesson 21): then what is in remote storage counts, as far as it has no gap.
+    It begins with the first remote segment, or, without one, with the first local offset. A log start below the local
+    log start, or inside the first local segment, was set by retention or DeleteRecords, and deleted records stay
+    deleted. But a log start that equals the local log start may be wrong: a restarted replica that has lost its log
+    start checkpoint begins with its first local segment, and would lose everything that is only in remote storage.
+    Then the remote segments decide, back to the first gap.
     """
     if not finished:
         return offsets.local_log_start
@@ -79,10 +80,10 @@ def log_start_of_new_leader(offsets: LogOffsets, finished: Sequence[RemoteLogSeg
 def copied_without_gap(
     highest: Offset, local_log_start: Offset, finished: Sequence[RemoteLogSegmentMetadata]
 ) -> Offset:
-    """Up to which offset everything local is in remote storage too, given the highest offset that ever was copied.
+    """Up to which offset all local records are in remote storage too, given the highest offset that was ever copied.
 
-    Whatever is at or below it may leave the local disk. So a gap counts: one that is left if tiering was switched off
-    and on again while segments were being deleted.
+    Local retention may delete records up to this offset, so it must not lie behind a gap. A gap remains if tiering was
+    switched off and on again while segments were being deleted.
     """
     end = local_log_start
     for segment in sorted(finished, key=lambda segment: segment.start_offset):

@@ -1,6 +1,6 @@
-"""Changes of the description of segments and partitions, each within a deadline.
+"""Writes states of segments and partitions to remote log metadata, each within a deadline.
 
-Whatever becomes of a call that did not end in time, it is as after a crash: the change may have happened or not.
+A write that misses its deadline is like a crash: it may have happened or not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strandline.remote.values import (
 
 
 class SegmentStates:
-    """Writes states in the name of this broker."""
+    """Writes states on behalf of this broker."""
 
     def __init__(
         self, metadata: RemoteLogMetadataManager, *, broker_id: BrokerId, clock: Clock, deadline_ms: int
@@ -31,12 +31,12 @@ class SegmentStates:
 
     async def add(self, segment: RemoteLogSegmentMetadata) -> None:
         """A copy begins. Raises RemoteStorageError."""
-        await self._within("adding", segment, self._metadata.add_remote_log_segment_metadata(segment))
+        await self._within(segment.state.name, segment, self._metadata.add_remote_log_segment_metadata(segment))
 
     async def update(
         self, segment: RemoteLogSegmentMetadata, state: RemoteLogSegmentState, custom_metadata: bytes | None = None
     ) -> RemoteLogSegmentMetadata:
-        """Another state; what the storage wants kept is kept. Raises RemoteStorageError, ValueError."""
+        """Another state; custom metadata is kept. Raises RemoteStorageError, ValueError."""
         update = RemoteLogSegmentMetadataUpdate(
             segment_id=segment.segment_id,
             event_timestamp_ms=self._clock.now_ms(),
@@ -48,7 +48,7 @@ class SegmentStates:
         return segment.updated(update)
 
     async def delete_partition(self, partition: TopicIdPartition, state: RemotePartitionDeleteState) -> None:
-        """How far the deletion of a partition is. Raises RemoteStorageError, ValueError."""
+        """The deletion of a partition has reached a state. Raises RemoteStorageError, ValueError."""
         change = RemotePartitionDeleteMetadata(
             partition=partition, state=state, event_timestamp_ms=self._clock.now_ms(), broker_id=self._broker_id
         )
@@ -59,7 +59,7 @@ class SegmentStates:
             await within(self._clock, self._deadline, call)
         except TimeoutError as error:
             raise RemoteStorageError(
-                f"The description of {_named(subject)} did not take {what} within {self._deadline:g} s. "
+                f"Writing {what} for {_named(subject)} to remote log metadata took longer than {self._deadline:g} s. "
                 "Are the partitions of __remote_log_metadata online?"
             ) from error
 

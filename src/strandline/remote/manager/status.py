@@ -1,4 +1,4 @@
-"""What the RemoteLogManager tells about itself, about topics and about one partition."""
+"""Status values and counters of the RemoteLogManager: in all, by topic, and of one partition."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class SegmentRow(NamedTuple):
     end_offset: Offset
     bytes: int
     state: str
-    """A `RemoteLogSegmentState`, or LOCAL_ACTIVE or LOCAL_FINISHED."""
+    """A `RemoteLogSegmentState`, LOCAL_ACTIVE, or LOCAL_FINISHED for a closed segment."""
     tier: SegmentTier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicTierStatus:
-    """The led partitions of one topic together."""
+    """The led partitions of one topic, added up."""
 
     copy_requests: int = 0
     copy_errors: int = 0
@@ -51,7 +51,7 @@ class TopicTierStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerStatus:
-    """All of it."""
+    """The whole RemoteLogManager."""
 
     topics: Mapping[str, TopicTierStatus]
     partitions: int
@@ -60,7 +60,7 @@ class ManagerStatus:
     copier: PoolStatus
     expiration: PoolStatus
     oldest_copy_seconds: float
-    """How long the oldest copy that is under way takes already: one that never ends shows here."""
+    """Age of the oldest in-flight copy: a copy that never ends shows here."""
     copier_idle_percent: float
     expiration_idle_percent: float
 
@@ -71,7 +71,7 @@ class ManagerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTierStatus:
-    """One led partition: what is where, what is pending, and why."""
+    """One led partition: its segments by tier, what is pending, and why."""
 
     partition: TopicIdPartition
     log_start_offset: Offset
@@ -86,23 +86,23 @@ class PartitionTierStatus:
     pending_bytes: int
     deleting_segments: int
     local_because: str
-    """Why the oldest segment that is not in remote storage is not."""
+    """Why the oldest local-only segment is not in remote storage."""
     local_from: Offset
-    """Where that segment begins."""
+    """Base offset of that segment."""
     copying_seconds: float | None
-    """How long the segment that is being copied takes already; None if none is."""
+    """Age of the in-flight copy; None if there is none."""
     failures_in_a_row: int
     last_error: str | None
 
     @property
     def remote_segments(self) -> int:
-        """Those that were copied to the end: neither copies that failed, nor segments that are being deleted."""
+        """Segments in COPY_SEGMENT_FINISHED: neither failed copies nor segments that are being deleted."""
         return self.segments_by_state.get(RemoteLogSegmentState.COPY_SEGMENT_FINISHED.name, 0)
 
 
 @dataclass(slots=True)
 class TopicCounters:
-    """One topic since the start."""
+    """One topic since the broker started."""
 
     copy_requests: int = 0
     copy_errors: int = 0
@@ -113,15 +113,15 @@ class TopicCounters:
 
 
 class Counters:
-    """All topics. Those of deleted topics stay, as counters must not go back."""
+    """All topics. Those of deleted topics stay, as counters must not decrease."""
 
     def __init__(self) -> None:
         self._topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
 
     def of(self, topic: str) -> TopicCounters:
-        """The counters of a topic, to be raised."""
+        """The counters of a topic, to be incremented."""
         return self._topics[topic]
 
     def frozen(self) -> Mapping[str, TopicCounters]:
-        """A copy of them as they are now."""
+        """A copy of the current values."""
         return {topic: replace(counters) for topic, counters in self._topics.items()}

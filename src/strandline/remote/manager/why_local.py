@@ -1,4 +1,4 @@
-"""Why a segment is still on local disks only. Pure: a sentence for people."""
+"""Why a segment is still only local: a sentence for operators. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strandline.model import Offset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSegmentQuestion:
-    """All that decides about the oldest segment that is not in remote storage."""
+    """Everything that decides about the oldest local-only segment."""
 
     base_offset: Offset
     next_base_offset: Offset | None
@@ -21,7 +21,7 @@ class LocalSegmentQuestion:
     is_ready: bool
     refusal: str | None
     copying_seconds: float | None
-    """How long it is being copied already."""
+    """Age of the in-flight copy."""
     is_waiting_for_quota: bool
     is_waiting_for_place: bool
     pool_size: int
@@ -30,7 +30,7 @@ class LocalSegmentQuestion:
 
 
 def why_local(question: LocalSegmentQuestion) -> str:
-    """The reason that stands in the way now."""
+    """The present reason."""
     return _settings(question) or _segment(question) or _progress(question)
 
 
@@ -46,24 +46,24 @@ def _settings(question: LocalSegmentQuestion) -> str | None:
 
 def _segment(question: LocalSegmentQuestion) -> str | None:
     if question.next_base_offset is None:
-        return "it is the active segment, and only finished ones are copied (segment.bytes, segment.ms)"
+        return "it is the active segment, and only closed segments are copied (segment.bytes, segment.ms)"
     if question.next_base_offset <= question.last_stable_offset:
         return None
     if question.next_base_offset <= question.high_watermark:
-        return f"a transaction is open since offset {question.last_stable_offset}"
+        return f"a transaction has been open since offset {question.last_stable_offset}"
     return f"not all in-sync replicas have it (the high watermark is {question.high_watermark})"
 
 
 def _progress(question: LocalSegmentQuestion) -> str:
     if question.copying_seconds is not None:
-        return f"it is being copied, since {question.copying_seconds:.0f} s"
+        return f"it has been copying for {question.copying_seconds:.0f} s"
     if question.is_waiting_for_quota:
-        return "it waits for its share of remote.log.manager.copy.max.bytes.per.second"
+        return "it waits for the copy quota (remote.log.manager.copy.max.bytes.per.second)"
     if question.is_waiting_for_place:
-        return f"it waits for one of {question.pool_size} places (remote.log.manager.copier.thread.pool.size)"
+        return f"it waits for one of {question.pool_size} copier slots (remote.log.manager.copier.thread.pool.size)"
     soon = f"in {max(question.next_look_seconds, 0):.0f} s"
     if question.last_error is not None:
-        return f"the last try failed, the next one is {soon}: {question.last_error}"
+        return f"the last attempt failed, the next one is {soon}: {question.last_error}"
     if not question.is_ready:
-        return "what is in remote storage already has not been read yet (__remote_log_metadata)"
+        return "its remote log metadata has not been read yet (__remote_log_metadata)"
     return f"it will be copied {soon} (remote.log.manager.task.interval.ms)"

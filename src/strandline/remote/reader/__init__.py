@@ -1,9 +1,9 @@
-"""Reading what is in remote storage, as fast as it can be brought here, and without harm to anybody else.
+"""Reads remote segments for consumers, within limits that protect the rest of the broker.
 
-`reader` is what others use. It finds the segment (`lineage`), opens it (`segments`), finds the batch (`locating`), has
-its bytes brought (`chunks` into memory, or `files` where the storage has files), reads ahead for consumers that catch
-up (`readahead`), and adds the aborted transactions (`aborted`). `by_time` searches for timestamps. Not here: what is
-copied or deleted, and who asks (requests, polls).
+`reader` is the entry. It finds the segment of an offset (`finding`), opens it and loads its bytes (`segments`), finds
+the batch (`locating`), reads ahead for consumers that catch up (`readahead`), and adds the aborted transactions
+(`aborted`); `preparing` does this for one partition of a request. `by_time` searches for timestamps. `log` is the port
+to the log that is read. Not here: copying and deleting (`remote.manager`), requests and polls (`server`).
 """
 
 from strandline.remote.reader.limits import RemoteReaderLimits

@@ -1,5 +1,8 @@
-"""Aborted transactions of remote reads: from the transaction indexes of the segment that was read and of those after
-it, remote and local, until one says that nothing earlier was undecided."""
+"""Finds the aborted transactions of remote reads.
+
+They are in the transaction indexes of the segment that was read and of the following ones, remote and local, up to an
+entry whose last stable offset lies beyond the records that were read.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from strandline.remote.values import RemoteLogSegmentMetadata
 
 
 class AbortedTransactionFinder:
-    """Finds them. Whatever is kept of the transaction indexes, the index cache keeps."""
+    """Finds aborted transactions. Caching is left to the index cache."""
 
     def __init__(self, indexes: RemoteIndexCache, finder: SegmentFinder, errors: RemoteReadErrors) -> None:
         self._indexes, self._finder, self._errors = indexes, finder, errors
@@ -26,18 +29,18 @@ class AbortedTransactionFinder:
     def now(
         self, log: ReadableLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
     ) -> list[AbortedTransaction] | None:
-        """Those that overlap [offset, upper), which was read from `segment`; None if an index has to be asked for."""
+        """Those that overlap [offset, upper), read from `segment`; None if an index has to be fetched first."""
         found = self._collect(log, segment, offset, upper, {})
         return found if isinstance(found, list) else None
 
     async def find(
         self, log: ReadableLog, segment: RemoteLogSegmentMetadata, offset: Offset, upper: Offset
     ) -> list[AbortedTransaction]:
-        """The same, asking where need be. Raises KafkaStorageError."""
-        asked: dict[UUID, SegmentAbortedTransactions] = {}  # there may be more of them than are kept
-        while not isinstance(found := self._collect(log, segment, offset, upper, asked), list):
+        """The same, with indexes fetched as needed. Raises KafkaStorageError."""
+        fetched: dict[UUID, SegmentAbortedTransactions] = {}  # there may be more indexes than the cache keeps
+        while not isinstance(found := self._collect(log, segment, offset, upper, fetched), list):
             try:
-                asked[found.segment_id.id] = await self._indexes.aborted_transactions(found)
+                fetched[found.segment_id.id] = await self._indexes.aborted_transactions(found)
             except RemoteStorageError as error:
                 raise self._errors.error_of(found, error) from error
         return found
@@ -48,18 +51,18 @@ class AbortedTransactionFinder:
         segment: RemoteLogSegmentMetadata,
         offset: Offset,
         upper: Offset,
-        asked: Mapping[UUID, SegmentAbortedTransactions],
+        fetched: Mapping[UUID, SegmentAbortedTransactions],
     ) -> list[AbortedTransaction] | RemoteLogSegmentMetadata:
-        """The transactions, or the segment whose index is not known."""
+        """The transactions, or the segment whose index has to be fetched."""
         collected: dict[AbortedTransaction, None] = {}  # a segment may be remote and local at the same time
         current: RemoteLogSegmentMetadata | None = segment
         while current is not None:
-            aborted = asked.get(current.segment_id.id)
+            aborted = fetched.get(current.segment_id.id)
             if aborted is None:
                 aborted = self._indexes.aborted_transactions_now(current)
             if aborted is None:
                 return current
-            # One that ended before the offset says nothing about it, nor about what was undecided there.
+            # A transaction that ended before the offset does not overlap, and its entry does not end the search.
             if _collect_from(aborted.ending_from(offset), offset, upper, collected):
                 return list(collected)
             current = self._finder.following_with_txn_index(log, current)
@@ -72,7 +75,7 @@ class AbortedTransactionFinder:
 def _collect_from(
     entries: Iterable[AbortedTxn], offset: Offset, upper: Offset, collected: dict[AbortedTransaction, None]
 ) -> bool:
-    """Take what overlaps. True if no later entry can."""
+    """Collect transactions that overlap. True if no later entry can overlap."""
     for entry in entries:
         if entry.last_offset >= offset and entry.first_offset < upper:
             collected[AbortedTransaction(entry.producer_id, entry.first_offset)] = None

@@ -7,19 +7,19 @@ from collections.abc import Generator
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.errors import CorruptMessage, KafkaStorageError
+from strandline.errors import CorruptMessage
 from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FoundOffset
 from strandline.records import HEADER_SIZE, Buffer, read_header, read_records
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.errors import RemoteReadErrors
-from strandline.remote.reader.finding import epochs_from
+from strandline.remote.reader.finding import epochs_from, metadata_not_ready
 from strandline.remote.reader.log import ReadableLog
 from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
 from strandline.remote.turns import AT_ONCE, in_turns
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
-# The time index knows a batch every 4 KB, if it was the newest so far.
+# The time index has an entry every 4 KB, if the batch was the newest so far.
 _STEP: Final = 256 * 1024
 
 
@@ -40,14 +40,14 @@ class SearchByTime:
         try:
             candidates = await in_turns(self._clock, self._candidates(partition, log, timestamp, start))
         except RemoteStorageError as error:
-            raise KafkaStorageError(f"What of {partition} is in remote storage is not known yet: {error}") from error
+            raise metadata_not_ready(partition, error) from error
         for metadata in candidates:
             try:
                 segment = await self._segments.open(metadata)
                 found = await _search(segment, timestamp, start)
             except (RemoteStorageError, CorruptMessage) as error:
                 raise self._errors.error_of(metadata, error) from error
-            if found is not None:  # else its newest records lie below the log start
+            if found is not None:  # otherwise its newest records lie below the log start
                 return found
         return None
 
@@ -68,7 +68,7 @@ class SearchByTime:
                     or metadata.segment_id == last
                 ):
                     continue
-                # Another leader may have copied these offsets: then lookups lead to its segment, or to none.
+                # Another leader may have copied these offsets: then lookups find its segment, or none.
                 inside = max(metadata.segment_leader_epochs[epoch], epoch_start, start)
                 known = self._metadata.remote_log_segment_metadata(partition, epoch, inside)
                 if known is not None and known.segment_id == metadata.segment_id:
@@ -94,7 +94,7 @@ async def _search(segment: OpenSegment, timestamp: TimestampMs, start: Offset) -
                     return found
             at += header.size
         if at == 0:
-            raise CorruptMessage(f"there is no whole batch at position {position} of {source.size}")
+            raise CorruptMessage(f"There is no complete batch at position {position} of {source.size}.")
         position += at
     return None
 

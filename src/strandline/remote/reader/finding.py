@@ -1,7 +1,7 @@
-"""Which remote segment holds an offset, by the leader epochs of the log. Asks memory only.
+"""Finds the remote segment that holds an offset, by the leader epochs of the log. Answers from memory.
 
-Two leaders may have copied segments with the same offsets and different records. The epochs of the log tell which
-of them belong to its history.
+Two leaders may have copied segments with the same offsets and different records. The leader epochs of the log decide
+which of them belong to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FindSegment: TypeAlias = Callable[[TopicIdPartition, LeaderEpoch, Offset], Remot
 
 
 class _Found(NamedTuple):
-    """The last answer for a partition, and for which offsets it would be the same."""
+    """The last answer for a partition, and the offsets for which it is the same."""
 
     segment: RemoteLogSegmentMetadata
     epoch: LeaderEpoch
@@ -35,10 +35,10 @@ class _Found(NamedTuple):
 
 
 class SegmentFinder:
-    """Finds segments of one partition after the other.
+    """Finds segments for all partitions.
 
-    A consumer that catches up asks for the same segment hundreds of times. The last answer for a partition is used for
-    a second: a segment that is deleted meanwhile lies below the log start, or was never referred to.
+    A consumer that catches up reads the same segment hundreds of times. The last answer for a partition is reused for
+    one second: a segment that is deleted meanwhile lies below the log start, or no lookup finds it.
     """
 
     def __init__(self, metadata: RemoteLogMetadataManager, clock: Clock) -> None:
@@ -48,7 +48,7 @@ class SegmentFinder:
     def segment_of(self, partition: TopicIdPartition, log: ReadableLog, offset: Offset) -> RemoteLogSegmentMetadata:
         """The segment that holds `offset`.
 
-        Raises OffsetOutOfRange if there is none, KafkaStorageError if that is not known yet.
+        Raises OffsetOutOfRange if there is none, KafkaStorageError while the metadata has not been read.
         """
         epoch = log.epoch_for_offset(offset)
         if epoch is None:
@@ -60,7 +60,7 @@ class SegmentFinder:
         try:
             found = self._metadata.remote_log_segment_metadata(partition, epoch, offset)
         except RemoteStorageError as error:
-            raise KafkaStorageError(f"What of {partition} is in remote storage is not known yet: {error}") from error
+            raise metadata_not_ready(partition, error) from error
         if found is None:
             raise out_of_range(log, offset)
         if len(self._found) >= _REMEMBERED:
@@ -69,19 +69,19 @@ class SegmentFinder:
         return found
 
     def forget(self, segment_ids: Collection[UUID]) -> None:
-        """These segments were deleted, or are not what they should be."""
+        """These segments were deleted or are damaged."""
         self._found = {
             key: known for key, known in self._found.items() if known.segment.segment_id.id not in segment_ids
         }
 
     def following(self, log: ReadableLog, segment: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata | None:
-        """The segment that goes on where this one ends; None if it was the last one. Raises KafkaStorageError."""
+        """The segment that begins where this one ends; None if there is none. Raises KafkaStorageError."""
         return self._first_from(log, segment, self._metadata.remote_log_segment_metadata)
 
     def following_with_txn_index(
         self, log: ReadableLog, segment: RemoteLogSegmentMetadata
     ) -> RemoteLogSegmentMetadata | None:
-        """The next segment after this one in which a transaction was aborted. Raises KafkaStorageError."""
+        """The next segment in which a transaction was aborted; None if there is none. Raises KafkaStorageError."""
         return self._first_from(log, segment, self._metadata.next_segment_with_txn_index)
 
     def _first_from(
@@ -95,7 +95,7 @@ class SegmentFinder:
                 if found is not None:
                     return found
         except RemoteStorageError as error:
-            raise KafkaStorageError(f"What of {partition} is in remote storage is not known yet: {error}") from error
+            raise metadata_not_ready(partition, error) from error
         return None
 
 
@@ -106,15 +106,20 @@ def _end_of(epoch: LeaderEpoch, segment: RemoteLogSegmentMetadata) -> Offset:
 
 
 def epochs_from(log: ReadableLog, offset: Offset) -> Iterator[tuple[LeaderEpoch, Offset]]:
-    """(epoch, start offset) of the epoch that holds `offset` and of all later ones."""
+    """(epoch, start offset) of the epoch that holds `offset` and of all later epochs."""
     entries = log.epochs.entries
     first = max(bisect_right(entries, offset, key=lambda entry: entry[1]) - 1, 0)
     yield from entries[first:]
 
 
 def out_of_range(log: ReadableLog, offset: Offset) -> OffsetOutOfRange:
-    """Nobody has the offset."""
+    """Neither tier has the offset."""
     return OffsetOutOfRange(
-        f"Offset {offset} of {log.topic_partition} is neither in remote storage nor local: the log begins at "
-        f"{log.log_start_offset}, its local part at {log.local_log_start_offset}."
+        f"Offset {offset} of {log.topic_partition} is neither in remote storage nor local: the log start offset is "
+        f"{log.log_start_offset}, the local log start offset {log.local_log_start_offset}."
     )
+
+
+def metadata_not_ready(partition: TopicIdPartition, error: RemoteStorageError) -> KafkaStorageError:
+    """The remote log metadata of a partition has not been read."""
+    return KafkaStorageError(f"The remote log metadata of {partition} has not been read yet. {error}")

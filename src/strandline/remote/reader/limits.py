@@ -13,14 +13,14 @@ from strandline.errors import KafkaStorageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteReaderLimits:
-    """Bounds of the reader. The words in brackets are the settings they come from."""
+    """Limits of the reader, each with its setting in brackets."""
 
     parallel_reads: int = 10
     """Reads of the remote storage at the same time (remote.log.reader.threads)."""
     max_pending: int = 100
-    """Reads that may wait for their turn; more are refused (remote.log.reader.max.pending.tasks)."""
+    """Reads that may wait for a slot; more are refused (remote.log.reader.max.pending.tasks)."""
     cache_max_bytes: int = 64 * 1024 * 1024
-    """Memory for what was read; reads under way may take as much again (strandline.remote.read.cache.max.bytes)."""
+    """Memory for cached reads; in-flight reads may take as much again (strandline.remote.read.cache.max.bytes)."""
     fetch_max_wait_ms: int = 500
     """How long a Fetch waits for remote records (remote.fetch.max.wait.ms)."""
     list_offsets_timeout_ms: int = 30_000
@@ -28,7 +28,7 @@ class RemoteReaderLimits:
 
 
 class ReadGate:
-    """So many reads at once, and not too many that wait. What is read ahead takes only what nobody else wants."""
+    """Bounds concurrent and waiting reads. Read-ahead only uses capacity that no request needs."""
 
     def __init__(self, parallel: int, max_pending: int) -> None:
         self.parallel = parallel
@@ -39,21 +39,21 @@ class ReadGate:
 
     @property
     def has_spare(self) -> bool:
-        """Whether something may be read that nobody waits for. One place stays free for who does."""
+        """Whether read-ahead may start a read. One slot stays free for requests."""
         return self.running + self.waiting < max(self.parallel - 1, 1)
 
     def enter(self) -> None:
-        """Announce somebody who will come for a `turn`. Raises KafkaStorageError if too many wait already."""
+        """Announce a read, which then takes a `turn`. Raises KafkaStorageError if too many reads wait already."""
         if self.waiting >= self._max_pending + self.parallel - self.running:
             raise KafkaStorageError(
-                f"{self.waiting} reads of remote storage are waiting; remote.log.reader.threads says how many run at "
-                "once, remote.log.reader.max.pending.tasks how many may wait."
+                f"{self.waiting} reads of remote storage are waiting already. Raise remote.log.reader.threads to run "
+                "more at once, or remote.log.reader.max.pending.tasks to let more wait."
             )
         self.waiting += 1
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """One of the places, as soon as there is one. For those who have entered."""
+        """Hold a slot while the block lasts. Only after `enter`."""
         try:
             await self._turn.acquire()
         finally:
@@ -67,10 +67,10 @@ class ReadGate:
 
 
 class MemoryBudget:
-    """Memory that reads may fill at the same time. They get it in the order in which they ask.
+    """Memory that in-flight reads may fill, granted in the order of requests.
 
-    A read gets all it needs at once, so that no two wait for each other; one that needs more than there is gets it
-    when it is alone.
+    A read gets all it needs at once, so that no two reads wait for each other; a read that needs more than the limit
+    gets it when no other read holds any.
     """
 
     def __init__(self, limit: int) -> None:
@@ -80,7 +80,7 @@ class MemoryBudget:
 
     @asynccontextmanager
     async def reserved(self, size: int) -> AsyncIterator[None]:
-        """So much memory, until the block ends."""
+        """Hold `size` bytes until the block ends."""
         if self._waiting or not self._fits(size):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((size, turn))

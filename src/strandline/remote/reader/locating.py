@@ -1,4 +1,4 @@
-"""Where in a segment a read begins and ends. Looks at a few headers; the rest is known from the offset index."""
+"""Where in a segment a read begins and ends: from the offset index and a few batch headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strandline.records.batch import CURRENT_MAGIC
 from strandline.remote.indexes import RemoteIndexes
 from strandline.remote.reader.segments.source import SegmentBytes
 
-# The index knows a batch every 4 KB: headers of small batches up to the one that is looked for.
+# The offset index has an entry every 4 KB: the scan passes the headers of some small batches.
 _LOOKUP: Final = 2048
 
 # Base offset, length, magic, last offset delta.
@@ -29,7 +29,7 @@ class Located(NamedTuple):
 def locate_now(source: SegmentBytes, position: int, offset: Offset) -> Located | int | None:
     """The first batch from `position` on that ends at or after `offset`; None if there is none in the segment.
 
-    A number is the position of a header that is not at hand: look again from there. Raises CorruptMessage.
+    A number is the position of a header that is not loaded: continue from there. Raises CorruptMessage.
     """
     size = source.size
     while position < size:
@@ -44,7 +44,7 @@ def locate_now(source: SegmentBytes, position: int, offset: Offset) -> Located |
 
 
 async def locate(source: SegmentBytes, position: int, offset: Offset) -> Located | None:
-    """The same, with what is not at hand brought here. Raises CorruptMessage or RemoteStorageError."""
+    """The same, loading headers as needed. Raises CorruptMessage or RemoteStorageError."""
     found = locate_now(source, position, offset)
     while isinstance(found, int):
         step = _scan(await source.read(found, _LOOKUP), found, source.size, offset)
@@ -53,7 +53,7 @@ async def locate(source: SegmentBytes, position: int, offset: Offset) -> Located
 
 
 def _scan(chunk: Buffer, position: int, size: int, offset: Offset) -> Located | int:
-    """The batch, or where the first header is that is not whole in the chunk."""
+    """The batch, or the position of the first header that is not complete in the chunk."""
     at = 0
     last = len(chunk) - HEADER_SIZE
     while at <= last:
@@ -64,17 +64,17 @@ def _scan(chunk: Buffer, position: int, size: int, offset: Offset) -> Located | 
             delta, batch_size = header.last_offset_delta, header.size
         start = position + at
         if start + batch_size > size:
-            raise CorruptMessage(f"the batch at position {start} ends after the segment, which has {size} bytes")
+            raise CorruptMessage(f"The batch at position {start} ends after the segment, which has {size} bytes.")
         if base_offset + delta >= offset:
             return Located(start, start + batch_size)
         at += batch_size
     if at == 0:
-        raise CorruptMessage(f"there is no whole batch at position {position} of {size}")
+        raise CorruptMessage(f"There is no complete batch at position {position} of {size}.")
     return position + at
 
 
 def planned_end(indexes: RemoteIndexes, position: int, max_bytes: int, size: int) -> int:
-    """How far to read for an answer of `max_bytes` that begins at `position`, or a little behind it."""
+    """How far to read for an answer of `max_bytes` that begins at `position`, or a little after it."""
     end = position + max_bytes
     if end >= size:
         return size
@@ -83,10 +83,10 @@ def planned_end(indexes: RemoteIndexes, position: int, max_bytes: int, size: int
 
 
 def answer_length(indexes: RemoteIndexes, batch: Located, max_bytes: int, size: int) -> int:
-    """How many bytes to give from a batch on, at most `max_bytes`; 0 if not even that batch fits.
+    """How many bytes to send from a batch on, at most `max_bytes`; 0 if not even that batch fits.
 
-    Up to the last batch that the index knows to start within them. What follows may be cut inside a batch, which the
-    reader would throw away and ask for again.
+    Ends at the last batch boundary that the index has within `max_bytes`: the consumer would drop an incomplete batch
+    and fetch it again.
     """
     position = batch.position
     if size - position <= max_bytes:

@@ -1,4 +1,4 @@
-"""One partition of a read, until its bytes are at hand: open the segment, bring the range, find the batch."""
+"""One partition of a read: opens the segment, loads the range, finds the batch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from strandline.remote.reader.segments.source import Loading
 from strandline.remote.reader.values import RemoteRead
 from strandline.remote.values import RemoteLogSegmentMetadata
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Preparation:
-    """What is known of one partition so far. Trouble is kept in `error`: other partitions go on."""
+    """The progress of one partition of a read. An error is kept in `error`: the other partitions go on."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class Preparation:
     ) -> None:
         self.request = request
         self.share = share
-        """How many bytes it may have."""
+        """Bytes that it may return."""
         self.error: StrandlineError | None = None
         self.segment: OpenSegment | None = None
         self.batch: Located | None = None
-        """The first batch to give."""
+        """The first batch to return."""
         self.is_local = False
-        """No remote segment has a batch from the offset on."""
+        """No remote segment has a batch at or after the offset."""
         self._segments, self._finder, self._aborted, self._errors = segments, finder, aborted, errors
         self._metadata: RemoteLogSegmentMetadata | None = None
         self._loadings: list[Loading] = []
@@ -49,7 +49,7 @@ class Preparation:
 
     @property
     def memory(self) -> int:
-        """How much memory its bytes will take."""
+        """Memory that its bytes will take."""
         return self.share if self.segment is not None and self.segment.source.takes_memory else 0
 
     async def open(self) -> None:
@@ -64,7 +64,7 @@ class Preparation:
         return self.segment
 
     async def load(self, *, whole_batch: bool) -> None:
-        """Bring the bytes of the answer, and find where they begin. With `whole_batch` at least one batch."""
+        """Load the bytes of the answer and find where they begin. With `whole_batch` at least one batch."""
         if self.error is not None or not (self.share or whole_batch):
             return
         with self._keeping_errors():
@@ -75,7 +75,7 @@ class Preparation:
                 await self._load_aborted(batch.position)
 
     async def load_batch(self) -> None:
-        """Bring at least the first batch, if that has not been done."""
+        """Load at least the first batch, if that has not been done."""
         if self.batch is None or self.batch.end > self._loaded_to:
             await self.load(whole_batch=True)
 
@@ -102,7 +102,7 @@ class Preparation:
         self._loaded_to = end
 
     async def _load_aborted(self, position: int) -> None:
-        """Have the transaction indexes at hand that the answer will need."""
+        """Load the transaction indexes that the answer will need."""
         request, segment = self.request, self.segment
         if request.isolation is FetchIsolation.TXN_COMMITTED and segment is not None:
             upper = segment.upper_offset(position + self.share)
@@ -117,7 +117,7 @@ class Preparation:
         except StrandlineError as error:
             self.error = error
         except Exception as trouble:  # a plugin may raise anything
-            _log.exception("a remote read of %s failed", self.request.partition)
+            logger.exception("a remote read of %s failed", self.request.partition)
             if self._metadata is None:
                 raise
             self._fail(trouble)
@@ -135,6 +135,6 @@ class Preparation:
             self._segments.forget([metadata.segment_id.id])
             self._finder.forget([metadata.segment_id.id])
             if request.offset < request.log.log_start_offset:
-                self.error = out_of_range(request.log, request.offset)  # it was deleted while we looked
+                self.error = out_of_range(request.log, request.offset)  # it was deleted meanwhile
                 return
         self.error = self._errors.error_of(metadata, trouble)

@@ -1,8 +1,8 @@
-"""Reading ahead for consumers that catch up: what they will ask for next is at hand when they do.
+"""Reads ahead for consumers that catch up, so that their next fetch is answered from memory.
 
-A consumer that goes on where it stopped is a stream. Once a stream has gone on, what lies in front of it is read, in
-several reads at once, twice as much each time, up to a bound that all streams share; beyond the end of a segment with
-the next one, which is opened in time.
+A consumer that continues where its last fetch ended is a stream. From its second fetch on, the bytes that follow are
+loaded, in several reads at once, with a window that doubles each time up to a bound that all streams share. At the end
+of a segment the next one is opened in time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from strandline.tasks import TaskSet
 FIRST_WINDOW: Final = 2 * 1024 * 1024
 LARGEST_WINDOW: Final = 16 * 1024 * 1024
 _MOST_STREAMS: Final = 1024
-# A stream that has not been seen for so long has ended, or is somebody else's now.
+# A stream without a fetch for so long has ended.
 _STREAM_SECONDS: Final = 30.0
 
 # A segment, and a position in it.
@@ -31,7 +31,7 @@ _Place: TypeAlias = tuple[UUID, int]
 
 
 class _ConsumerStream:
-    """One consumer of one partition on its way, or several that go together."""
+    """One consumer that catches up on one partition, or several at the same position."""
 
     __slots__ = ("loaded", "seen_at", "start", "window")
 
@@ -39,24 +39,24 @@ class _ConsumerStream:
         self.start = start
         """Where the last answer began."""
         self.window = 0
-        """How many bytes in front of the stream are wanted."""
+        """Bytes to load ahead of the stream."""
         self.loaded: dict[UUID, int] = {}
-        """How far reading ahead has come, in this segment and in the next."""
+        """Position up to which bytes are loaded or in flight, in this segment and the next."""
         self.seen_at = 0.0
 
 
 class RemoteReadAhead:
-    """Reads what streams will ask for next. Lives on the event loop."""
+    """Loads what streams will fetch next. Lives on the event loop."""
 
     def __init__(self, segments: OpenSegments, finder: SegmentFinder, clock: Clock, *, max_bytes: int) -> None:
-        """`max_bytes` is what all streams together may have in front of them; 0 turns reading ahead off."""
+        """`max_bytes` bounds the windows of all streams together; 0 turns read-ahead off."""
         self._segments, self._finder, self._clock = segments, finder, clock
         self._max_bytes = max_bytes
-        self._streams: OrderedDict[_Place, _ConsumerStream] = OrderedDict()  # by where they will go on
+        self._streams: OrderedDict[_Place, _ConsumerStream] = OrderedDict()  # by their next position
         self._tasks = TaskSet()
 
     def served(self, log: ReadableLog, segment: OpenSegment, start: int, end: int) -> None:
-        """A consumer was given the bytes from `start` to `end` of a segment. Raises KafkaStorageError."""
+        """A consumer was sent the bytes from `start` to `end` of a segment. Raises KafkaStorageError."""
         if not self._max_bytes:
             return
         now = self._clock.monotonic()
@@ -68,7 +68,7 @@ class RemoteReadAhead:
         if stream is None:
             repeated = self._streams.get(next_place)
             if repeated is not None and repeated.start == begun:
-                return  # a poll may look more than once
+                return  # the poll of one fetch may read more than once
             stream = _ConsumerStream(begun)
         else:
             share = self._max_bytes // (len(self._streams) + 1)
@@ -86,7 +86,7 @@ class RemoteReadAhead:
             del streams[place]
 
     def _extend(self, stream: _ConsumerStream, log: ReadableLog, segment: OpenSegment, position: int) -> None:
-        """Have `window` bytes in front of the stream, as soon as half of them are used up."""
+        """Load up to `window` bytes ahead of the stream, when less than half of them are left."""
         size = segment.source.size
         if len(stream.loaded) > 2:
             stream.loaded = {segment.id: stream.loaded.get(segment.id, 0)}
@@ -117,8 +117,8 @@ class RemoteReadAhead:
             segment = await self._segments.open(following)
             segment.source.load_ahead(0, length)
         except (RemoteStorageError, StrandlineError):
-            return  # the consumer will ask for it, and see why
+            return  # the fetch of the consumer will report the error
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel what is being opened."""
         await self._tasks.close()

@@ -1,7 +1,7 @@
 """The reader of remote segments, as request handlers see it.
 
-`read_now` is the hot path: a consumer that catches up finds what was read ahead for it, in the turn of the loop in
-which its request came. `read` brings what is not at hand, for all partitions of a request at the same time.
+`read_now` is the hot path: a consumer that catches up gets what was read ahead for it, in the turn of the event loop in
+which its request came. `read` loads what is missing, for all partitions of a request at the same time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from strandline.remote.reader.values import FetchQuota, RemoteRead
 from strandline.remote.values import RemoteLogSegmentId
 
 _TIDY_SECONDS: Final = 15.0
-# What one request may have in memory at once, as a part of the cache, and at least.
+# One request may hold this fraction of the cache in memory, and at least so many bytes.
 _REQUEST_SHARE: Final = 4
 _LEAST_REQUEST: Final = 1024 * 1024
 
@@ -76,7 +76,7 @@ class RemoteLogReader:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[RemoteLogReader]:
-        """Reads may be made while the block lasts, and end with it."""
+        """Reads are possible while the block lasts; its end cancels them."""
         tidying = asyncio.get_running_loop().create_task(self._tidy(), name="remote-reader-tidying")
         try:
             yield self
@@ -108,14 +108,14 @@ class RemoteLogReader:
         return RemoteRead(TopicIdPartition(topic_id, topic_partition), log, offset, max_bytes, isolation)
 
     def read_now(self, request: RemoteRead, *, min_one_message: bool) -> ReadResult | StrandlineError | None:
-        """The answer if everything it needs is at hand; None if not: then `read` brings it. Never waits or blocks.
+        """The answer if all it needs is loaded; None if not: then `read` loads it. Never waits or blocks.
 
         An error is an answer too: it is counted, and asking again would count it again.
         """
         try:
             return self._read_now(request, min_one_message=min_one_message)
         except CorruptMessage:
-            return None  # `read` finds it too, and says so
+            return None  # `read` finds it too, and reports it
         except StrandlineError as error:
             return self._counted(request, error)
 
@@ -157,12 +157,12 @@ class RemoteLogReader:
         min_one_message: bool = True,
         is_wanted: Callable[[], bool] = _always,
     ) -> Sequence[ReadResult | StrandlineError]:
-        """Read several partitions at once, fairly: none gets more than its share of `max_bytes` while others want some.
+        """Read several partitions at once, fairly: none gets more than its share of `max_bytes` while others need some.
 
-        With `min_one_message` the first batch of the first partition that has one comes whole, whatever its size; of
-        the others nothing comes that does not fit. Errors are answers. Cancelling it does not end the reads of the
-        storage: what they bring is kept for the next attempt. The same if `is_wanted` says at the end that the client
-        has been answered without them: then there are no records, and nothing is counted that he did not get.
+        With `min_one_message` the first batch of the first partition that has one is complete, whatever its size; the
+        other partitions get only what fits. Errors are answers. Cancelling this does not cancel the reads of the
+        storage: their bytes are cached for the next attempt. The same holds if `is_wanted` is false at the end because
+        the client has been answered already: then there are no records, and nothing is counted as sent.
         """
         if self._is_throttled:
             return [self._nothing(request, is_throttled=True) for request in requests]
@@ -185,7 +185,7 @@ class RemoteLogReader:
             self._chunks.trim()
 
     def _bound_memory(self, reads: Sequence[Preparation]) -> None:
-        """What goes through memory gets less than clients may ask for."""
+        """Reads through memory get less than clients may ask for."""
         in_memory = [read for read in reads if read.memory]
         most = max(self.limits.cache_max_bytes // _REQUEST_SHARE, _LEAST_REQUEST)
         for read, share in zip(in_memory, fair_shares([read.share for read in in_memory], most), strict=True):
@@ -194,7 +194,7 @@ class RemoteLogReader:
     async def _take(
         self, reads: Sequence[Preparation], max_bytes: int, *, min_one_message: bool
     ) -> list[ReadResult | StrandlineError]:
-        """Answers in the order of the requests. The first that has a batch is the one that may exceed its limits."""
+        """Answers in the order of the requests. The first partition with a batch may exceed its limits."""
         results = []
         left = max_bytes
         for read in reads:
@@ -245,7 +245,7 @@ class RemoteLogReader:
         return self._result(request, records, aborted)
 
     def _read_local(self, request: RemoteRead, max_bytes: int, *, min_one_message: bool) -> ReadResult:
-        """No remote batch from the offset on is left (the cleaner took them before the copy): the local log goes on."""
+        """No remote batch follows (compaction removed them before the copy): continue with the local log."""
         log = request.log
         offset = max(request.offset, log.local_log_start_offset)
         found = log.read(offset, max_bytes, isolation=request.isolation, min_one_message=min_one_message)
@@ -279,14 +279,14 @@ class RemoteLogReader:
     ) -> FoundOffset | None:
         """The first record that is not older than `timestamp`, among those that are in remote storage only.
 
-        None if there is none: then the local log has it, or nobody. Raises KafkaStorageError.
+        None if there is none: then only the local log may have one. Raises KafkaStorageError.
         """
         return await self._by_time.find(partition, log, timestamp)
 
-    # Being told, and telling
+    # Segments that were deleted, and status
 
     def forget(self, segment_ids: Iterable[RemoteLogSegmentId]) -> None:
-        """These segments were deleted: let go of files and memory."""
+        """These segments were deleted: close their files and free their memory."""
         deleted = {segment_id.id for segment_id in segment_ids}
         self._finder.forget(deleted)
         self._segments.forget(deleted)
@@ -316,7 +316,7 @@ def _unwanted(request: RemoteRead) -> ReadResult:
 
 
 def _ready_length(segment: OpenSegment, batch: Located, length: int) -> int:
-    """How many of `length` bytes can be given now: half of them now is better than all of them later; else 0."""
+    """How many of `length` bytes to send now; 0 if less than half are loaded. Half now is better than all later."""
     ready = segment.source.at_hand(batch.position, length)
     if ready >= length:
         return length

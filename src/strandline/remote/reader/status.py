@@ -1,4 +1,4 @@
-"""What the reader has done and holds, for metrics and tests."""
+"""The status of the reader, for metrics and tests."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ class TopicReads:
 
     requests: int = 0
     bytes: int = 0
-    """Given to clients."""
+    """Sent to clients."""
     errors: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteReaderStatus:
-    """One look at the reader."""
+    """The reader as of one moment."""
 
     topics: Mapping[str, TopicReads]
     running: int
-    """Reads of the remote storage under way."""
+    """In-flight reads of remote storage."""
     waiting: int
-    """Reads that wait for their turn (RemoteLogReaderTaskQueueSize)."""
+    """Reads that wait for a slot (RemoteLogReaderTaskQueueSize)."""
     idle_percent: float
-    """How much of what may run at once does not, from 0 to 100, at this moment (RemoteLogReaderAvgIdlePercent)."""
+    """Free slots at this moment, from 0 to 100 percent (RemoteLogReaderAvgIdlePercent)."""
     storage_requests: int
     storage_bytes: int
-    """Read from the remote storage so far, ahead or asked for."""
+    """Read from remote storage so far, for requests or ahead."""
     read_seconds: float
-    """Spent by all reads of the remote storage so far, waiting included."""
+    """Duration of all reads of remote storage so far, waiting included."""
     throttled: int
-    """Reads that came to nothing because the fetch quota was used up."""
+    """Reads that returned no records because the fetch quota was exhausted."""
     throttle_seconds: float
-    """How long the fetch quota still holds up reads."""
+    """How long the fetch quota still delays reads."""
     cache_bytes: int
     cache_limit: int
     open_segments: int

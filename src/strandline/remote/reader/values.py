@@ -1,4 +1,4 @@
-"""What goes in and out of the reader."""
+"""Requests and results of the reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FetchQuota(Protocol):
     """How much may be read from remote storage (remote.log.manager.fetch.max.bytes.per.second)."""
 
     def throttle_seconds(self) -> float:
-        """How long to wait until there is room again; 0 if there is some now."""
+        """Seconds to wait until there is room again; 0 if there is room now."""
 
     def record(self, size: int) -> None:
-        """So many bytes were read."""
+        """`size` bytes were read."""

@@ -1,7 +1,7 @@
-"""A remote storage whose calls end, are counted, and show when one of them does not come back.
+"""Deadlines and counters for the calls to a remote storage.
 
-An upload that never returns must neither stop its partition for good nor do so silently: whoever called gets an error
-at the deadline, and the age of the oldest call that is still running is a number that people can watch.
+An upload that never returns must not stop its partition for good, nor unseen: the caller gets an error at the deadline,
+and the age of the oldest running call is a metric.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 OPERATIONS: Final = ("copy", "fetch", "fetch_index", "delete")
-# How long a call that was cancelled may take to end before nobody waits for it any more.
+# Seconds that a cancelled call has to end before its caller gets the error without it.
 _GRACE: Final = 1.0
-# Calls that neither end nor can be ended: beyond this many, new ones are refused.
+# Calls that ignore their cancellation: beyond this many, new calls are refused.
 _MOST_STUCK: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageDeadlines:
-    """Seconds within which a call ends. Longer than what the storage itself allows: this is the last line."""
+    """Seconds within which a call ends. Longer than the deadlines of the storage itself: these are the last resort."""
 
     copy: float = 90.0
-    """For a segment without bytes; the bytes have their own time."""
+    """Without the time for the bytes of the segment."""
     fetch: float = 60.0
     delete: float = 90.0
     slowest_bytes_per_second: int = 1024 * 1024
-    """A copy may take as much longer as its bytes take at this rate."""
+    """A copy gets as much additional time as its bytes take at this rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +50,27 @@ class StorageOperationStatus:
     calls: int
     errors: int
     timeouts: int
-    """Those of the errors that were calls without an end."""
+    """Errors that were calls past their deadline."""
     bytes: int
-    """Of segments (copy, fetch) and indexes, in calls that succeeded."""
+    """Of segments (copy, fetch) and indexes, in successful calls."""
     seconds: float
-    """The time that finished calls took, together."""
+    """Total duration of ended calls."""
     pending: int
-    """Calls that run, also those that nobody waits for any more."""
+    """Running calls, including those past their deadline."""
     oldest_pending_seconds: float
     oldest_pending: str | None
-    """The segment that the oldest of them concerns."""
+    """The segment of the oldest running call."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteStorageStatus:
-    """What a storage was asked for since it was opened."""
+    """The calls to a storage since it was opened."""
 
     url: str
     operations: dict[str, StorageOperationStatus]
     oldest_pending_seconds: float
     stuck: int
-    """Calls that went on after their deadline, in spite of being cancelled."""
+    """Calls that run on after their deadline although they were cancelled."""
 
 
 class _Running(NamedTuple):
@@ -103,7 +103,7 @@ class DeadlineStorage:
 
     @property
     def inner(self) -> RemoteStorageManager:
-        """The storage itself."""
+        """The storage behind the deadlines."""
         return self._storage
 
     def status(self) -> RemoteStorageStatus:
@@ -149,15 +149,15 @@ class DeadlineStorage:
         return self._storage.log_segment_path(metadata) if isinstance(self._storage, LocalSegmentFiles) else None
 
     async def close(self) -> None:
-        """Let go of the storage. It has as long for it as for a fetch."""
+        """Close the storage, within the deadline of a fetch."""
         work = asyncio.ensure_future(_awaited(self._storage.close))
         if not await self._ended(work, self._deadlines.fetch):
-            logger.warning("the remote storage %s does not close; it is left alone", self.url)
+            logger.warning("remote storage %s did not close within its deadline", self.url)
             return
         try:
             work.result()
         except Exception:  # a plugin may raise anything, and the broker stops all the same
-            logger.exception("the remote storage %s failed when it was closed", self.url)
+            logger.exception("closing remote storage %s failed", self.url)
 
     async def _call(
         self, name: str, metadata: RemoteLogSegmentMetadata, seconds: float, call: Callable[[], Awaitable[T]]
@@ -166,8 +166,8 @@ class DeadlineStorage:
         if len(self._stuck) >= _MOST_STUCK:
             operation.errors += 1
             raise RemoteStorageError(
-                f"{len(self._stuck)} calls to the remote storage {self.url} hang and cannot be ended: it is not asked "
-                "for more until they end. Restart the broker if they never do."
+                f"{len(self._stuck)} calls to the remote storage {self.url} hang and ignore their cancellation: no "
+                "more calls are made until they end. Restart the broker if they never do."
             )
         work: asyncio.Task[T] = asyncio.ensure_future(_awaited(call))
         self._count(operation, work, metadata)
@@ -179,13 +179,13 @@ class DeadlineStorage:
             raise
         except Exception as error:
             operation.errors += 1
-            raise RemoteStorageError(f"{_action(name, metadata)} {self.url} failed: {error!r}") from error
+            raise RemoteStorageError(f"{_action(name, metadata)} {self.url} failed: {error!r}.") from error
         operation.errors += 1
         operation.timeouts += 1
-        raise RemoteStorageError(f"{_action(name, metadata)} {self.url} did not end within {seconds:.0f} seconds")
+        raise RemoteStorageError(f"{_action(name, metadata)} {self.url} did not end within {seconds:.0f} seconds.")
 
     async def _ended(self, work: asyncio.Task[Any], seconds: float) -> bool:
-        """Whether the work ended by itself in time. Afterwards it has ended, or is among those that hang."""
+        """Whether the work ended in time. If not, it is cancelled; if it ignores that, it counts as stuck."""
         alarm = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
             either: set[asyncio.Task[Any]] = {work, alarm}
@@ -210,7 +210,7 @@ class DeadlineStorage:
     def _unstuck(self, work: asyncio.Task[Any]) -> None:
         self._stuck.discard(work)
         if not work.cancelled():
-            work.exception()  # concerns nobody any more
+            work.exception()  # its caller got the deadline error already
 
     def _count(self, operation: _StorageOperation, work: asyncio.Task[Any], metadata: RemoteLogSegmentMetadata) -> None:
         number, start = next(self._numbers), self._clock.monotonic()
@@ -225,7 +225,7 @@ class DeadlineStorage:
 
 
 async def _awaited(call: Callable[[], Awaitable[T]]) -> T:
-    """In a task of its own from the beginning: a plugin may fail before it waits for the first time."""
+    """Runs the whole call inside the task: a plugin may fail before its first await."""
     return await call()
 
 

@@ -16,12 +16,12 @@ _LONGEST_DIRECTORY: Final = 255
 
 
 def segment_name(metadata: RemoteLogSegmentMetadata) -> str:
-    """What the keys of a segment begin with, up to the dot, behind the prefix of the storage."""
+    """The key of a segment up to the dot, without the prefix of the storage."""
     segment = f"{metadata.start_offset:020d}-{uuid_to_text(metadata.segment_id.id)}"
     return f"{partition_directory(metadata.partition)}/{segment}"
 
 
 def partition_directory(partition: TopicIdPartition) -> str:
-    """What the keys of a partition begin with. A name that is too long is cut: the id of the topic is enough."""
+    """The directory of a partition. A topic name that is too long is cut: the topic id identifies it."""
     rest = f"-{partition.partition}-{uuid_to_text(partition.topic_id)}"
     return f"{partition.topic[: _LONGEST_DIRECTORY - len(rest)]}{rest}"

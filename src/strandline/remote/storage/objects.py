@@ -28,17 +28,17 @@ from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegment
 class ObjectRemoteStorage:
     """Segments in an object store.
 
-    The log is the last object that is written and the first that is deleted: what has a log is whole.
+    The log is the last object that is written and the first that is deleted: a segment with a log is complete.
     """
 
     def __init__(self, objects: ObjectStore, prefix: str = "", directory: Path | None = None) -> None:
-        """`directory` is where the object store keeps its objects, if that is a directory of this machine."""
+        """`directory` holds the objects if the object store is a directory of this machine."""
         self._objects, self._prefix, self._directory = objects, prefix, directory
         self._stack = AsyncExitStack()
 
     @classmethod
     async def open(cls, config: Mapping[str, str], context: PluginContext) -> ObjectRemoteStorage:
-        """The storage that rsm.config.* describes. Buckets are not touched yet. Raises InvalidConfig."""
+        """The storage that rsm.config.* describes. Sends no request to a bucket yet. Raises InvalidConfig."""
         settings = parse_object_settings(config, context.data_dir)
         async with AsyncExitStack() as stack:
             try:
@@ -48,7 +48,7 @@ class ObjectRemoteStorage:
                     )
                 )
             except ObjectStoreMisconfigured as error:
-                raise InvalidConfig(f"rsm.config.url cannot be used: {error}") from error
+                raise InvalidConfig(f"rsm.config.url cannot be used. {error}") from error
             except ObjectStoreError as error:
                 raise RemoteStorageError(str(error)) from error
             address = parse_address(objects.url)
@@ -89,7 +89,7 @@ class ObjectRemoteStorage:
             data = await self._objects.get_range(key, start, wanted)
         if len(data) < wanted:
             raise RemoteStorageError(
-                f"Object {key} in {self.url} ends at {start + len(data)}, and the segment has "
+                f"Object {key} in {self.url} ends at {start + len(data)}, but the segment has "
                 f"{metadata.segment_size_in_bytes} bytes: it is damaged. Restore it from a copy, or delete its records."
             )
         return data

@@ -1,4 +1,4 @@
-"""The settings of `ObjectRemoteStorage`: what follows rsm.config. in the configuration of the broker."""
+"""The settings of `ObjectRemoteStorage`: those with the prefix rsm.config. in the configuration of the broker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strandline.objects import ObjectOptions, Patience, S3Options
 T = TypeVar("T")
 
 _PREFIX: Final = "rsm.config."
-# Diskless topics have the same settings under this name; it may stand here too.
+# Diskless topics have the same settings with this prefix; it is accepted here too.
 _FAMILY: Final = "inkless."
 _NAMES: Final = frozenset(
     {
@@ -42,12 +42,12 @@ class ObjectSettings:
 
 
 def parse_object_settings(config: Mapping[str, str], data_dir: Path) -> ObjectSettings:
-    """What the settings mean; the default is the directory `remote` in `data_dir`. Raises InvalidConfig."""
+    """Parse the settings; the default is the directory `remote` in `data_dir`. Raises InvalidConfig."""
     found = {name.removeprefix(_FAMILY): str(value).strip() for name, value in config.items()}
     unknown = sorted(found.keys() - _NAMES)
     if unknown:
         raise InvalidConfig(
-            f"{_PREFIX}{unknown[0]} is no setting of the object storage for segments: it knows "
+            f"{_PREFIX}{unknown[0]} is not a setting of the object storage for segments. Its settings are "
             f"{', '.join(_PREFIX + name for name in sorted(_NAMES))}."
         )
     bucket = found.get("storage.s3.bucket.name")
@@ -80,16 +80,16 @@ def _parsed(found: Mapping[str, str], name: str, parse: Callable[[str], T], defa
     try:
         return parse(text)
     except ValueError as error:
-        raise InvalidConfig(f"{_PREFIX}{name}={text} is wrong: {error}") from error
+        raise InvalidConfig(f"{_PREFIX}{name}={text} is not valid. {error}") from error
 
 
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError("it must be true or false.")
+        raise ValueError("It must be true or false.")
     return text.lower() == "true"
 
 
 def _seconds(text: str) -> float:
     if not text.isdecimal() or int(text) == 0:
-        raise ValueError("it must be a number of milliseconds, at least 1.")
+        raise ValueError("It must be a number of milliseconds, at least 1.")
     return int(text) / 1000

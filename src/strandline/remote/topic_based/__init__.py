@@ -1,6 +1,7 @@
-"""The description of remote segments in the topic `__remote_log_metadata`, as in Kafka.
+"""Remote log metadata in the topic `__remote_log_metadata`, as in Kafka.
 
-Here: its records byte for byte, which partition describes whom, the cache that the records build, the snapshot of it
-on disk, and the manager that writes to the topic and reads it. Not here: the partitions of the topic (`MetadataTopic`
-is a port, implemented in `replication`), what is copied or deleted when (`strandline.remote.manager`).
+`manager` writes to the topic and answers queries, `consumer` reads one metadata partition into the `cache`. `records`
+are the bytes of the topic, `snapshots` the cache on disk, `partitioner` chooses the metadata partition. Not here: the
+partitions of the topic (`topic` is a port, implemented in `replication`), what is copied or deleted when
+(`strandline.remote.manager`).
 """

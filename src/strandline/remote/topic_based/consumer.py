@@ -1,4 +1,4 @@
-"""Reads one partition of `__remote_log_metadata` to its end, and then what comes, into the caches it describes."""
+"""Reads one partition of `__remote_log_metadata` into its caches: to the end, then new records as they come."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from strandline.remote.topic_based.topic import (
 
 logger = logging.getLogger(__name__)
 
-# Others get their turn after so many records.
+# Records that are applied before other tasks get their turn.
 _RECORDS_PER_TURN: Final = 200
 _REFUSALS_KEPT: Final = 1000
 
 
 class MetadataConsumer:
-    """What this broker has read of one metadata partition, and who waits for more of it. Lives on the event loop."""
+    """The caches of one metadata partition, and how far it has been read. Lives on the event loop."""
 
     def __init__(
         self,
@@ -47,28 +47,28 @@ class MetadataConsumer:
         self.partition = partition
         self.store = RemotePartitionMetadataStore()
         self.position: Offset = 0
-        """Everything before this offset is in the store."""
+        """All records before this offset are in the store."""
         self.is_caught_up = False
-        """Whether everything that was there at the start has been read."""
+        """Whether all records that were there at the start have been read."""
         self._description, self._topic, self._files = description, topic, files
         self._limits, self._clock = limits, clock
         self._name = f"{REMOTE_LOG_METADATA_TOPIC}-{partition}"
-        self._patience = TopicRetries(self._name, limits, clock)
+        self._retries = TopicRetries(self._name, limits, clock)
         self._unsettled: dict[TopicIdPartition, Offset | None] = {}
         self._refused: dict[Offset, ValueError | RemoteResourceNotFound] = {}
         self._changed = asyncio.Event()
         self._saved_position: Offset = 0
         self._saved_at = clock.monotonic()
 
-    # Asking
+    # Queries
 
     @property
     def last_error(self) -> str | None:
-        """Why nothing can be read at the moment."""
-        return self._patience.last_error
+        """Why reading fails at the moment; None if it does not."""
+        return self._retries.last_error
 
     def is_ready(self, partition: TopicIdPartition) -> bool:
-        """Whether everything that had been written about a partition when it was announced has been read."""
+        """Whether all metadata that a partition had when it was announced has been read."""
         return self.is_caught_up and partition not in self._unsettled
 
     async def wait_ready(self, partition: TopicIdPartition, *, deadline: float) -> bool:
@@ -78,7 +78,7 @@ class MetadataConsumer:
     async def wait_read(self, offset: Offset, *, deadline: float) -> bool:
         """Wait until the record at `offset` has been read; False if the deadline comes first.
 
-        Raises what the cache said to the record if it was refused.
+        Raises the error of the cache if it refused the record.
         """
         if not await self._wait(lambda: self.position > offset, deadline):
             return False
@@ -98,21 +98,21 @@ class MetadataConsumer:
     # Readiness
 
     def announce(self, partitions: Collection[TopicIdPartition]) -> None:
-        """These partitions are not ready until `settle` has found out how far they have to be read."""
+        """These partitions are not ready until `settle` has found out how far to read, and that is done."""
         self._unsettled.update(dict.fromkeys(partitions))
 
     async def settle(self, partitions: Collection[TopicIdPartition]) -> None:
-        """Let announced partitions be ready as soon as all that is in the topic now has been read.
+        """Let announced partitions become ready once all records that are in the topic now have been read.
 
-        Somebody else may have written about them until just now: their leader before this broker.
+        Their last leader may have written metadata until just now.
         """
-        patience = TopicRetries(self._name, self._limits, self._clock)
+        retries = TopicRetries(self._name, self._limits, self._clock)
         while True:
             try:
                 end = await self._topic.end_offset(self.partition)
                 break
             except RemoteStorageError as error:
-                await patience.pause(error)
+                await retries.pause(error)
         for partition in partitions:
             if partition in self._unsettled:
                 self._unsettled[partition] = end
@@ -133,7 +133,7 @@ class MetadataConsumer:
     # Reading
 
     async def run(self) -> None:
-        """Read for ever."""
+        """Read until cancelled."""
         await self._restore()
         target: Offset | None = None
         while True:
@@ -148,9 +148,9 @@ class MetadataConsumer:
                 self._start_over()
                 target = None
             except RemoteStorageError as error:
-                await self._patience.pause(error)
+                await self._retries.pause(error)
             else:
-                self._patience.succeeded()
+                self._retries.succeeded()
                 await self._take(chunk)
                 await self._save_if_due()
 
@@ -158,7 +158,7 @@ class MetadataConsumer:
         self.is_caught_up = True
         if self.position:
             partitions, segments = len(self.store.partitions()), self.store.segment_count()
-            logger.info("%s: %d segments of %d partitions are known", self._name, segments, partitions)
+            logger.info("%s: read metadata of %d remote segments of %d partitions", self._name, segments, partitions)
         self._moved()
 
     def _start_over(self) -> None:
@@ -175,26 +175,26 @@ class MetadataConsumer:
         self._moved()
 
     def _apply(self, record: MetadataTopicRecord) -> None:
-        """Whatever is wrong with one record, the others count."""
+        """Apply a record. A record that cannot be read or is illegal is skipped."""
         self.position = record.offset + 1
         if record.problem is not None or record.value is None:
-            self._pass_over(record.offset, record.problem or "it has no value")
+            self._skip(record.offset, record.problem or "It has no value.")
             return
         try:
             message = deserialize(record.value)
         except CorruptMessage as error:
-            self._pass_over(record.offset, str(error))
+            self._skip(record.offset, str(error))
             return
         try:
             self.store.apply(message)
         except (ValueError, RemoteResourceNotFound) as refusal:
-            self._pass_over(record.offset, str(refusal))
+            self._skip(record.offset, str(refusal))
             self._refused[record.offset] = refusal
             if len(self._refused) > _REFUSALS_KEPT:
                 del self._refused[next(iter(self._refused))]
 
-    def _pass_over(self, offset: Offset, problem: str) -> None:
-        logger.warning("%s: the record at offset %d is passed over: %s", self._name, offset, problem)
+    def _skip(self, offset: Offset, problem: str) -> None:
+        logger.warning("%s: the record at offset %d is skipped: %s", self._name, offset, problem)
 
     # Snapshots
 
@@ -209,7 +209,7 @@ class MetadataConsumer:
             await self.save()
 
     async def save(self) -> None:
-        """Keep what has been read, so that it need not be read again. A disk that refuses is only a pity."""
+        """Write a snapshot, so that these records need not be read again. A failure is only logged."""
         self._saved_at = self._clock.monotonic()
         if not self.is_caught_up or self.position == self._saved_position:
             return

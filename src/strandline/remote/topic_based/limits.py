@@ -1,4 +1,4 @@
-"""How long the description of remote segments waits for things, and where it keeps its files."""
+"""The settings of the topic-based metadata manager: deadlines, pauses and intervals."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from strandline.errors import InvalidConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataLimits:
-    """The settings behind `rlmm.config.`, and what has no setting. Times in seconds."""
+    """The settings with the prefix `rlmm.config.`, and values without a setting. Times in seconds."""
 
     consume_wait: float = 120.0
-    """How long a write waits until it has been read back, and until its partition is ready."""
+    """Deadline of a write: its partition is ready, and the record has been read back."""
     retry_interval: float = 0.1
-    """The pause between two attempts to make or read the topic."""
+    """The first pause between two attempts to create or read the topic."""
     retry_max_timeout: float = 120.0
-    """After so many seconds without success an attempt is an error in the log; attempts go on."""
+    """After so many seconds of failures they are logged as errors; attempts go on."""
     read_wait: float = 5.0
-    """How long one question for more records waits for them."""
+    """How long one read waits for new records."""
     snapshot_interval: float = 300.0
-    """How old the snapshot of a changed partition may get."""
+    """Snapshots of changed metadata partitions are written at this interval."""
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> Self:
-        """The limits that these settings ask for. Raises InvalidConfig."""
+        """Parse the settings. Raises InvalidConfig."""
         return cls(
             consume_wait=_seconds(config, "remote.log.metadata.consume.wait.ms", 120_000),
             retry_interval=_seconds(config, "remote.log.metadata.initialization.retry.interval.ms", 100),
@@ -41,5 +41,5 @@ def _seconds(config: Mapping[str, str], name: str, default_ms: int) -> float:
     except ValueError:
         value = -1
     if value < 0:
-        raise InvalidConfig(f"rlmm.config.{name} is {text!r}; it must be a number of milliseconds, 0 or more")
+        raise InvalidConfig(f"rlmm.config.{name} is {text!r}; it must be a number of milliseconds, 0 or more.")
     return value / 1000

@@ -1,4 +1,4 @@
-"""`RemoteLogMetadataManager` on the topic `__remote_log_metadata`: what is written there is what is known."""
+"""The `RemoteLogMetadataManager` that keeps remote log metadata in the topic `__remote_log_metadata`."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class MetadataPartitionStatus:
 class TopicBasedRemoteLogMetadataManager:
     """Writes to the metadata topic, and answers from what it has read of it.
 
-    A write returns when it has been read back, so that a question after it knows of it; if somebody else's write came
-    first and made it illegal, it says so. Read are the metadata partitions that describe partitions of this broker, and
-    those that this broker leads, which may describe topics that are gone. What was read once is followed until the end:
-    the partition of a deleted topic is described until its last segment is gone.
+    A write returns when it has been read back, so that every later query sees it; if a write of another broker came
+    first and made it illegal, it raises. This broker reads the metadata partitions of its own partitions, and those
+    that it leads, which may hold metadata of deleted topics. It goes on reading a metadata partition once it has begun:
+    the metadata of a deleted topic is needed until its last segment is deleted.
     """
 
     def __init__(self, topic: MetadataTopic, *, directory: Path, limits: MetadataLimits, clock: Clock) -> None:
@@ -61,15 +61,15 @@ class TopicBasedRemoteLogMetadataManager:
 
     @classmethod
     async def open(cls, config: Mapping[str, str], context: MetadataPluginContext) -> Self:
-        """With the settings behind `rlmm.config.`. Raises InvalidConfig. It works inside of `running`."""
+        """With the settings with the prefix `rlmm.config.`. Raises InvalidConfig. Works inside `running`."""
         limits = MetadataLimits.from_config(config)
         return cls(context.metadata_topic, directory=context.log_dirs[0], limits=limits, clock=context.clock)
 
-    # Life
+    # Lifecycle
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """Read the topic while the block lasts; at its end keep what was read."""
+        """Read the topic while the block lasts; write snapshots at its end."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             unsubscribe = self._topic.subscribe(self._follow)
@@ -82,7 +82,7 @@ class TopicBasedRemoteLogMetadataManager:
                 await self._stop_reading()
 
     async def close(self) -> None:
-        """Keep what was read. Leaving `running` has done that already."""
+        """Write snapshots. Leaving `running` has done that already."""
         for consumer in self._consumers.values():
             await consumer.save()
 
@@ -94,7 +94,7 @@ class TopicBasedRemoteLogMetadataManager:
         await self.close()
 
     def _follow(self) -> None:
-        """Read what has to be read and is not being read yet."""
+        """Start reading metadata partitions that are needed and not being read yet."""
         description = self._topic.describe()
         if description is None or self._group is None:
             return
@@ -107,7 +107,7 @@ class TopicBasedRemoteLogMetadataManager:
             self._consumer(number)
 
     def _forget_topic(self) -> None:
-        """The topic was deleted and made again: nothing of the old one holds."""
+        """The topic was deleted and created again: drop everything that was read."""
         for task in self._tasks:
             task.cancel()
         self._consumers.clear()
@@ -134,7 +134,7 @@ class TopicBasedRemoteLogMetadataManager:
             consumer.announce(announced)
             self._start(consumer.settle(announced), f"remote-log-metadata-{number}-settling")
 
-    # Writing
+    # Writes
 
     async def add_remote_log_segment_metadata(self, metadata: RemoteLogSegmentMetadata) -> None:
         await self._write(metadata)
@@ -154,8 +154,8 @@ class TopicBasedRemoteLogMetadataManager:
         crash_point("remote.metadata.after_append")
         if not await consumer.wait_read(offset, deadline=deadline):
             raise RemoteStorageError(
-                f"offset {offset} of {REMOTE_LOG_METADATA_TOPIC}-{consumer.partition} was written for {partition} but "
-                f"not read back within {self._limits.consume_wait:g} s (remote.log.metadata.consume.wait.ms)"
+                f"Offset {offset} of {REMOTE_LOG_METADATA_TOPIC}-{consumer.partition} was written for {partition} but "
+                f"not read back within {self._limits.consume_wait:g} s (remote.log.metadata.consume.wait.ms)."
             )
 
     async def _ready_consumer(self, partition: TopicIdPartition, deadline: float) -> MetadataConsumer:
@@ -166,7 +166,7 @@ class TopicBasedRemoteLogMetadataManager:
             raise self._not_ready(partition)
         return consumer
 
-    # Asking
+    # Queries
 
     def remote_log_segment_metadata(
         self, partition: TopicIdPartition, epoch: LeaderEpoch, offset: Offset
@@ -209,7 +209,7 @@ class TopicBasedRemoteLogMetadataManager:
         return [partition for consumer in self._consumers.values() for partition in consumer.store.partitions()]
 
     def status(self) -> Sequence[MetadataPartitionStatus]:
-        """How far each metadata partition that concerns this broker has been read."""
+        """How far each metadata partition that this broker reads has been read."""
         return [
             MetadataPartitionStatus(
                 number, consumer.position, consumer.is_caught_up, consumer.store.segment_count(), consumer.last_error
@@ -231,14 +231,14 @@ class TopicBasedRemoteLogMetadataManager:
     def _not_ready(self, partition: TopicIdPartition) -> RemoteStorageError:
         consumer = self._consumer_of(partition)
         if self._description is None:
-            reason = f"there is no topic {REMOTE_LOG_METADATA_TOPIC} yet"
+            reason = f"The topic {REMOTE_LOG_METADATA_TOPIC} does not exist yet."
         elif consumer is None:
-            reason = "this broker was not told of the partition"
+            reason = "This broker has no replica of the partition."
         else:
-            reason = consumer.last_error or f"{REMOTE_LOG_METADATA_TOPIC}-{consumer.partition} is still being read"
-        return RemoteStorageError(f"the remote segments of {partition} are not known yet: {reason}")
+            reason = consumer.last_error or f"{REMOTE_LOG_METADATA_TOPIC}-{consumer.partition} is still being read."
+        return RemoteStorageError(f"The remote log metadata of {partition} is not ready. {reason}")
 
-    # Who is where
+    # Leaders and followers
 
     def on_partition_leadership_changes(
         self, leaders: Collection[TopicIdPartition], followers: Collection[TopicIdPartition]

@@ -1,4 +1,4 @@
-"""Which partition of `__remote_log_metadata` describes a partition: Kafka's rule."""
+"""Which partition of `__remote_log_metadata` holds the metadata of a partition: Kafka's rule."""
 
 from __future__ import annotations
 

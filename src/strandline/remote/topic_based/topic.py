@@ -1,4 +1,4 @@
-"""The topic under the description of remote segments, as a port."""
+"""The topic `__remote_log_metadata`, as a port."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class MetadataTopicUnavailable(RemoteStorageError):
 
 
 class MetadataTopicTruncated(RemoteStorageError):
-    """A partition of the metadata topic ends before the offset that was asked for: it is not what it was."""
+    """A partition of the metadata topic ends before the requested offset: it was truncated or created again."""
 
 
 class TopicDescription(NamedTuple):
-    """What the topic is. With another id it is another topic."""
+    """The topic. With another id it is another topic."""
 
     topic_id: UUID
     partitions: int
 
 
 class MetadataTopicRecord(NamedTuple):
-    """One record. With `problem` set its bytes could not be read, and `value` says nothing."""
+    """One record. If `problem` is set, its bytes could not be read, and `value` has no meaning."""
 
     offset: Offset
     value: bytes | None
@@ -34,7 +34,7 @@ class MetadataTopicRecord(NamedTuple):
 
 
 class TopicChunk(NamedTuple):
-    """Some records of one partition, in order, and where to go on. Empty if nothing came in time."""
+    """Some records of one partition, in order, and the offset to continue from. Empty if none came in time."""
 
     records: Sequence[MetadataTopicRecord]
     next_offset: Offset
@@ -45,9 +45,9 @@ class MetadataTopic(Protocol):
 
     Every implementation passes tests/remote/topic_based/test_metadata_topic.py, which checks that
 
-    - an append is durable, and readable for everyone, when it returns; its offset is above those of every earlier one;
-    - `read` gives every record from an offset on once, in order, and nothing that could be lost again;
-    - bytes that are no records are told (`MetadataTopicRecord.problem`) and passed over, and do not end the reading.
+    - an append is durable and readable by all brokers when it returns; its offset is above those of all earlier ones;
+    - `read` returns every record from an offset on once, in order, and no record that could still be lost;
+    - bytes that are not a record are reported (`MetadataTopicRecord.problem`) and skipped; reading goes on after them.
 
     An append that raises or is cancelled may or may not have happened. All calls end within a deadline of their own.
     """
@@ -56,7 +56,7 @@ class MetadataTopic(Protocol):
         """The topic as this broker knows it; None while there is none."""
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call `changed` when the topic appears, or this broker leads other partitions of it; returns how to stop."""
+        """Call `changed` when the topic is created, or this broker leads other partitions; returns a way to stop."""
 
     def led_partitions(self) -> Collection[int]:
         """The partitions that this broker leads."""
@@ -65,7 +65,7 @@ class MetadataTopic(Protocol):
         """Write one record. Raises MetadataTopicUnavailable."""
 
     async def read(self, partition: int, from_offset: Offset, *, wait: float) -> TopicChunk:
-        """Records from an offset on, or from the first that is left; waits up to `wait` seconds for some.
+        """Records from an offset on, or from the first that is left; waits up to `wait` seconds for one.
 
         Raises MetadataTopicUnavailable, or MetadataTopicTruncated if the partition ends before `from_offset`.
         """
@@ -74,4 +74,4 @@ class MetadataTopic(Protocol):
         """The offset after the last readable record. Raises MetadataTopicUnavailable."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""

@@ -64,7 +64,7 @@ async def test_nothing_at_or_above_the_last_stable_offset_is_copied(world: World
         await world.until(lambda: world.ranges() == [(0, 1)])
         await world.pass_time(5)
         assert world.ranges() == [(0, 1)]
-        assert "a transaction is open since offset 2" in world.status().local_because
+        assert "a transaction has been open since offset 2" in world.status().local_because
         world.harness.end_transaction(5, commits=True)
         await world.until_copied()
         assert world.ranges() == [(0, 1), (2, 3), (4, 5), (6, 6)]
@@ -205,7 +205,7 @@ async def test_backoff_grows_and_jitters_within_the_settings(world: World) -> No
         errors = world.manager.status().topics["orders"].copy_errors
         # 0.5, 1, 2, 4, 8, 16 seconds, each up to a fifth longer or shorter
         assert 6 <= errors <= 8
-        assert "the last try failed" in world.status().local_because
+        assert "the last attempt failed" in world.status().local_because
         assert world.status().failures_in_a_row == errors
         assert "A test lets put_file fail" in str(world.status().last_error)
 
@@ -296,7 +296,7 @@ async def test_an_upload_that_never_returns_ends_and_is_tried_again(world: World
         await world.pass_time(60)
         assert world.manager.status().oldest_copy_seconds > 30
         assert world.storage.status().oldest_pending_seconds > 30
-        assert "it is being copied, since" in world.status().local_because
+        assert "it has been copying for" in world.status().local_because
         await world.until(lambda: world.ranges() == [(0, 1)], step=10)
         await world.until_copied()
         await world.check_nothing_leaked()

@@ -10,11 +10,10 @@ from strandline.remote.manager.partition import LogOffsets
 
 
 def copy_from(offsets: LogOffsets, copied: Offset) -> Offset | None:
-    """The offset from which on segments are to be copied; None if there is certainly nothing to copy.
+    """The offset from which on segments are to be copied; None if there is nothing to copy.
 
-    `copied` is the last offset that is in remote storage, -1 if none is. What neither storage has is not waited for: a
-    log start that a crash has set back may lie before it. For an idle partition this is all that is asked: a few
-    comparisons.
+    `copied` is the last offset in remote storage, -1 if none is. A crash may set the log start back to offsets that
+    neither tier has: they are skipped. An idle partition costs these few comparisons and nothing else.
     """
     start = max(copied + 1, offsets.log_start, offsets.first_base)
     if offsets.active_base <= start or offsets.last_stable_offset <= start:
@@ -23,9 +22,9 @@ def copy_from(offsets: LogOffsets, copied: Offset) -> Offset | None:
 
 
 def to_copy(finished: Sequence[ClosedSegment], start: Offset, last_stable_offset: Offset) -> list[ClosedSegment]:
-    """Of finished segments, oldest first, those that may be copied now: nothing in them is undecided.
+    """Of closed segments, oldest first, those to copy now: all below the last stable offset.
 
-    One that only reaches above `start` is among them, as a whole.
+    A segment that holds `start` is copied as a whole.
     """
     chosen = []
     for segment in finished:

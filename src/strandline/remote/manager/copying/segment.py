@@ -1,7 +1,7 @@
 """Copies one segment, with its indexes, to remote storage.
 
-First the metadata says that a copy begins, then the bytes go, then the metadata says that it has ended. Whatever
-is in remote storage is therefore described, and a crash leaves nothing that nobody knows of.
+The metadata of the segment is written before the first byte is copied, and updated after the last one. So remote
+storage holds nothing without metadata, and a crash leaves no orphan.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class CustomMetadataTooLarge(Exception):
-    """What the storage wants kept with a segment does not fit into the description."""
+    """The storage returned more custom metadata than the settings allow."""
 
 
 class SegmentCopier:
@@ -48,19 +48,19 @@ class SegmentCopier:
         self._custom_metadata_max_bytes = custom_metadata_max_bytes
 
     async def copy(self, partition: TieredPartition, segment: ClosedSegment) -> None:
-        """Copy a segment with all that belongs to it. Raises RemoteStorageError, CustomMetadataTooLarge.
+        """Copy a segment with its indexes. Raises RemoteStorageError, CustomMetadataTooLarge.
 
-        A copy that fails is deleted again, now or by the expiration task.
+        A failed copy is deleted, now or by the expiration task.
         """
-        described = self._describe(partition.id, segment)
+        metadata = self._metadata_of(partition.id, segment)
         counters = self._counters.of(partition.id.topic)
         counters.copy_requests += 1
-        partition.begin_copy(described, self._clock.monotonic())
+        partition.begin_copy(metadata, self._clock.monotonic())
         try:
             crash_point("remote.copy.before_started")
-            await self._states.add(described)
+            await self._states.add(metadata)
             crash_point("remote.copy.after_started")
-            await self._copy_described(described, segment)
+            await self._copy_files(metadata, segment)
         except Exception:
             counters.copy_errors += 1
             partition.changes += 1
@@ -71,41 +71,41 @@ class SegmentCopier:
             partition.changes += 1
         counters.copy_bytes += segment.size
 
-    async def _copy_described(self, described: RemoteLogSegmentMetadata, segment: ClosedSegment) -> None:
+    async def _copy_files(self, metadata: RemoteLogSegmentMetadata, segment: ClosedSegment) -> None:
         try:
-            custom = await self._storage.copy_log_segment_data(described, _files_of(segment))
+            custom = await self._storage.copy_log_segment_data(metadata, _files_of(segment))
             crash_point("remote.copy.after_data")
             if custom is not None and len(custom) > self._custom_metadata_max_bytes:
                 raise CustomMetadataTooLarge(
-                    f"The storage wants {len(custom)} bytes kept with each segment, and "
+                    f"The storage returned {len(custom)} bytes of custom metadata for a segment, but "
                     f"remote.log.metadata.custom.metadata.max.bytes is {self._custom_metadata_max_bytes}."
                 )
-            await self._states.update(described, RemoteLogSegmentState.COPY_SEGMENT_FINISHED, custom)
+            await self._states.update(metadata, RemoteLogSegmentState.COPY_SEGMENT_FINISHED, custom)
             crash_point("remote.copy.after_finished")
         except Exception:
-            if not self._is_finished(described):
-                await self._take_back(described)
+            if not self._is_finished(metadata):
+                await self._take_back(metadata)
                 raise
 
-    def _is_finished(self, described: RemoteLogSegmentMetadata) -> bool:
-        """Whether the copy has ended well all the same: only the answer was lost."""
-        epoch, offset = next(boundaries(described))
+    def _is_finished(self, metadata: RemoteLogSegmentMetadata) -> bool:
+        """Whether the copy has succeeded, and only the answer was lost."""
+        epoch, offset = next(boundaries(metadata))
         try:
-            found = self._metadata.remote_log_segment_metadata(described.partition, epoch, offset)
+            found = self._metadata.remote_log_segment_metadata(metadata.partition, epoch, offset)
         except RemoteStorageError:
             return False
-        return found is not None and found.segment_id == described.segment_id
+        return found is not None and found.segment_id == metadata.segment_id
 
-    async def _take_back(self, described: RemoteLogSegmentMetadata) -> None:
+    async def _take_back(self, metadata: RemoteLogSegmentMetadata) -> None:
         try:
-            await self._deleter.take_back(described)
+            await self._deleter.take_back(metadata)
         except (RemoteStorageError, ValueError) as error:
-            logger.info("What is left of a failed copy of %s is deleted later: %s", described.partition, error)
+            logger.info("a failed copy of a segment of %s will be deleted later: %s", metadata.partition, error)
 
-    def _describe(self, partition: TopicIdPartition, segment: ClosedSegment) -> RemoteLogSegmentMetadata:
+    def _metadata_of(self, partition: TopicIdPartition, segment: ClosedSegment) -> RemoteLogSegmentMetadata:
         if not segment.leader_epochs or NO_EPOCH in segment.leader_epochs:
             raise RemoteStorageError(
-                f"The segment {segment.base_offset} of {partition} cannot be copied: its leader epochs are not known. "
+                f"Segment {segment.base_offset} of {partition} cannot be copied: its leader epochs are not known. "
                 "Is its leader-epoch-checkpoint lost?"
             )
         return RemoteLogSegmentMetadata(

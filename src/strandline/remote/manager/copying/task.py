@@ -1,8 +1,4 @@
-"""The copy task: finished segments of one log to remote storage, oldest first.
-
-First the description says that a copy begins, then the bytes go, then the description says that it has ended. Whatever
-is in remote storage is therefore described, and a crash leaves nothing that nobody knows of.
-"""
+"""The copy task: copies closed segments of one log to remote storage, oldest first."""
 
 from __future__ import annotations
 
@@ -21,12 +17,12 @@ from strandline.remote.quota import RateQuota
 
 logger = logging.getLogger(__name__)
 
-# Each of them is made ready to be copied when it is asked for.
+# `RemoteCopies.segments_to_copy` does some work for each of them.
 _SEGMENTS_PER_LOOK: Final = 8
 
 
 class CopyTask:
-    """Copies what one partition has finished."""
+    """Copies the closed segments of one partition."""
 
     def __init__(
         self,
@@ -39,7 +35,7 @@ class CopyTask:
 
     @property
     def name(self) -> str:
-        return f"Copying of {self._partition.id.topic_partition} to remote storage"
+        return f"copying of {self._partition.id.topic_partition} to remote storage"
 
     def look(self) -> Look:
         partition = self._partition
@@ -62,7 +58,7 @@ class CopyTask:
             return await self._run(pool)
         except CustomMetadataTooLarge as error:
             self._partition.refusal = str(error)
-            logger.error("%s stops: %s", self.name, error)
+            logger.error("%s stopped: %s", self.name, error)
             return False
 
     async def _run(self, pool: JobPool) -> bool:
@@ -75,7 +71,7 @@ class CopyTask:
                 find_out(partition, leader, self._metadata)
             segments = self._segments(leader.log)
             if not segments or segments[0].base_offset == refused:
-                return False  # the same one at once would be refused for ever, and nobody else be served
+                return False  # trying it again at once would block the other partitions
             for segment in segments:
                 if not await self._copy(leader, segment):
                     refused = segment.base_offset
@@ -85,14 +81,14 @@ class CopyTask:
         return False
 
     def _segments(self, log: UnifiedLog) -> list[ClosedSegment]:
-        """The next ones that may be copied."""
+        """The next segments that may be copied."""
         start = copy_from(offsets_of(log), self._partition.copied)
         if start is None or not log.config.remote_storage_enable or log.config.remote_log_copy_disable:
             return []
         return to_copy(log.remote.segments_to_copy(start, limit=_SEGMENTS_PER_LOOK), start, log.last_stable_offset)
 
     async def _copy(self, leader: LeaderPartition, segment: ClosedSegment) -> bool:
-        """Copy one segment. False if it is not to be copied any more, or this broker does not lead the partition."""
+        """Copy one segment. False if it must not be copied any more, or this broker does not lead the partition."""
         partition, log = self._partition, leader.log
         partition.is_waiting_for_quota = True
         try:
@@ -109,10 +105,10 @@ class CopyTask:
         return True
 
     def _is_next(self, log: UnifiedLog, segment: ClosedSegment) -> bool:
-        """Whether a segment still goes on where remote storage ends.
+        """Whether a segment still begins where remote storage ends.
 
-        While it waited for its turn, tiering may have been switched off and on again, or the log start have passed it.
-        Copied all the same it would leave a gap, and what is in the gap would be taken for copied.
+        While it waited for the quota, tiering may have been switched off and on again, or the log start may have passed
+        it. Copying it then would leave a gap in remote storage, and the offsets in the gap would count as copied.
         """
         partition, config = self._partition, log.config
         is_wanted = config.remote_storage_enable and not config.remote_log_copy_disable

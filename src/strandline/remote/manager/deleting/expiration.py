@@ -1,7 +1,7 @@
-"""The expiration task: remote segments of one partition that retention lets go, or that should not be there.
+"""The expiration task: deletes remote segments of one partition that have expired, or should not be there.
 
-The log start moves first, then segments go, the oldest first: a reader is told that an offset is gone, and never sent
-to a segment that is.
+The log start moves first, then segments are deleted, oldest first: a reader gets OffsetOutOfRange, and is never sent to
+a deleted segment.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from strandline.remote.manager.starting import find_out
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.turns import gathered, in_turns
 
-# A partition on which nothing has changed is still looked at thoroughly from time to time: others write there too.
+# An unchanged partition still gets a new plan from time to time: other brokers write metadata too.
 _INTERVALS_UNSEEN: Final = 20
 _DELETIONS_PER_TURN: Final = 16
 
 
 class _PlanBasis(NamedTuple):
-    """What the last plan was made from. As long as it is the same, only time can change the plan."""
+    """What the last plan was made from. While it is the same, only time and the size of the log change the plan."""
 
     leader: LeaderPartition
     config: TopicConfig
@@ -47,7 +47,7 @@ class _Retention(NamedTuple):
 
 
 def _retention(config: TopicConfig) -> _Retention:
-    """What retention lets go: nothing if cleanup.policy does not have `delete`."""
+    """The retention of a topic: unlimited if cleanup.policy does not contain `delete`."""
     return (
         _Retention(config.retention_ms, config.retention_bytes)
         if config.is_deleted_by_retention
@@ -56,7 +56,7 @@ def _retention(config: TopicConfig) -> _Retention:
 
 
 class ExpirationTask:
-    """Expires what one partition has in remote storage."""
+    """Expires the remote segments of one partition."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class ExpirationTask:
         self._partition, self._metadata, self._deleter = partition, metadata, deleter
         self._broker_id, self._limits, self._clock = broker_id, limits, clock
         self._withdrawal = Withdrawal(partition, metadata, deleter, clock)
-        self._seen: _PlanBasis | None = None
+        self._basis: _PlanBasis | None = None
         self._due_ms = 0
         self._due_bytes: int | None = None
         self._sized_at: Offset = NO_OFFSET
 
     @property
     def name(self) -> str:
-        return f"Expiration of remote segments of {self._partition.id.topic_partition}"
+        return f"expiration of remote segments of {self._partition.id.topic_partition}"
 
     def look(self) -> Look:
         leader = self._partition.leader
@@ -110,14 +110,14 @@ class ExpirationTask:
         )
 
     def _is_settled(self, leader: LeaderPartition) -> bool:
-        """Whether the last plan still holds. Asked of idle partitions again and again."""
-        if self._seen is None or self._clock.now_ms() >= self._due_ms or self._now(leader) != self._seen:
+        """Whether the last plan still holds. Called regularly for idle partitions."""
+        if self._basis is None or self._clock.now_ms() >= self._due_ms or self._now(leader) != self._basis:
             return False
         log = leader.log
         is_sized = log.config.remote_storage_enable and _retention(log.config).bytes >= 0
         if not is_sized or log.log_end_offset == self._sized_at:
             return True
-        # What is remote and does not count (duplicates) only makes this look too large, and the plan too early.
+        # The summary includes duplicates, which do not count: at worst a plan is made too early.
         if self._due_bytes is None or not self._metadata.is_ready(self._partition.id):
             return False
         remote = self._metadata.remote_log_summary(self._partition.id).finished_bytes
@@ -126,11 +126,11 @@ class ExpirationTask:
         self._sized_at = log.log_end_offset
         return True
 
-    def _saw(self, seen: _PlanBasis, plan: ExpiryPlan | None, *, end: Offset) -> None:
-        """Nothing is left to do until something is different from what was seen, or the log grows, or time passes."""
+    def _settle(self, basis: _PlanBasis, plan: ExpiryPlan | None, *, end: Offset) -> None:
+        """The plan is carried out: nothing is to be done until its basis changes, the log grows, or time passes."""
         due_ms = None if plan is None else plan.next_due_ms
         thorough_ms = self._clock.now_ms() + _INTERVALS_UNSEEN * self._limits.task_interval_ms
-        self._seen, self._due_ms = seen, thorough_ms if due_ms is None else min(due_ms, thorough_ms)
+        self._basis, self._due_ms = basis, thorough_ms if due_ms is None else min(due_ms, thorough_ms)
         self._due_bytes = None if plan is None else plan.next_due_bytes
         self._sized_at = end
 
@@ -138,11 +138,12 @@ class ExpirationTask:
 
     async def _expire(self, leader: LeaderPartition, pool: JobPool) -> bool:
         partition, log = self._partition, leader.log
-        seen, end, copied = self._now(leader), log.log_end_offset, partition.copied
-        self._seen = None
+        basis, end, copied = self._now(leader), log.log_end_offset, partition.copied
+        self._basis = None
         plan = await self._plan(log)
-        # It took a while. A log start that has gone up does it no harm, nor a copy, if there are others that stay.
-        is_same = self._now(leader)._replace(changes=seen.changes, log_start=seen.log_start) == seen
+        # Making the plan took a while. It still holds if meanwhile the log start has moved up, or a segment was copied
+        # and the plan keeps others.
+        is_same = self._now(leader)._replace(changes=basis.changes, log_start=basis.log_start) == basis
         if not is_same or (not plan.has_kept and partition.copied != copied):
             return True
         partition.has_kept = plan.has_kept
@@ -154,11 +155,11 @@ class ExpirationTask:
             return False
         if len(deletions) < len(plan.deletions):
             return True
-        self._saw(seen._replace(log_start=plan.log_start), plan, end=end)
+        self._settle(basis._replace(log_start=plan.log_start), plan, end=end)
         return False
 
     async def _plan(self, log: UnifiedLog) -> ExpiryPlan:
-        """What is to be done, as of the moment when this is called."""
+        """The plan, as of this call."""
         partition, now_ms, retention = self._partition, self._clock.now_ms(), _retention(log.config)
         copying = partition.copying
         known = self._metadata.iter_remote_log_segments(partition.id)
@@ -184,6 +185,6 @@ class ExpirationTask:
 
     async def _withdraw(self, leader: LeaderPartition) -> bool:
         if not await self._withdrawal.run(leader):
-            return True  # it is tiered again, or led by another broker
-        self._saw(self._now(leader), None, end=leader.log.log_end_offset)
+            return True  # the topic is tiered again, or another broker leads the partition
+        self._settle(self._now(leader), None, end=leader.log.log_end_offset)
         return False

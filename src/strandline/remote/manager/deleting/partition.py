@@ -1,4 +1,4 @@
-"""The end of a partition: everything it has in remote storage goes, step by step, over any number of restarts."""
+"""The deletion of a partition: all of its remote segments are deleted, in steps that survive restarts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _S = RemotePartitionDeleteState
 class PartitionDeletion:
     """Takes a partition from DELETE_PARTITION_MARKED to DELETE_PARTITION_FINISHED.
 
-    A partition of which nothing is known needs none of it. One that has no segments any more needs it as well: without
-    a word about its end the description would keep for ever what it knows.
+    A partition without metadata needs none of it. A partition with metadata but without segments does: otherwise its
+    metadata would be kept for ever.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class PartitionDeletion:
 
     @property
     def name(self) -> str:
-        return f"Deletion of all remote segments of {self._partition.id}"
+        return f"deletion of all remote segments of {self._partition.id}"
 
     def look(self) -> Look:
         if self.is_done:
@@ -45,7 +45,7 @@ class PartitionDeletion:
         return Look.WORK if self._metadata.is_ready(self._partition.id) else Look.NOT_READY
 
     async def run(self, pool: JobPool) -> bool:
-        # A copy that is under way would leave objects behind that nobody knows of.
+        # An in-flight copy would leave objects without metadata behind.
         await self._partition.quiet.wait()
         partition = self._partition.id
         state = self._metadata.partition_delete_state(partition)
@@ -53,7 +53,7 @@ class PartitionDeletion:
             await self._delete(state)
         self._metadata.on_stop_partitions((partition,))
         self.is_done = True
-        return True  # to be looked at, and let go
+        return True  # the next look removes the job
 
     async def _delete(self, state: RemotePartitionDeleteState | None) -> None:
         partition = self._partition.id

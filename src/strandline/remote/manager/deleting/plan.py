@@ -1,7 +1,8 @@
-"""Which remote segments go, why, and where the log begins then. Pure: `expiring` carries it out.
+"""Which remote segments are deleted, why, and where the log begins then. Pure: `expiration` carries it out.
 
-Retention is over both tiers: the size of the log is what is in remote storage plus what is only local. Copies that
-failed or are not finished do not count, neither as size nor as something that was let go (lesson 20).
+Retention covers both tiers: the size of the log is its remote segments plus its local-only ones. Failed and unfinished
+copies do not count, neither in the size of the log nor as bytes that were deleted: counting them would make a log look
+too large, and delete records that retention keeps.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _S: Final = RemoteLogSegmentState
 
 
 class DeletionReason(Enum):
-    """Why a remote segment goes."""
+    """Why a remote segment is deleted."""
 
     INTERRUPTED = "its deletion had begun"
     LOG_START = "it lies below the log start offset"
@@ -36,7 +37,7 @@ class DeletionReason(Enum):
 
 
 class Deletion(NamedTuple):
-    """One segment that goes."""
+    """One segment to delete."""
 
     segment: RemoteLogSegmentMetadata
     reason: DeletionReason
@@ -44,25 +45,25 @@ class Deletion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryQuestion:
-    """All that decides, at one moment."""
+    """Everything that decides, as of one moment."""
 
     segments: Sequence[RemoteLogSegmentMetadata]
-    """All that are known, in whatever state, by start offset."""
+    """All known segments, in any state, by start offset."""
     lookup: Lookup
-    """Which finished segment readers are sent to."""
+    """The segment that readers use for an offset of an epoch."""
     epochs: Sequence[EpochEntry]
     log_start: Offset
     high_watermark: Offset
     log_end: Offset
     local_only_bytes: int
-    """Of local segments that are not in remote storage."""
+    """Of local segments without a remote copy."""
     retention_ms: int
     retention_bytes: int
     now_ms: TimestampMs
     broker_id: BrokerId
     being_copied: UUID | None
     abandoned_before_ms: TimestampMs
-    """A copy of another broker that began before this is not going on any more."""
+    """A copy of another broker that began before this is abandoned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +74,11 @@ class ExpiryPlan:
     """Where the log begins from now on: never below where it begins now."""
     deletions: Sequence[Deletion]
     has_kept: bool
-    """Whether a segment of the log stays: if not, the next one that is copied may have to go."""
+    """Whether a segment of the log stays. If not, the next copied segment may expire at once."""
     next_due_ms: TimestampMs | None
-    """When time alone lets the next segment expire; None if it never does."""
+    """When the next segment expires by time; None if never."""
     next_due_bytes: int | None
-    """The size of the log at which the next segment goes; None if the size does not count, or nothing is left."""
+    """The size of the log at which the next segment expires; None if size does not count, or nothing is left."""
 
 
 @dataclass(slots=True)
@@ -92,7 +93,7 @@ class _Walk:
 
 
 def planning(question: ExpiryQuestion) -> Generator[None, None, ExpiryPlan]:
-    """What to delete now, in small steps: there may be very many segments, and others want to work as well."""
+    """Makes the plan in small steps: there may be very many segments, and other tasks have to run meanwhile."""
     interrupted, abandoned, finished, in_lineage = yield from _sorted_out(question)
     redundant = yield from redundant_segments(in_lineage, question.lookup)
     spare = {segment.segment_id.id for segment in redundant}
@@ -123,13 +124,13 @@ def planning(question: ExpiryQuestion) -> Generator[None, None, ExpiryPlan]:
 
 
 class _SortedOut(NamedTuple):
-    """The segments of a question. Those that are being copied are nowhere."""
+    """The segments of a question by what is to be done with them. Those being copied are in no list."""
 
     interrupted: list[RemoteLogSegmentMetadata]
     abandoned: list[RemoteLogSegmentMetadata]
     finished: list[RemoteLogSegmentMetadata]
     in_lineage: list[RemoteLogSegmentMetadata]
-    """Of the finished ones."""
+    """Those of the finished ones that belong to the log."""
 
 
 def _sorted_out(question: ExpiryQuestion) -> Generator[None, None, _SortedOut]:
@@ -151,13 +152,13 @@ def _pieces(segments: Sequence[RemoteLogSegmentMetadata]) -> Iterator[Sequence[R
 def redundant_segments(
     in_lineage: Sequence[RemoteLogSegmentMetadata], lookup: Lookup
 ) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
-    """Of the finished segments of a log, by start offset, those that another one covers and no reader is sent to.
+    """Of the finished segments of a log, by start offset, those that another one covers and no reader uses.
 
-    They come from two leaders that copied the same records one after the other, or from a copy whose end nobody heard
-    of. Of two equal ones readers are sent to one; that one stays.
+    They come from two leaders that copied the same records one after the other, or from a copy whose confirmation was
+    lost. Of two equal segments, readers use one; that one stays.
     """
     found: list[RemoteLogSegmentMetadata] = []
-    reach: list[RemoteLogSegmentMetadata] = []  # those before, that may cover what follows
+    reach: list[RemoteLogSegmentMetadata] = []  # earlier segments that may cover later ones
     for index, segment in enumerate(in_lineage):
         reach = [other for other in reach if other.end_offset >= segment.start_offset]
         beside = (*reach, *_beginning_with(in_lineage, index))
@@ -171,17 +172,17 @@ def redundant_segments(
 
 
 def _beginning_with(segments: Sequence[RemoteLogSegmentMetadata], index: int) -> Iterator[RemoteLogSegmentMetadata]:
-    """Those after one that begin at the same offset."""
+    """The later segments that begin at the same offset."""
     start = segments[index].start_offset
     while (index := index + 1) < len(segments) and segments[index].start_offset == start:
         yield segments[index]
 
 
 def _is_referenced(segment: RemoteLogSegmentMetadata, lookup: Lookup) -> bool:
-    """Whether some reader is sent to it, at the beginning or the end of one of its epochs."""
+    """Whether readers use it, at the beginning or the end of one of its epochs."""
     for epoch, offset in boundaries(segment):
         served = lookup(epoch, offset)
-        # A lookup without an answer says nothing about who covers whom: then nothing is deleted.
+        # Without an answer the segment that covers this one cannot be read either: keep this one.
         if served is None or served.segment_id == segment.segment_id:
             return True
     return False
@@ -196,8 +197,8 @@ def _is_abandoned(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion) -
 def _is_unreferenced(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion) -> bool:
     """All of its epochs are older than the first one of the log: left behind by an unclean election.
 
-    Not while the epochs of the log begin above its start: then they are incomplete (the file was lost), and what looks
-    unreferenced may be the only copy.
+    Not while the epochs of the log begin above its start: then they are incomplete (the checkpoint file was lost), and
+    a segment that looks unreferenced may be the only copy.
     """
     if not question.epochs:
         return False
@@ -235,7 +236,7 @@ def _expire(
 def _by_epoch(
     segments: Sequence[RemoteLogSegmentMetadata], epochs: Sequence[EpochEntry]
 ) -> Generator[None, None, Iterator[RemoteLogSegmentMetadata]]:
-    """Epoch by epoch, and in each by start offset; every segment once."""
+    """All segments, each once, by epoch and start offset."""
     grouped: dict[LeaderEpoch, list[RemoteLogSegmentMetadata]] = {epoch: [] for epoch, _ in epochs}
     for piece in _pieces(segments):
         for segment in piece:
@@ -247,7 +248,7 @@ def _by_epoch(
 
 
 def _excess(segments: Iterable[RemoteLogSegmentMetadata], question: ExpiryQuestion) -> int:
-    """By how many bytes the log is larger than it may be, given all remote segments of it."""
+    """By how many bytes the log exceeds retention.bytes, given all of its remote segments."""
     if question.retention_bytes < 0:
         return 0
     remote = sum(segment.segment_size_in_bytes for segment in segments if segment.end_offset >= question.log_start)

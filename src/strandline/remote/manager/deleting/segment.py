@@ -1,4 +1,7 @@
-"""Deleting one remote segment: say so, delete, say that it is done. A crash between any two is taken up again."""
+"""Deletes remote segments: DELETE_SEGMENT_STARTED, the objects, DELETE_SEGMENT_FINISHED.
+
+A deletion that a crash interrupts at any point is resumed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadat
 
 logger = logging.getLogger(__name__)
 
-# A segment that cannot be deleted does not keep the others. But a storage that is away is not asked for all of them.
+# A segment that cannot be deleted does not hold up the others, but a storage that fails is not tried for all of them.
 _FAILURES_PER_TURN: Final = 3
 
 SegmentsDeleted = Callable[[Collection[RemoteLogSegmentId]], None]
@@ -36,14 +39,14 @@ class SegmentDeleter:
         self._on_deleted = on_deleted
 
     async def begin(self, deletion: Deletion) -> None:
-        """Say that a segment goes, so that whoever reads it takes it up. Raises RemoteStorageError, ValueError."""
+        """Mark a segment for deletion: the next leader then resumes it. Raises RemoteStorageError, ValueError."""
         if deletion.segment.state is not RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
             await self._states.update(deletion.segment, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 
     async def delete(self, deletion: Deletion) -> None:
         """Delete a segment with its indexes. Raises RemoteStorageError; repeat it then.
 
-        Readers are not sent to it from the first step on; the last step comes when no object is left.
+        Lookups do not find it from the first step on; the last step comes when no object is left.
         """
         with self._counted(deletion.segment):
             segment = await self._delete_data(deletion.segment)
@@ -51,7 +54,7 @@ class SegmentDeleter:
             crash_point("remote.delete.after_finished")
         self._on_deleted((segment.segment_id,))
         logger.info(
-            "Deleted the remote segment %d to %d of %s: %s",
+            "deleted the remote segment %d to %d of %s: %s",
             segment.start_offset,
             segment.end_offset,
             segment.partition,
@@ -59,10 +62,10 @@ class SegmentDeleter:
         )
 
     async def take_back(self, segment: RemoteLogSegmentMetadata) -> None:
-        """Delete what a failed copy has written so far. Raises RemoteStorageError, ValueError.
+        """Delete what a failed copy has written. Raises RemoteStorageError, ValueError.
 
-        The last step is left to the expiration task, which deletes once more: a write that was given up may arrive
-        after this.
+        The last step is left to the expiration task, which deletes once more: a cancelled upload may still reach the
+        storage after this.
         """
         with self._counted(segment):
             await self._delete_data(segment)
@@ -88,17 +91,17 @@ class SegmentDeleter:
 
 
 class DeletionTurn:
-    """A list of deletions, as many of them as one turn allows."""
+    """Deletes several segments, until too many of them fail."""
 
     def __init__(self, deleter: SegmentDeleter) -> None:
         self._deleter = deleter
 
     async def begin(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
-        """Say of all of them that they go; else as `run`."""
+        """Mark all segments for deletion; otherwise as `run`."""
         return await self._each(deletions, self._deleter.begin, goes_on)
 
     async def run(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
-        """Delete until `goes_on` says no. True if all are gone. Raises the first error after trying some others."""
+        """Delete until `goes_on` is false. True if all are deleted. Raises the first error, after trying others."""
         return await self._each(deletions, self._deleter.delete, goes_on)
 
     async def _each(

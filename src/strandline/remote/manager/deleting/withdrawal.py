@@ -1,10 +1,10 @@
-"""Tiering that is switched off with `remote.log.delete.on.disable`: the log begins with its local part, the rest goes.
+"""Switches tiering off with `remote.log.delete.on.disable`: the log keeps its local part, remote segments are deleted.
 
-From the moment the log has forgotten its remote part, nobody but this would ever delete it: a log that is not tiered
-does not expire anything remote. So whatever the settings become, every segment that was there comes to an end. It is
-deleted; or, if the topic is tiered again before its deletion has begun, it is looked after by retention again. To be
-sure of that over restarts, all deletions are written down (DELETE_SEGMENT_STARTED) before the first one is carried out:
-those are finished without asking for the setting again. What nobody ever asked to delete is left alone.
+Once the log has dropped its remote part, retention never deletes these segments: a log that is not tiered expires
+nothing remote. So every one of them must be deleted here, or, if the topic is tiered again before its deletion has
+begun, come back under retention, whatever happens to the settings. To ensure this over restarts, all are marked
+(DELETE_SEGMENT_STARTED) before the first one is deleted, and marked segments are deleted without looking at the setting
+again. Without the setting, segments that are not marked are left alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strandline.remote.values import RemoteLogSegmentState
 
 
 class Withdrawal:
-    """Deletes everything that one partition has in remote storage, while its topic is not tiered."""
+    """Deletes all remote segments of one partition, while its topic is not tiered."""
 
     def __init__(
         self, partition: TieredPartition, metadata: RemoteLogMetadataManager, deleter: SegmentDeleter, clock: Clock
@@ -29,12 +29,12 @@ class Withdrawal:
         self._partition, self._metadata, self._deleter, self._clock = partition, metadata, deleter, clock
 
     async def run(self, leader: LeaderPartition) -> bool:
-        """Do what is to be done; False if it was broken off. Raises RemoteStorageError, ValueError; repeat it then."""
+        """Delete; False if the topic is tiered again or the leader moved. Raises RemoteStorageError, ValueError."""
         partition = self._partition
         while not partition.quiet.is_set():
             await partition.quiet.wait()
             if not self._is_switched_off(leader):
-                return False  # what is remote stays
+                return False  # the remote segments stay
         is_wanted = leader.log.config.remote_log_delete_on_disable or partition.is_withdrawn
         partition.is_withdrawing = True
         try:
@@ -65,7 +65,7 @@ class Withdrawal:
         return True
 
     async def _finish_deletions(self, leader: LeaderPartition) -> bool:
-        """Those that somebody has begun."""
+        """Complete the deletions of segments that are marked already."""
         started = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
         known = await self._deletions(DeletionReason.INTERRUPTED)
         begun = [each for each in known if each.segment.state is started]

@@ -1,7 +1,7 @@
-"""Remote segments that are files here (`LocalSegmentFiles`): they are sent by the kernel, as local segments are.
+"""Remote segments that are files of this machine (`LocalSegmentFiles`): sent by the kernel, as local segments are.
 
-What is read is never copied to memory of this process. But it has to be in the kernel's memory before it is sent:
-bringing it there may take long, and is done by threads of the reader, which count as its reads.
+Their bytes are never copied to the memory of this process. But they have to be in the page cache before they are sent:
+loading them may take long, and is done by threads, which count as reads of the reader.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AHEAD: Final = 4 * 1024 * 1024
 
 
 class RemoteFile(SegmentFile):
-    """The file of a remote segment, opened for reading and kept open: deleting it meanwhile does no harm."""
+    """The file of a remote segment, kept open for reading, also while it is being deleted."""
 
     __slots__ = ()
 
@@ -41,40 +41,42 @@ class RemoteFile(SegmentFile):
         self.size = os.fstat(self._fd).st_size
 
     def __del__(self) -> None:
-        # With the last descriptor of a deleted file its blocks go, and a network file system may hang: not here,
-        # which may be the event loop.
+        # Closing the last descriptor of a deleted file frees its blocks, and a network file system may hang: this must
+        # not block the event loop.
         fd, self._fd = self._fd, -1
         if fd >= 0:
             threading.Thread(target=os.close, args=(fd,), name="close-remote", daemon=True).start()
 
 
 class FileReads:
-    """Threads and counters of all files. Lives on the event loop."""
+    """Threads and counters for all files. Lives on the event loop."""
 
     def __init__(self, gate: ReadGate, quota: FetchQuota | None, clock: Clock) -> None:
         self.gate, self.quota, self._clock = gate, quota, clock
         self._threads: ThreadPoolExecutor | None = None
         self._tasks = TaskSet()
         self.can_ask = hasattr(os, "RWF_NOWAIT")
-        """Whether the kernel can be asked what is in its memory; if not, everything counts as being there."""
+        """Whether the kernel tells what is in the page cache; if not, everything counts as loaded."""
         self.requests = 0
         self.read_seconds = 0.0
 
     async def open(self, path: Path, size: int) -> FileSource:
-        """A segment that should have so many bytes. Raises RemoteStorageError."""
+        """Open a segment of `size` bytes. Raises RemoteStorageError."""
         try:
             file = await self.run(lambda: RemoteFile(str(path)))
         except FileNotFoundError as error:
-            raise RemoteResourceNotFound(f"there is no file {path}") from error
+            raise RemoteResourceNotFound(f"There is no file {path}.") from error
         except OSError as error:
-            raise RemoteStorageError(f"{path} cannot be opened: {error.strerror}") from error
+            raise RemoteStorageError(f"{path} cannot be opened: {error.strerror}.") from error
         if file.size < size:
-            raise RemoteResourceNotFound(f"{path} has {file.size} bytes, and should have {size}")
+            raise RemoteResourceNotFound(f"{path} has {file.size} bytes instead of {size}.")
         return FileSource(self, file, size)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do something in a thread when it is our turn, within the deadline. Raises what it raises, and
-        KafkaStorageError if too many wait already."""
+        """Do blocking work in a thread, in a slot of the gate and within the deadline.
+
+        Raises what it raises, RemoteStorageError at the deadline, KafkaStorageError if too many reads wait already.
+        """
         self.gate.enter()
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self.gate.parallel, thread_name_prefix="remote-read")
@@ -84,23 +86,23 @@ class FileReads:
                 self.requests += 1
                 return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except TimeoutError as error:
-            raise RemoteStorageError(f"the file system did not answer within {_DEADLINE_SECONDS:g} s") from error
+            raise RemoteStorageError(f"The file system did not answer within {_DEADLINE_SECONDS:g} s.") from error
         finally:
             self.read_seconds += self._clock.monotonic() - started
 
     @property
     def has_spare(self) -> bool:
-        """Whether something may be read that nobody waits for."""
+        """Whether there is room for read-ahead."""
         return self.gate.has_spare and (self.quota is None or self.quota.throttle_seconds() == 0)
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Do something that goes on when nobody waits for it any more."""
+        """Start a read that goes on when its request is cancelled."""
         task = self._tasks.start(work, name="remote-read")
         task.add_done_callback(_look_at_failure)
         return task
 
     async def close(self) -> None:
-        """End what is under way, and give the threads back."""
+        """Cancel reads, and end the threads."""
         await self._tasks.close()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
@@ -108,11 +110,11 @@ class FileReads:
 
 def _look_at_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled():
-        task.exception()  # whoever waited has it; what was read ahead will be asked for again
+        task.exception()  # a waiting request gets it; a failed read-ahead is repeated by the next fetch
 
 
 class FileLoading:
-    """A `Loading` of pages."""
+    """A `Loading` of pages into the page cache."""
 
     __slots__ = ("_task",)
 
@@ -173,9 +175,9 @@ class FileSource:
         try:
             data = await self._reads.run(lambda: os.pread(fd, length, position))
         except OSError as error:
-            raise RemoteStorageError(f"{self._file.path} cannot be read: {error.strerror}") from error
+            raise RemoteStorageError(f"{self._file.path} cannot be read: {error.strerror}.") from error
         if len(data) < length:
-            raise RemoteResourceNotFound(f"{self._file.path} ends before position {position + length}")
+            raise RemoteResourceNotFound(f"{self._file.path} ends before position {position + length}.")
         return data
 
     def slice(self, position: int, length: int) -> FileSlice:
@@ -204,7 +206,7 @@ class FileSource:
         try:
             await self._reads.run(lambda: file.read_through(position, length))
         except OSError as error:
-            raise RemoteStorageError(f"{file.path} cannot be read: {error.strerror}") from error
+            raise RemoteStorageError(f"{file.path} cannot be read: {error.strerror}.") from error
 
     def close(self) -> None:
-        """The descriptor goes with the last slice."""
+        """The descriptor is closed with the last slice."""

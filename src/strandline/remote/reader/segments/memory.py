@@ -1,6 +1,6 @@
-"""Remote segments in memory: ranges are read once, however many ask, and kept until the room is needed.
+"""Remote segments in memory: concurrent requests share a read, and ranges stay cached until the room is needed.
 
-A read belongs to nobody: when the request that asked for it gives up, it goes on into the cache, where the next
+A read does not belong to a request: when the request is cancelled, the read completes into the cache, where the next
 attempt finds it.
 """
 
@@ -22,15 +22,15 @@ from strandline.remote.reader.values import FetchQuota
 from strandline.remote.values import RemoteLogSegmentMetadata
 from strandline.tasks import TaskSet
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-# One read of the storage: large enough that its latency matters little, small enough that several are under way.
+# One read of the storage: large enough that its latency matters little, small enough that several run in parallel.
 LARGEST_READ: Final = 4 * 1024 * 1024
 SMALLEST_READ: Final = 128 * 1024
 
 
 class Span:
-    """A range of a segment, in memory or on its way."""
+    """A range of a segment, in memory or being loaded."""
 
     __slots__ = ("data", "end", "loaded", "pins", "start")
 
@@ -40,7 +40,7 @@ class Span:
         self.loaded = loaded
         self.data: memoryview | None = None
         self.pins = 0
-        """How many reads need it: so long it stays."""
+        """Reads that need it: while there are any, it is not evicted."""
 
 
 class SpansLoading:
@@ -67,7 +67,7 @@ class SpansLoading:
 
 
 class ChunkCache:
-    """What was read of all segments, least recently used first. Lives on the event loop."""
+    """Cached ranges of all segments, least recently used first. Lives on the event loop."""
 
     def __init__(
         self, storage: RemoteStorageManager, gate: ReadGate, quota: FetchQuota | None, clock: Clock, *, max_bytes: int
@@ -76,7 +76,7 @@ class ChunkCache:
         self.limit = max_bytes
         self.used = 0
         self.loading = 0
-        """Bytes on their way."""
+        """Bytes that are being loaded."""
         self.requests = 0
         self.bytes_read = 0
         self.read_seconds = 0.0
@@ -84,17 +84,17 @@ class ChunkCache:
         self._tasks = TaskSet()
 
     def source(self, metadata: RemoteLogSegmentMetadata) -> ChunkSource:
-        """The bytes of a segment, none of which are here yet."""
+        """The bytes of a segment, none of which are loaded yet."""
         return ChunkSource(self, metadata)
 
     @property
     def has_spare(self) -> bool:
-        """Whether there is room for something that nobody waits for."""
+        """Whether there is room for read-ahead."""
         is_throttled = self._quota is not None and self._quota.throttle_seconds() > 0
         return self._gate.has_spare and self.loading < self.limit // 2 and not is_throttled
 
     def begin(self, source: ChunkSource, start: int, end: int) -> Span:
-        """Read a range. Raises KafkaStorageError if too many wait already."""
+        """Start reading a range. Raises KafkaStorageError if too many reads wait already."""
         self._gate.enter()
         loop = asyncio.get_running_loop()
         span = Span(start, end, loop.create_future())
@@ -112,7 +112,7 @@ class ChunkCache:
             source.remove(span)
             span.loaded.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - goes to whoever waits for the bytes
+        except Exception as error:  # noqa: BLE001 - raised to those that wait for the bytes
             source.remove(span)
             span.loaded.set_exception(error)
         else:
@@ -132,7 +132,7 @@ class ChunkCache:
             self._quota.record(len(data))
         if len(data) != length:
             raise RemoteResourceNotFound(
-                f"there are {len(data)} bytes from position {span.start} on, and should be {length} or more"
+                f"The storage returned {len(data)} bytes from position {span.start} on instead of {length}."
             )
         return memoryview(data)
 
@@ -144,7 +144,7 @@ class ChunkCache:
         self.trim()
 
     def trim(self) -> None:
-        """Drop the oldest spans that nobody needs, until the rest fits."""
+        """Evict the least recently used spans that no read needs, until the rest fits."""
         if self.used <= self.limit:
             return
         for span in [span for span in self._spans if not span.pins]:
@@ -158,14 +158,14 @@ class ChunkCache:
             self._spans.move_to_end(span)
 
     def drop(self, span: Span) -> None:
-        """Forget a span."""
+        """Evict a span."""
         source = self._spans.pop(span, None)
         if source is not None:
             self.used -= span.end - span.start
             source.remove(span)
 
     async def close(self) -> None:
-        """End all reads."""
+        """Cancel all reads."""
         await self._tasks.close()
 
 
@@ -193,7 +193,7 @@ class ChunkSource:
             index += 1
 
     def _views(self, position: int, length: int) -> list[memoryview]:
-        """As many of the bytes as are at hand without a gap."""
+        """The loaded bytes up to the first gap."""
         end = min(position + length, self.size)
         views = []
         for span in self._from(position, end):
@@ -222,7 +222,7 @@ class ChunkSource:
         finally:
             loading.release()
         if data is None:
-            raise RemoteStorageError(f"the segment was closed while {length} bytes at {position} were read")
+            raise RemoteStorageError(f"The segment was closed while {length} bytes at position {position} were read.")
         return data
 
     def slice(self, position: int, length: int) -> MemorySlices:
@@ -243,7 +243,7 @@ class ChunkSource:
         return position
 
     def _begin(self, position: int, end: int) -> list[Span]:
-        """All spans of a range, those included that have to be read now."""
+        """All spans of a range; missing ones start loading."""
         needed = []
         for span in [*self._from(position, end)]:
             needed += self._fill(position, span.start)
@@ -264,7 +264,7 @@ class ChunkSource:
         return fresh
 
     def remove(self, span: Span) -> None:
-        """Take out a span that is not kept any more, or never came."""
+        """Remove a span that was evicted, or failed to load."""
         index = bisect_right(self._starts, span.start) - 1
         if index >= 0 and self._spans[index] is span:
             del self._starts[index], self._spans[index]
@@ -276,7 +276,7 @@ class ChunkSource:
 
 
 def _look_at_failure(loaded: asyncio.Future[None]) -> None:
-    """A failure that nobody waited for is no mistake of the program, unless it is one of ours."""
+    """Errors of read-ahead have no caller: log those that do not come from the storage, they are bugs."""
     error = None if loaded.cancelled() else loaded.exception()
     if error is not None and not isinstance(error, RemoteStorageError):
-        _log.error("a read of remote storage failed", exc_info=error)
+        logger.error("a read of remote storage failed unexpectedly", exc_info=error)

@@ -1,4 +1,4 @@
-"""Remote segments that are being read, with their indexes and their bytes. Opened once, closed when idle."""
+"""Remote segments that are being read, with their indexes and bytes. Opened once, closed when idle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strandline.remote.reader.segments.source import SegmentBytes
 from strandline.remote.values import RemoteLogSegmentMetadata
 
 MOST_OPEN: Final = 256
-# A deleted segment that nobody reads any more must not take space for ever.
+# The open file of a deleted segment takes disk space: it must not stay open without readers.
 IDLE_SECONDS: Final = 60.0
 
 
@@ -35,7 +35,7 @@ class OpenSegment:
         self.used_at = 0.0
 
     def upper_offset(self, end: int) -> Offset:
-        """An offset that everything in front of position `end` lies below; it may be somewhat too high."""
+        """An offset above all records before position `end`; it may be somewhat too high."""
         found = self.indexes.offset_at_or_after(end)
         return self.metadata.end_offset + 1 if found is None else found
 
@@ -43,8 +43,7 @@ class OpenSegment:
 class OpenSegments:
     """The open segments, least recently used first. Lives on the event loop.
 
-    Their indexes stay in the memory of the index cache, and count there: it lets go of those first that were used least
-    recently, too.
+    Their indexes are in the memory of the index cache and count there; it evicts the least recently used first, too.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class OpenSegments:
         return segment
 
     async def open(self, metadata: RemoteLogSegmentMetadata) -> OpenSegment:
-        """Open a segment, or wait for who does. Raises RemoteStorageError or KafkaStorageError."""
+        """Open a segment, or wait until it is opened. Raises RemoteStorageError or KafkaStorageError."""
         segment = self.get(metadata)
         if segment is not None:
             return segment
@@ -83,7 +82,7 @@ class OpenSegments:
             task = asyncio.get_running_loop().create_task(self._open_now(metadata), name="remote-open")
             self._opening[key] = task
             task.add_done_callback(lambda done: self._opened(key, done))
-        await asyncio.wait((task,))  # whoever gives up does not take the others with him
+        await asyncio.wait((task,))  # cancelling this call does not cancel the task, which others may wait for
         return task.result()
 
     def _opened(self, key: UUID, task: asyncio.Task[OpenSegment]) -> None:
@@ -107,14 +106,14 @@ class OpenSegments:
         return await self._files.open(path, metadata.segment_size_in_bytes)
 
     def forget(self, segment_ids: Iterable[UUID]) -> None:
-        """These segments were deleted, or are not what they should be. Who has slices of them keeps them."""
+        """These segments were deleted or are damaged. Slices that were handed out stay valid."""
         for key in segment_ids:
             segment = self._open.pop(key, None)
             if segment is not None:
                 segment.source.close()
 
     def drop_idle(self) -> None:
-        """Close what nobody has read for a while."""
+        """Close segments that were not read for a while."""
         before = self._clock.monotonic() - IDLE_SECONDS
         self.forget([key for key, segment in self._open.items() if segment.used_at < before])
 

@@ -1,4 +1,4 @@
-"""The bytes of one remote segment, wherever they come from: memory (`chunks`) or files (`files`)."""
+"""The bytes of one remote segment, as a port: in `memory` or in `files`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from strandline.records import Buffer
 
 
 class Loading(Protocol):
-    """Bytes on their way. They stay at hand until `release`, which has to be called once."""
+    """Bytes that are being loaded. They stay loaded until `release`, which must be called once."""
 
     async def wait(self) -> None:
-        """Return when all of them are there. Raises RemoteStorageError; cancelling it does not end the reads."""
+        """Return when all of them are loaded. Raises RemoteStorageError; cancelling it does not cancel the reads."""
 
     def release(self) -> None:
-        """Nobody needs them any more."""
+        """The bytes are not needed any more."""
 
 
 class SegmentBytes(Protocol):
-    """The log of one segment, `size` bytes, some of which are at hand. Lives on the event loop, never blocks it."""
+    """The log of one segment, some of which is loaded. Lives on the event loop, never blocks it."""
 
     @property
     def size(self) -> int:
@@ -27,25 +27,25 @@ class SegmentBytes(Protocol):
 
     @property
     def takes_memory(self) -> bool:
-        """Whether what is loaded takes memory of this process."""
+        """Whether loaded bytes take memory of this process."""
 
     def at_hand(self, position: int, length: int) -> int:
-        """How many of these bytes, from the first one on, could be sent now."""
+        """How many of these bytes, from the first one on, are loaded."""
 
     def peek(self, position: int, length: int) -> Buffer | None:
-        """A few bytes; None if they are not at hand."""
+        """A few bytes; None if they are not loaded."""
 
     async def read(self, position: int, length: int) -> Buffer:
-        """The same, brought here if need be. Raises RemoteStorageError."""
+        """The same, loaded if necessary. Raises RemoteStorageError."""
 
     def slice(self, position: int, length: int) -> RecordSet:
-        """Bytes that are at hand or were loaded, to be sent. Nothing is copied."""
+        """Loaded bytes, to be sent. Nothing is copied."""
 
     def load(self, position: int, length: int) -> Loading:
-        """Have bytes brought. Raises KafkaStorageError if too many reads wait already."""
+        """Start loading bytes. Raises KafkaStorageError if too many reads wait already."""
 
     def load_ahead(self, position: int, length: int) -> int:
-        """The same without waiting for them, as far as nobody else needs the storage. Returns how far it went."""
+        """Load bytes ahead, as far as there is spare capacity. Returns the position up to which it does."""
 
     def close(self) -> None:
-        """Let go of what is kept. Who has slices keeps them."""
+        """Drop loaded bytes. Slices that were handed out stay valid."""

@@ -1,4 +1,4 @@
-"""What is known about one partition's segments in remote storage: the sum of its records. No I/O."""
+"""The remote log metadata of one partition: the sum of its records. No I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
 
 class CacheImage(NamedTuple):
-    """A cache as it was at one moment, for a snapshot."""
+    """A cache as of one moment, for a snapshot."""
 
     partition: TopicIdPartition
     segments: Mapping[bytes, bytes]
@@ -38,10 +38,10 @@ class CacheImage(NamedTuple):
 
 
 class RemoteLogMetadataCache:
-    """The segments of one partition, and how far its deletion is.
+    """The segments of one partition, and the state of its deletion.
 
-    `apply` takes the records of the metadata topic in their order. It refuses those that are no legal move, which
-    changes nothing, so everyone who reads the topic knows the same.
+    `apply` takes the records of the metadata topic in their order. It refuses illegal moves, which then change nothing:
+    so all brokers that read the topic have the same cache.
     """
 
     __slots__ = ("_epochs", "_segments", "_summary", "deletion", "partition")
@@ -52,14 +52,14 @@ class RemoteLogMetadataCache:
         self._segments: dict[bytes, bytes] = {}
         self._epochs: dict[LeaderEpoch, RemoteLogLeaderEpochState] = {}
         self._summary: RemoteSummary | None = RemoteSummary()
-        """None: it has to be added up."""
+        """None until it is computed."""
 
     def __len__(self) -> int:
         return len(self._segments)
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the partition was deleted, and the last of its segments: nothing is left to be known."""
+        """Whether the deletion of the partition is over and no segment is left."""
         deletion = self.deletion
         return (
             deletion is not None
@@ -70,23 +70,23 @@ class RemoteLogMetadataCache:
     # Snapshots
 
     def image(self) -> CacheImage:
-        """A copy that does not change any more."""
+        """A copy that does not change."""
         epochs = {epoch: state.copy() for epoch, state in self._epochs.items()}
         return CacheImage(self.partition, dict(self._segments), epochs, self.deletion)
 
     @classmethod
     def restored(cls, image: CacheImage) -> Self:
-        """The cache that an image was made of. Takes over what is in the image."""
+        """The cache that an image was made of. Takes over the contents of the image."""
         cache = cls(image.partition)
         cache.deletion = image.deletion
         cache._segments, cache._epochs = dict(image.segments), dict(image.epochs)
         cache._summary = None
         return cache
 
-    # Changing
+    # Updates
 
     def apply(self, message: RemoteLogMetadata) -> None:
-        """Take a record. Raises ValueError or RemoteResourceNotFound, and stays as it is, if the move is illegal."""
+        """Apply a record. Raises ValueError or RemoteResourceNotFound for an illegal move, and changes nothing then."""
         match message:
             case RemoteLogSegmentMetadata():
                 self._add(message)
@@ -109,13 +109,16 @@ class RemoteLogMetadataCache:
     def _check_add(self, metadata: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata | None:
         known = self._find(metadata.segment_id.id.bytes)
         if metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_STARTED:
-            raise ValueError(f"segment {metadata.segment_id.id} of {self.partition} begins in {metadata.state.name}")
+            raise ValueError(
+                f"Segment {metadata.segment_id.id} of {self.partition} must be added in COPY_SEGMENT_STARTED, not in "
+                f"{metadata.state.name}."
+            )
         if known is not None and not is_legal_segment_move(known.state, metadata.state):
-            raise ValueError(f"segment {known.segment_id.id} of {self.partition} is in {known.state.name} already")
+            raise ValueError(f"Segment {known.segment_id.id} of {self.partition} is in {known.state.name} already.")
         state = None if self.deletion is None else self.deletion.state
         if known is None and state is not None and state >= RemotePartitionDeleteState.DELETE_PARTITION_STARTED:
-            # Whoever deletes the partition has listed its segments: one that comes later would stay for ever.
-            raise ValueError(f"{self.partition} takes no more segments: it is in {state.name}")
+            # The broker that deletes the partition has listed its segments: a later one would stay for ever.
+            raise ValueError(f"{self.partition} takes no more segments: it is in {state.name}.")
         return known
 
     def _add(self, metadata: RemoteLogSegmentMetadata) -> None:
@@ -133,13 +136,15 @@ class RemoteLogMetadataCache:
     def _check_update(self, update: RemoteLogSegmentMetadataUpdate) -> RemoteLogSegmentMetadata:
         known = self._find(update.segment_id.id.bytes)
         if known is None:
-            raise RemoteResourceNotFound(f"{self.partition} has no segment {update.segment_id.id} in remote storage")
+            raise RemoteResourceNotFound(f"{self.partition} has no remote segment {update.segment_id.id}.")
         if update.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
-            raise ValueError(f"segment {update.segment_id.id} of {self.partition} is begun by adding it")
+            raise ValueError(
+                f"Segment {update.segment_id.id} of {self.partition} cannot be updated to COPY_SEGMENT_STARTED."
+            )
         if not is_legal_segment_move(known.state, update.state):
             raise ValueError(
-                f"segment {update.segment_id.id} of {self.partition} cannot go from {known.state.name} "
-                f"to {update.state.name}"
+                f"Segment {update.segment_id.id} of {self.partition} cannot go from {known.state.name} "
+                f"to {update.state.name}."
             )
         return known
 
@@ -175,18 +180,18 @@ class RemoteLogMetadataCache:
         source = None if self.deletion is None else self.deletion.state
         if not is_legal_partition_move(source, metadata.state):
             before = "no deletion" if source is None else source.name
-            raise ValueError(f"{self.partition} cannot go from {before} to {metadata.state.name}")
+            raise ValueError(f"{self.partition} cannot go from {before} to {metadata.state.name}.")
 
-    # Asking
+    # Queries
 
     def remote_log_segment_metadata(self, epoch: LeaderEpoch, offset: Offset) -> RemoteLogSegmentMetadata | None:
-        """The finished segment that has `offset` as a record of this leader epoch."""
+        """The segment in COPY_SEGMENT_FINISHED that holds `offset` as a record of this leader epoch."""
         state = self._epochs.get(epoch)
         key = None if state is None else state.find(offset)
         return None if key is None else self._find(key)
 
     def next_segment_with_txn_index(self, epoch: LeaderEpoch, offset: Offset) -> RemoteLogSegmentMetadata | None:
-        """The first finished segment of this epoch from `offset` on whose transaction index is not empty."""
+        """The first such segment of this epoch from `offset` on whose transaction index is not empty."""
         state = self._epochs.get(epoch)
         if state is None:
             return None
@@ -201,11 +206,11 @@ class RemoteLogMetadataCache:
         return None if state is None else state.highest_offset
 
     def list_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Sequence[RemoteLogSegmentMetadata]:
-        """All segments in whatever state, of one epoch or of all, by start offset."""
+        """All segments in any state, of one epoch or of all, by start offset."""
         return [*self.iter_remote_log_segments(epoch)]
 
     def iter_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Iterator[RemoteLogSegmentMetadata]:
-        """The same, as they are now, made one at a time."""
+        """The same segments, as of this call, made one at a time."""
         keys: Iterable[bytes]
         if epoch is None:
             keys = self._segments
@@ -213,12 +218,12 @@ class RemoteLogMetadataCache:
             keys = state.segment_ids()
         else:
             keys = ()
-        # Packed segments begin with their start offset: they sort as they are.
+        # Packed segments begin with their start offset, so their bytes sort by it.
         now = sorted((self._segments[key], key) for key in keys)
         return (self._unpack(key, packed) for packed, key in now)
 
     def summary(self) -> RemoteSummary:
-        """How many segments there are, and how large."""
+        """Number and size of the segments."""
         if self._summary is None:
             self._summary = RemoteSummary()
             for packed in self._segments.values():
@@ -226,24 +231,24 @@ class RemoteLogMetadataCache:
         return self._summary
 
     def find_segment(self, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
-        """The segment of this id, in whatever state."""
+        """The segment with this id, in any state."""
         return self._find(segment_id.bytes)
 
     def iter_segments(self) -> Iterator[RemoteLogSegmentMetadata]:
-        """All segments in whatever state, in no order, made one at a time. Nothing may be applied meanwhile."""
+        """All segments in any state, unordered, made one at a time. Nothing may be applied meanwhile."""
         return (self._unpack(key, packed) for key, packed in self._segments.items())
 
     def epochs(self) -> Collection[LeaderEpoch]:
-        """The leader epochs that any segment was ever of."""
+        """The leader epochs of all segments there ever were."""
         return self._epochs.keys()
 
     def referenced_ranges(self, epoch: LeaderEpoch) -> Iterator[tuple[Offset, Offset]]:
-        """The first and the last offset of this epoch in each segment that answers for it, in order."""
+        """The first and last offset of this epoch in each segment that lookups find, in order."""
         state = self._epochs.get(epoch)
         return iter(()) if state is None else ((start, end) for start, end, _ in state.referenced())
 
     def remote_log_size(self, epoch: LeaderEpoch) -> int:
-        """Bytes of the finished segments that have records of this epoch."""
+        """Bytes of the segments in COPY_SEGMENT_FINISHED that have records of this epoch."""
         state = self._epochs.get(epoch)
         return 0 if state is None else state.finished_bytes
 
@@ -256,7 +261,7 @@ class RemoteLogMetadataCache:
 
 
 def _counted(summary: RemoteSummary, size: int, state: RemoteLogSegmentState, times: int) -> RemoteSummary:
-    """With a segment that came (1) or went (-1)."""
+    """With a segment added (1) or removed (-1)."""
     segments, finished_bytes, deleting_segments, deleting_bytes = summary
     if state is _FINISHED:
         finished_bytes += size * times

@@ -1,4 +1,4 @@
-"""The caches of all partitions that one metadata partition describes. No I/O."""
+"""The caches of all partitions whose metadata is in one metadata partition. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strandline.remote.topic_based.records import RemoteLogMetadata, partition_o
 
 
 class StoreImage(NamedTuple):
-    """A store as it was when the records before `next_offset` had been read, and of which topic they were."""
+    """A store after the records before `next_offset`, and the topic that they are from."""
 
     topic_id: UUID
     topic_partitions: int
@@ -21,12 +21,12 @@ class StoreImage(NamedTuple):
 
 
 class RemotePartitionMetadataStore:
-    """A cache for each partition of which anything is known.
+    """A cache for each partition with metadata.
 
-    A partition whose deletion is over is forgotten, as if it had never been. This depends on nothing but the records
-    and their order, so whoever has read the same, from wherever he began, knows the same. What comes later for such a
-    partition is taken as for a new one: moves that need an earlier one are refused, a deletion or a copy that begins
-    makes the partition known again, and it is deleted again like that of any topic that is gone.
+    A partition whose deletion is over is dropped, as if it had never existed. This depends only on the records and
+    their order, so all brokers that have read the same records have the same caches, from a snapshot or from the
+    beginning. Later records of such a partition count as those of a new one: moves that need an earlier state are
+    refused; a new copy or deletion adds the partition again, and it is deleted again, like that of any deleted topic.
     """
 
     def __init__(self, images: Iterable[CacheImage] = ()) -> None:
@@ -34,7 +34,7 @@ class RemotePartitionMetadataStore:
         self._caches = {cache.partition: cache for cache in caches if not cache.is_deleted}
 
     def apply(self, message: RemoteLogMetadata) -> None:
-        """Take a record. Raises ValueError or RemoteResourceNotFound if the move is illegal; then nothing changes."""
+        """Apply a record. Raises ValueError or RemoteResourceNotFound for an illegal move, and changes nothing then."""
         partition = partition_of(message)
         cache = self._caches.get(partition)
         if cache is None:
@@ -50,12 +50,12 @@ class RemotePartitionMetadataStore:
         self.cache(partition_of(message)).check(message)
 
     def cache(self, partition: TopicIdPartition) -> RemoteLogMetadataCache:
-        """What is known of a partition; an empty cache if that is nothing."""
+        """The cache of a partition; an empty one if it has no metadata."""
         cache = self._caches.get(partition)
         return RemoteLogMetadataCache(partition) if cache is None else cache
 
     def partitions(self) -> Collection[TopicIdPartition]:
-        """All partitions of which anything is known."""
+        """All partitions with metadata."""
         return self._caches.keys()
 
     def segment_count(self) -> int:
@@ -63,5 +63,5 @@ class RemotePartitionMetadataStore:
         return sum(map(len, self._caches.values()))
 
     def images(self) -> tuple[CacheImage, ...]:
-        """Copies that do not change any more."""
+        """Copies that do not change."""
         return tuple(cache.image() for cache in self._caches.values())

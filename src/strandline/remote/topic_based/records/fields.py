@@ -1,4 +1,4 @@
-"""The types that the records of `__remote_log_metadata` are made of: Kafka's compact ones (KIP-482)."""
+"""The field types of the records of `__remote_log_metadata`: Kafka's compact types (KIP-482)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from strandline.records.fields import FieldReader, write_uvarint
 
 
 class CompactReader(FieldReader):
-    """Texts, bytes and arrays whose length is a varint, one more than it is; 0 is null."""
+    """Strings, bytes and arrays with their length plus one as a varint; 0 is null."""
 
     __slots__ = ()
 
     def string(self) -> str:
         size = self.uvarint() - 1
         if size < 0:
-            raise CorruptMessage("a string is null where none may be")
+            raise CorruptMessage("A string is null where null is not allowed.")
         return self.text(size)
 
     def nullable_bytes(self) -> bytes | None:
@@ -22,10 +22,10 @@ class CompactReader(FieldReader):
         return None if size < 0 else self.take(size)
 
     def array_length(self, element_size: int) -> int:
-        """The length of an array whose elements have at least so many bytes."""
+        """The length of an array whose elements have at least `element_size` bytes."""
         count = self.uvarint() - 1
         if count < 0:
-            raise CorruptMessage("an array is null where none may be")
+            raise CorruptMessage("An array is null where null is not allowed.")
         return self.expect(count, element_size)
 
 

@@ -1,8 +1,8 @@
-"""A remote segment as few bytes: how the cache and its snapshots keep it.
+"""The metadata of a remote segment in few bytes, as the cache and its snapshots keep it.
 
-The bytes are those of Kafka's records: everything about a segment behind its id (the "tail"), which is the same in
-`RemoteLogSegmentMetadata` and in the `RemoteLogSegmentMetadataSnapshot` of snapshots. A segment takes about a hundred
-bytes this way, where the object with its parts would take a thousand; it is made when somebody asks for it.
+The bytes are those of Kafka's records: everything after the segment id (the "tail"), which is the same in
+`RemoteLogSegmentMetadata` and in the `RemoteLogSegmentMetadataSnapshot` of snapshots. A segment takes about 100 bytes
+this way, and the object with its parts about 1000; objects are made for queries only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def pack(metadata: RemoteLogSegmentMetadata) -> bytes:
 
 
 def unpack(segment_id: RemoteLogSegmentId, packed: bytes) -> RemoteLogSegmentMetadata:
-    """The segment again. Raises CorruptMessage if the bytes are none."""
+    """The inverse of `pack`. Raises CorruptMessage."""
     reader = CompactReader(packed)
     metadata = read_tail(reader, segment_id)
     reader.end()
@@ -46,7 +46,7 @@ def unpack(segment_id: RemoteLogSegmentId, packed: bytes) -> RemoteLogSegmentMet
 
 def is_txn_index_empty(packed: bytes) -> bool:
     """Whether a packed segment is known to have no aborted transactions."""
-    return packed[-1] == 1  # the last byte belongs to the one tagged field, or says that there is none
+    return packed[-1] == 1  # the last byte is the value of the only tagged field, or the number of fields, 0
 
 
 def size_and_state_of(packed: bytes) -> tuple[int, RemoteLogSegmentState]:
@@ -91,9 +91,9 @@ def read_tail(reader: CompactReader, segment_id: RemoteLogSegmentId) -> RemoteLo
     state = reader.i8()
     tags = reader.tags()
     if not 0 <= state < len(_STATES):
-        raise CorruptMessage(f"RemoteLogSegmentState has no number {state}")
+        raise CorruptMessage(f"RemoteLogSegmentState has no number {state}.")
     if not 0 <= start <= end or not epochs:
-        raise CorruptMessage(f"a segment from {start} to {end} with {len(epochs)} leader epochs")
+        raise CorruptMessage(f"There is no segment from offset {start} to {end} with {len(epochs)} leader epochs.")
     return RemoteLogSegmentMetadata(
         segment_id=segment_id,
         start_offset=start,
@@ -110,7 +110,7 @@ def read_tail(reader: CompactReader, segment_id: RemoteLogSegmentId) -> RemoteLo
 
 
 def _read_usual(reader: CompactReader, segment_id: RemoteLogSegmentId) -> RemoteLogSegmentMetadata | None:
-    """Most segments, in one step and several times as fast; None if this is another one."""
+    """The fast path: one leader epoch, no custom metadata. None for other segments."""
     data, tags_at = reader.data, reader.position + _USUAL.size
     if tags_at >= len(data):
         return None

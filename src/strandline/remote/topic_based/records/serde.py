@@ -1,7 +1,7 @@
 """Records of `__remote_log_metadata`, byte for byte as Apache Kafka writes them.
 
 A value is a frame version (1), the kind of record and its version (0) as varints, then the fields. Only the kinds that
-Kafka puts on the topic are read here; `packing` has the one of snapshots.
+Kafka writes to the topic are read here; `packing` has the one of snapshots.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def partition_of(message: RemoteLogMetadata) -> TopicIdPartition:
 
 
 def serialize(message: RemoteLogMetadata) -> bytes:
-    """The value of the record that says this."""
+    """The value of a record."""
     out = bytearray()
     match message:
         case RemoteLogSegmentMetadata():
@@ -71,13 +71,13 @@ def serialize(message: RemoteLogMetadata) -> bytes:
 
 
 def deserialize(value: bytes) -> RemoteLogMetadata:
-    """What a record says. Raises CorruptMessage for bytes that are none, and for kinds and versions not known here."""
+    """The message of a record. Raises CorruptMessage for other bytes, and for unknown kinds and versions."""
     reader = CompactReader(value)
     frame, kind, version = reader.uvarint(), reader.uvarint(), reader.uvarint()
     if frame != FRAME_VERSION:
-        raise CorruptMessage(f"a frame of version {frame}, where only {FRAME_VERSION} is known")
+        raise CorruptMessage(f"The frame has version {frame}; only {FRAME_VERSION} is known.")
     if version != _VERSION:
-        raise CorruptMessage(f"version {version} of record kind {kind}, where only {_VERSION} is known")
+        raise CorruptMessage(f"The record of kind {kind} has version {version}; only {_VERSION} is known.")
     message: RemoteLogMetadata
     match kind:
         case ApiKey.REMOTE_LOG_SEGMENT_METADATA:
@@ -87,7 +87,7 @@ def deserialize(value: bytes) -> RemoteLogMetadata:
         case ApiKey.REMOTE_PARTITION_DELETE_METADATA:
             message = _read_partition_delete(reader)
         case _:
-            raise CorruptMessage(f"records of kind {kind} are not known")
+            raise CorruptMessage(f"Records of kind {kind} are not known.")
     reader.end()
     return message
 
@@ -152,4 +152,4 @@ def _read_state(reader: CompactReader, states: type[_State]) -> _State:
     try:
         return states(number)
     except ValueError:
-        raise CorruptMessage(f"{states.__name__} has no number {number}") from None
+        raise CorruptMessage(f"{states.__name__} has no number {number}.") from None

@@ -1,9 +1,9 @@
-"""The files of snapshots, and `_rlmm_committed_offsets`: how far each metadata partition needs not be read again.
+"""The snapshot files, and `_rlmm_committed_offsets`: from which offset each metadata partition is read after a start.
 
-The snapshot is written first, the offset after it; both replace what was there in one step. A snapshot that is damaged,
-of another topic or older than its committed offset is not used: then the topic is read from its beginning, which always
-helps. So removing `_rlmm_committed_offsets` is the way to have everything read again. All of them are files in the log
-directory itself: Kafka does not start where it finds a directory that is no partition.
+The snapshot is written first, then the offset; both replace the old file atomically. A snapshot that is damaged, of
+another topic or older than its committed offset is not used: then the topic is read from its beginning, which is always
+correct. So removing `_rlmm_committed_offsets` makes a broker read everything again. The files are in the log directory
+itself: Kafka does not start if it finds a directory there that is not a partition.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SnapshotFiles:
         self._committed: dict[int, Offset] | None = None
 
     def load(self, partition: int, topic: TopicDescription) -> StoreImage | None:
-        """The snapshot of a metadata partition; None, after one warning, if there is none that can be used."""
+        """The snapshot of a metadata partition; None if there is none, or, with a warning, if it cannot be used."""
         committed = self._offsets().get(partition)
         if committed is None:
             return None
@@ -51,7 +51,7 @@ class SnapshotFiles:
         return image
 
     def save(self, partition: int, image: StoreImage) -> None:
-        """Keep a snapshot, then commit its offset. Raises OSError."""
+        """Write a snapshot, then commit its offset. Raises OSError."""
         data = encode(image)
         self._log_dir.mkdir(parents=True, exist_ok=True)
         write_atomically(str(self._path(partition)), data, sync=True)
@@ -89,9 +89,9 @@ def _parse_offsets(path: Path) -> dict[int, Offset]:
 
 def _check(image: StoreImage, topic: TopicDescription, committed: Offset) -> None:
     if (image.topic_id, image.topic_partitions) != topic:
-        raise CorruptMessage("it is of another metadata topic")
+        raise CorruptMessage("The snapshot is of another metadata topic.")
     if image.next_offset < committed:
-        raise CorruptMessage(f"it ends at offset {image.next_offset}, where {committed} was committed")
+        raise CorruptMessage(f"The snapshot ends at offset {image.next_offset}, but {committed} was committed.")
 
 
 def _warn(path: Path, error: Exception) -> None:

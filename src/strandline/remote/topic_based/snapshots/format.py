@@ -1,10 +1,10 @@
-"""What was read of a metadata partition, as bytes for a file: a broker that starts again reads only what is new.
+"""The content of a snapshot file: the caches of one metadata partition.
 
 A file holds, after a checksum of everything else, a version, the id and partition count of the metadata topic, the
-offset to go on from, and for each partition its topic and entries as KIP-405 describes them: length, kind, version,
-data. Segments are Kafka's RemoteLogSegmentMetadataSnapshot. What answers for which offset is written, too: it cannot be
-concluded from the segments that are left. Unlike in the KIP there is one file for a metadata partition and not for each
-partition it describes, so that one that is missing is noticed, and all of it is of one moment.
+offset to continue from, and for each partition its topic and entries as KIP-405 specifies them: length, kind, version,
+data. Segments are Kafka's RemoteLogSegmentMetadataSnapshot. Which segment lookups find for which offset is written,
+too: it does not follow from the segments that are left. Unlike in the KIP there is one file for a metadata partition,
+not one for each partition whose metadata it holds: so a missing file is noticed, and all of it is from one moment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_HIGHEST: Final = -1
 
 
 class EntryKind(IntEnum):
-    """What an entry says. The number of segments is Kafka's."""
+    """The kinds of entries. The number of SEGMENT is Kafka's."""
 
     PARTITION_DELETE = 2
     SEGMENT = 3
@@ -58,11 +58,11 @@ def encode(image: StoreImage) -> bytes:
 def decode(data: bytes) -> StoreImage:
     """The image that `encode` was given. Raises CorruptMessage."""
     if len(data) < _CHECKSUM.size or crc32c(memoryview(data)[_CHECKSUM.size :]) != _CHECKSUM.unpack_from(data)[0]:
-        raise CorruptMessage("it does not fit its checksum")
+        raise CorruptMessage("The snapshot does not match its checksum.")
     reader = CompactReader(data, _CHECKSUM.size)
     version = reader.uvarint()
     if version != _FORMAT:
-        raise CorruptMessage(f"it has version {version}, where only {_FORMAT} is known")
+        raise CorruptMessage(f"The snapshot has version {version}; only {_FORMAT} is known.")
     topic_id, topic_partitions, next_offset = reader.uuid(), reader.uvarint(), reader.i64()
     caches = tuple(_read_cache(reader) for _ in range(reader.uvarint()))
     reader.end()
@@ -119,7 +119,7 @@ def _read_cache(reader: CompactReader) -> CacheImage:
         entry = CompactReader(reader.take(reader.uvarint()))
         kind, version = entry.uvarint(), entry.uvarint()
         if version != _ENTRY_VERSION:
-            raise CorruptMessage(f"an entry of kind {kind} has version {version}, where only {_ENTRY_VERSION} is known")
+            raise CorruptMessage(f"An entry of kind {kind} has version {version}; only {_ENTRY_VERSION} is known.")
         match kind:
             case EntryKind.SEGMENT:
                 key = entry.take(_ID_BYTES)
@@ -131,7 +131,7 @@ def _read_cache(reader: CompactReader) -> CacheImage:
             case EntryKind.PARTITION_DELETE:
                 deletion = _read_deletion(entry, partition)
             case _:
-                raise CorruptMessage(f"entries of kind {kind} are not known")
+                raise CorruptMessage(f"Entries of kind {kind} are not known.")
     return CacheImage(partition, segments, epochs, deletion)
 
 
@@ -145,7 +145,7 @@ def _read_epoch(entry: CompactReader, keys: list[bytes]) -> tuple[LeaderEpoch, R
             start, end = entry.unpack(_RANGE)
             state.restore(start, end, keys[entry.uvarint()])
     except (IndexError, ValueError) as error:
-        raise CorruptMessage(f"leader epoch {epoch}: {error}") from error
+        raise CorruptMessage(f"The entry of leader epoch {epoch} is damaged ({error}).") from error
     return epoch, state
 
 
