@@ -167,15 +167,13 @@ async def test_what_is_not_there_is_told_apart_from_what_fails(opened: Opened, t
         await opened.storage.fetch_index(made.metadata, IndexType.TRANSACTION)
 
 
-async def test_a_log_that_is_shorter_than_its_description_is_not_taken_for_the_whole(
-    opened: Opened, tmp_path: Path
-) -> None:
+async def test_a_log_that_is_shorter_than_its_metadata_says_is_an_error(opened: Opened, tmp_path: Path) -> None:
     made = make_segment(tmp_path / "logs")
     await opened.storage.copy_log_segment_data(made.metadata, made.data)
     [key] = [key for key in await opened.keys() if key.endswith(".log")]
     await opened.objects.put(key, [made.log[:3000]])
     assert bytes(await opened.storage.fetch_log_segment(made.metadata, 0, 3000)) == made.log[:3000]
-    with pytest.raises(RemoteStorageError, match=r"ends at 3000, and the segment has 5000 bytes: it is damaged"):
+    with pytest.raises(RemoteStorageError, match=r"ends at 3000, but the segment has 5000 bytes: it is damaged"):
         await opened.storage.fetch_log_segment(made.metadata, 2000, 2000)
 
 

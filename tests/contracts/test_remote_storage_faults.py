@@ -126,7 +126,7 @@ async def test_failures_of_one_segment_do_not_touch_others(faulty: Faulty, made:
     await copying
 
 
-async def test_an_endpoint_that_nobody_serves_ends_in_an_error_that_names_it(tmp_path: Path) -> None:
+async def test_an_endpoint_without_a_server_ends_in_an_error_that_names_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     config = {

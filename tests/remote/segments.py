@@ -1,4 +1,4 @@
-"""Segments to be copied: files of a finished local segment, and how they are described."""
+"""Segments to be copied: the files of a closed local segment, and its metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECORDS = 10
 
 @dataclass(frozen=True)
 class Made:
-    """A local segment with everything that goes with it, and its description."""
+    """A local segment with its indexes and its metadata."""
 
     metadata: RemoteLogSegmentMetadata
     data: LogSegmentData
@@ -93,7 +93,7 @@ def make_segment(
 
 
 def golden_metadata(row: Mapping[str, Any]) -> RemoteLogSegmentMetadata:
-    """The description of a segment from a line of Kafka's `remote_segments.json`."""
+    """The metadata of a segment from a line of Kafka's `remote_segments.json`."""
     partition = TopicIdPartition(uuid_from_text(row["topic_id"]), TopicPartition(row["topic"], row["partition"]))
     return RemoteLogSegmentMetadata(
         segment_id=RemoteLogSegmentId(partition, uuid_from_text(row["segment_id"])),

@@ -61,7 +61,7 @@ async def test_an_object_that_is_gone_is_missing(world: World, kind: str) -> Non
     path = world.object("fx-tiered-txn", 22, kind)
     path.unlink()
     found = only(await world.findings())
-    assert (found.kind, found.detail) == (RemoteFindingKind.MISSING, f"offsets 22 to 41: no {kind}")
+    assert (found.kind, found.detail) == (RemoteFindingKind.MISSING, f"offsets 22 to 41: There is no {kind}.")
     assert found.key == str(path.relative_to(world.remote)).removesuffix(f".{kind}")
 
 
@@ -98,28 +98,28 @@ async def test_sizes_are_compared_without_reading_anything(world: World) -> None
     index.write_bytes(index.read_bytes() + b"12345")
     world.object("fx-tiered", 84, "snapshot").write_bytes(b"")
     assert {(finding.kind, finding.detail) for finding in await world.findings()} == {
-        (RemoteFindingKind.DAMAGED, f"offsets 0 to 41: its log has {size - 10} bytes instead of {size}"),
+        (RemoteFindingKind.DAMAGED, f"offsets 0 to 41: Its log has {size - 10} bytes instead of {size}."),
         (
             RemoteFindingKind.DAMAGED,
-            f"offsets 42 to 83: its index of {index.stat().st_size} bytes has no whole number of entries",
+            f"offsets 42 to 83: Its index of {index.stat().st_size} bytes is not a whole number of entries.",
         ),
-        (RemoteFindingKind.DAMAGED, "offsets 84 to 125: its snapshot is empty"),
+        (RemoteFindingKind.DAMAGED, "offsets 84 to 125: Its snapshot is empty."),
     }
 
 
 @pytest.mark.parametrize(
     ("kind", "at", "xor", "why"),
     [
-        ("log", 200, 1, "that does not fit its checksum"),
-        ("log", 16, 0x70, "no batch"),
+        ("log", 200, 1, "that does not match its checksum"),
+        ("log", 16, 0x70, "not a batch"),
         ("log", 7, 0x40, "a batch with offsets 64 to"),
-        ("log", 8, 0x10, "a batch that is cut"),
+        ("log", 8, 0x10, "an incomplete batch"),
         ("index", 7, 1, "where no batch begins"),
         ("index", 0, 0x40, "not in ascending order"),
         ("timeindex", 0, 0x40, "not in ascending order"),
         ("txnindex", 1, 7, "it has an impossible entry"),
-        ("snapshot", 12, 1, "its snapshot is damaged"),
-        ("leader_epoch_checkpoint", 0, 1, "its leader_epoch_checkpoint"),
+        ("snapshot", 12, 1, "Its snapshot is damaged"),
+        ("leader_epoch_checkpoint", 0, 1, "Its leader_epoch_checkpoint"),
     ],
 )
 async def test_wrong_bytes_are_found_by_reading_them(world: World, kind: str, at: int, xor: int, why: str) -> None:
@@ -130,14 +130,14 @@ async def test_wrong_bytes_are_found_by_reading_them(world: World, kind: str, at
     assert why in found.detail
 
 
-async def test_a_record_of_the_description_that_cannot_be_read_is_damage_and_keeps_orphans_alive(world: World) -> None:
+async def test_a_metadata_record_that_cannot_be_read_is_damage_and_keeps_orphans_alive(world: World) -> None:
     world.damaged = 1
     orphan = world.add_orphan("fx-tiered", age_ms=2 * DAY_MS)
     damage, kept = await world.findings(REPAIR)
-    assert (damage.kind, damage.detail) == (RemoteFindingKind.DAMAGED, "cannot be read: it is damaged")
+    assert (damage.kind, damage.detail) == (RemoteFindingKind.DAMAGED, "cannot be read: It is damaged.")
     assert damage.key.startswith("__remote_log_metadata-1 offset ")
     assert kept.kind is RemoteFindingKind.ORPHAN
-    assert "not deleted: the description cannot be read whole" in kept.detail
+    assert "not deleted: some remote log metadata cannot be read" in kept.detail
     assert all(path.exists() for path in orphan)
 
 
@@ -152,7 +152,9 @@ async def test_orphans_are_told_when_they_are_old_and_deleted_on_request(world: 
     found = only(list(report.findings))
     assert (found.kind, found.age_ms, found.is_repaired) == (RemoteFindingKind.ORPHAN, 2 * DAY_MS, False)
     assert found.size == sum(path.stat().st_size for path in old)
-    assert found.detail == "no description refers to its index, leader_epoch_checkpoint, log, snapshot, timeindex"
+    assert (
+        found.detail == "no remote log metadata refers to its index, leader_epoch_checkpoint, log, snapshot, timeindex"
+    )
     assert report.young_objects == len(young)
 
     report = await world.compare(REPAIR)
@@ -162,7 +164,7 @@ async def test_orphans_are_told_when_they_are_old_and_deleted_on_request(world: 
     assert await world.findings() == []
 
 
-async def test_what_is_described_while_it_is_compared_is_no_orphan(world: World) -> None:
+async def test_objects_whose_metadata_is_written_meanwhile_are_no_orphans(world: World) -> None:
     made = world.add_orphan("fx-tiered", age_ms=2 * DAY_MS)
     original = world.segments("fx-tiered")[1]
     segment_id = RemoteLogSegmentId(original.partition, UUID(int=0))
@@ -189,16 +191,16 @@ async def test_an_orphan_stays_while_its_log_misses_offsets_or_cannot_be_asked(w
     world.age(paths, 2 * DAY_MS)
     hole, orphan = await world.findings(REPAIR)
     assert (hole.kind, orphan.kind) == (RemoteFindingKind.HOLE, RemoteFindingKind.ORPHAN)
-    assert orphan.detail.endswith("; not deleted: fx-tiered-0 may miss offsets, and need it")
+    assert orphan.detail.endswith("; not deleted: fx-tiered-0 may miss offsets and need it")
     world.local = copy_of(world.local, tmp_path / "local")
     shutil.rmtree(world.local / "fx-tiered-0")
     report = await world.compare(REPAIR)
     assert report.unbounded_partitions == 1
-    assert "the log of fx-tiered-0 cannot be asked" in only(list(report.findings)).detail
+    assert "the log of fx-tiered-0 is not available" in only(list(report.findings)).detail
     assert all(path.exists() for path in paths)
 
 
-async def test_objects_of_which_nobody_ever_heard_are_told_once_and_never_deleted(world: World) -> None:
+async def test_objects_of_a_partition_without_metadata_are_reported_once_and_never_deleted(world: World) -> None:
     stranger = world.remote / "orders-7-AAAAAAAAAAAAAAAAAAAAAA"
     shutil.copytree(world.objects("fx-tiered"), stranger)
     world.age(list(stranger.iterdir()), 2 * DAY_MS)
@@ -244,7 +246,7 @@ async def test_the_segments_of_a_topic_that_is_gone_should_go(world: World) -> N
     del world.topics[partition.topic_id]
     found = only(await world.findings(REPAIR))
     assert found.kind is RemoteFindingKind.STUCK
-    assert found.detail == "its topic is gone: nobody has begun to delete 8 segments"
+    assert found.detail == "its topic was deleted: no deletion has begun, with 8 segments left"
     assert found.key.startswith("fx-tiered-keep-0-")
     states = list(RemotePartitionDeleteState)
     world.said = [world.deletion(partition, state, age_ms=2 * DAY_MS) for state in states[:2]]
@@ -276,7 +278,7 @@ async def test_offsets_that_neither_tier_has_are_a_hole(world: World) -> None:
     second = world.segments("fx-tiered")[1]
     world.said = [world.update(second, DELETING)]
     assert [(found.kind, found.key, found.detail) for found in await world.findings()] == [
-        (RemoteFindingKind.HOLE, "fx-tiered-0", "offsets 42 to 83 are neither on disk nor in a remote segment")
+        (RemoteFindingKind.HOLE, "fx-tiered-0", "offsets 42 to 83 are neither local nor in a remote segment")
     ]
 
 
@@ -308,7 +310,7 @@ async def test_where_a_killed_brokers_log_began_is_not_known_so_that_no_hole_is_
     assert second.start_offset == first.end_offset + 1
 
 
-async def test_a_log_without_any_description_misses_what_is_not_local(world: World) -> None:
+async def test_a_log_without_metadata_misses_all_offsets_that_are_not_local(world: World) -> None:
     world.metadata_partitions = 0
     found = await world.findings()
     holes = {finding.key for finding in found if finding.kind is RemoteFindingKind.HOLE}

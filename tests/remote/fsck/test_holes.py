@@ -58,7 +58,7 @@ def test_holes_are_the_offsets_that_readers_find_in_no_segment(
     }
 
 
-def test_a_log_start_that_nobody_kept_is_the_first_remote_offset() -> None:
+def test_an_unknown_log_start_is_the_first_remote_offset() -> None:
     cache = cache_of([(10, 4, True), (20, 4, True)])
     bounds = TieredLogBounds(None, 30, sorted(EPOCHS.items()))
     assert find_holes(cache, bounds, log_start=None) == [(15, 19), (25, 29)]

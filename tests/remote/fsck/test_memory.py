@@ -1,4 +1,4 @@
-"""The listing and the history of the description pass by; what stays is the description of live segments."""
+"""Memory holds the metadata of live segments, neither the listing nor the history of the metadata topic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def numbered(number: int) -> RemoteLogSegmentMetadata:
 
 
 class ManySegments:
-    """A description of `HISTORY` segments, of which the last `LIVE` are not deleted."""
+    """Metadata of `HISTORY` segments, of which the last `LIVE` are not deleted."""
 
     metadata_partitions = 1
 
@@ -55,7 +55,7 @@ def _update(metadata: RemoteLogSegmentMetadata, state: RemoteLogSegmentState) ->
 
 
 class ListedOnly:
-    """A store that has what was described, and of which nothing is read."""
+    """A store that lists the objects of all live segments, and is never read."""
 
     url = "memory://"
 

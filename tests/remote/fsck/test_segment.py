@@ -1,4 +1,4 @@
-"""The log of a segment is read in pieces, and its batches have to cover what is described."""
+"""The log of a segment is read in pieces, and its batches have to cover the offsets in its metadata."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_batches_larger_than_a_piece_and_batches_across_pieces_are_whole()
         ([90], 99, "a batch with offsets 90 to 99"),
     ],
 )
-async def test_batches_have_to_cover_the_described_offsets(offsets: list[int], end: int, why: str) -> None:
+async def test_batches_have_to_cover_the_offsets_of_the_segment(offsets: list[int], end: int, why: str) -> None:
     with pytest.raises(SegmentDamaged, match=why):
         await check(b"".join(map(batch, offsets)), end=max(end, 100))
 
@@ -57,9 +57,9 @@ async def test_batches_have_to_cover_the_described_offsets(offsets: list[int], e
 @pytest.mark.parametrize("cut", [1, 30, 100, 150])
 async def test_a_log_that_is_cut_is_damaged_whatever_its_size_says(cut: int) -> None:
     log = batch(100) + batch(110)
-    with pytest.raises(SegmentDamaged, match="its log"):
+    with pytest.raises(SegmentDamaged, match="Its log"):
         await check(log[:-cut], end=119)
-    with pytest.raises(SegmentDamaged, match="its log ends at position"):
+    with pytest.raises(SegmentDamaged, match="Its log ends at position"):
         await check(log[:-cut], end=119, size=len(log))
 
 
@@ -67,5 +67,7 @@ async def test_the_index_has_to_point_to_beginnings_of_batches() -> None:
     log = batch(100) + batch(110)
     position = len(batch(100))
     await check(log, end=119, index=(19).to_bytes(4, "big") + position.to_bytes(4, "big"))
-    with pytest.raises(SegmentDamaged, match=f"its index speaks of position {position - 1}, where no batch begins"):
+    with pytest.raises(
+        SegmentDamaged, match=f"Its index has an entry for position {position - 1}, where no batch begins"
+    ):
         await check(log, end=119, index=(19).to_bytes(4, "big") + (position - 1).to_bytes(4, "big"))

@@ -80,7 +80,7 @@ class World:
             if offset >= from_offset:
                 yield MetadataTopicRecord(offset, value)
         if partition == self.damaged and from_offset <= position + len(values):
-            yield MetadataTopicRecord(position + len(values), None, "it is damaged")
+            yield MetadataTopicRecord(position + len(values), None, "It is damaged.")
 
     def state(self) -> ClusterState:
         found = LogDirectories([str(self.local)], self.topics, metadata_partitions=3).state()
@@ -97,11 +97,11 @@ class World:
         return TopicIdPartition(self.names[topic], TopicPartition(topic, number))
 
     def segments(self, topic: str, number: int = 0) -> list[RemoteLogSegmentMetadata]:
-        """What is described of a partition, by start offset."""
-        description = MetadataReplay(self, ignore_progress)
-        description.catch_up()
+        """The remote segments of a partition, by start offset."""
+        metadata = MetadataReplay(self, ignore_progress)
+        metadata.catch_up()
         self.reads = 0
-        return list(description.cache(self.partition(topic, number)).list_remote_log_segments())
+        return list(metadata.cache(self.partition(topic, number)).list_remote_log_segments())
 
     def objects(self, topic: str, number: int = 0) -> Path:
         (directory,) = self.remote.glob(f"{topic}-{number}-*")
@@ -118,7 +118,7 @@ class World:
         path.write_bytes(data)
 
     def add_orphan(self, topic: str, *, age_ms: int, number: int = 0, start_offset: int = 42) -> list[Path]:
-        """What a copy leaves whose description was taken back before its objects."""
+        """Objects of a copy whose metadata was deleted before them."""
         made = []
         for source in sorted(self.objects(topic, number).glob(f"{start_offset:020d}-*")):
             path = source.with_name(f"{start_offset:020d}-AAAAAAAAAAAAAAAAAAAAAA{source.suffix}")

@@ -153,7 +153,7 @@ def entries(*pairs: tuple[int, int]) -> bytes:
 def test_an_offset_index_that_cannot_be_is_found(metadata: RemoteLogSegmentMetadata, data: bytes, fault: str) -> None:
     with pytest.raises(RemoteIndexDamaged, match=fault) as raised:
         check_offset_index(metadata, data)
-    assert "The index of orders-3 (AAAAAAAAAAAAAAAAAKvN7w) offsets 100 to 599 is damaged" in str(raised.value)
+    assert "The index of orders-3 (AAAAAAAAAAAAAAAAAKvN7w) for offsets 100 to 599 is damaged" in str(raised.value)
 
 
 def times(*pairs: tuple[int, int]) -> bytes:

@@ -12,7 +12,7 @@ from tests.remote.manager.world import World, open_world
 
 @pytest_asyncio.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    """A tiered log without records, objects in memory, nobody at work yet."""
+    """A tiered log without records, objects in memory, no manager running yet."""
     async with open_world(tmp_path, MemoryStore(VirtualClock())) as made:
         made.create_log()
         yield made

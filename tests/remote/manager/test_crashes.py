@@ -108,7 +108,7 @@ async def test_a_crash_during_the_deletion_of_a_topic_is_taken_up(tmp_path: Path
     async with open_directory(tmp_path) as world:
         world.open_log()  # only the world has it; the topic is gone
         async with world.running(lead=False):
-            if place.endswith("before_marked"):  # nobody knows yet: whoever finds that the topic is gone says so
+            if place.endswith("before_marked"):  # not marked yet: the comparison of metadata and topics finds it
                 await delete(world)
             await world.until(lambda: world.is_forgotten() and world.manager.status().deletions == 0)
             assert await world.keys() == set()

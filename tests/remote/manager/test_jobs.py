@@ -44,7 +44,7 @@ class Work:
 
 
 class CountingClock(VirtualClock):
-    """Counts how often somebody waits."""
+    """Counts waits."""
 
     waits = 0
 
@@ -144,7 +144,7 @@ async def test_whatever_one_job_raises_the_others_go_on() -> None:
         assert bad.turns > 3
 
 
-async def test_a_look_that_fails_is_repeated_later_and_harms_nobody() -> None:
+async def test_a_look_that_fails_is_repeated_later_and_does_not_affect_other_jobs() -> None:
     clock = VirtualClock()
 
     class Blind(Work):

@@ -59,7 +59,7 @@ def make_logs(root: Path, clock: VirtualClock) -> list[LeaderPartition]:
     return leaders
 
 
-async def test_idle_partitions_are_described_once_and_then_left_alone(tmp_path: Path) -> None:
+async def test_idle_partitions_are_planned_once_and_then_left_alone(tmp_path: Path) -> None:
     clock = VirtualClock(NOW)
     leaders = make_logs(tmp_path / "data", clock)
     metadata = CountingManager(

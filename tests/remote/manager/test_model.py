@@ -52,7 +52,7 @@ steps = st.lists(
 
 @dataclass
 class Model:
-    """What was appended, and how much of it somebody has allowed to go."""
+    """What was appended, and how much of it may be deleted."""
 
     batches: list[bytes] = field(default_factory=list)
     deleted_up_to: int = 0
@@ -62,7 +62,7 @@ class Model:
         """Only as much is deleted as DeleteRecords and retention.bytes allow."""
         if log_start <= self.deleted_up_to:
             return
-        assert self.least_retention is not None, f"the log starts at {log_start}, and nobody wanted that"
+        assert self.least_retention is not None, f"the log starts at {log_start} without a reason"
         kept = sum(map(len, self.batches[log_start:]))
         assert kept >= self.least_retention, f"the log starts at {log_start}: only {kept} bytes are left"
 

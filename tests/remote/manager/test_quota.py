@@ -16,7 +16,7 @@ def quota(clock: VirtualClock, limit: int = 100) -> RateQuota:
     return RateQuota(limit, windows=11, window_seconds=1, clock=clock)
 
 
-def test_without_a_limit_nobody_waits_and_nothing_is_kept() -> None:
+def test_without_a_limit_no_transfer_waits_and_nothing_is_recorded() -> None:
     unlimited = quota(VirtualClock(), INT64_MAX)
     unlimited.record(10**15)
     assert unlimited.throttle_seconds() == 0

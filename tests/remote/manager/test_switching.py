@@ -95,8 +95,8 @@ async def test_a_withdrawal_is_written_down_before_the_first_segment_goes(world:
         await world.until(lambda: not world.segments())
 
 
-async def test_what_is_remote_stays_if_nobody_has_asked_for_its_deletion(world: World) -> None:
-    """A topic that is not tiered here, with the remote segments of somebody who had it before."""
+async def test_remote_segments_stay_without_remote_log_delete_on_disable(world: World) -> None:
+    """A topic that is not tiered any more, with remote segments of its last leader."""
     world.append(7)
     async with world.running():
         await world.until_copied()

@@ -1,4 +1,4 @@
-"""A real log, a real object store and the topic based description, looked after by a RemoteLogManager."""
+"""A RemoteLogManager with a real log, a real object store and topic-based metadata."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class World:
 
     @asynccontextmanager
     async def running(self, *, lead: bool = True) -> AsyncIterator[RemoteLogManager]:
-        """A description and a manager, as after a start of the broker."""
+        """A metadata manager and a RemoteLogManager, as after a start of the broker."""
         self.metadata = TopicBasedRemoteLogMetadataManager(
             self.topic, directory=self.root, limits=MetadataLimits(consume_wait=10.0), clock=self.clock
         )
@@ -159,11 +159,11 @@ class World:
         return self.metadata.partition_delete_state(TIERED) if self.metadata.is_ready(TIERED) else None
 
     def is_forgotten(self) -> bool:
-        """Whether the description knows nothing of the partition any more: its deletion is over."""
+        """Whether the partition has no metadata any more: its deletion is over."""
         return self.metadata.is_ready(TIERED) and TIERED not in self.metadata.partitions()
 
     def forget_snapshots(self) -> None:
-        """What the description keeps to start faster is lost."""
+        """Lose the snapshots of the metadata."""
         for snapshot in self.root.glob("_rlmm_snapshot.*"):
             snapshot.unlink()
 
@@ -180,7 +180,7 @@ class World:
         return {self.objects.log_key(segment), *(self.objects.index_key(segment, kind) for kind in kinds)}
 
     async def check_nothing_leaked(self) -> None:
-        """Every object is described, every finished segment has its objects, and no copy hangs in the air."""
+        """Every object has metadata, every segment in COPY_SEGMENT_FINISHED its objects, and no copy is unfinished."""
         segments = self.segments()
         assert [segment.state.name for segment in segments if segment.state is not FINISHED] == []
         expected = {key for segment in segments for key in self.keys_of(segment)}

@@ -1,4 +1,4 @@
-"""The tiered broker that Apache Kafka 4.3.1 left behind, opened with our log, storage, description and reader."""
+"""The tiered broker that Apache Kafka 4.3.1 left behind, opened with our log, storage, metadata manager and reader."""
 
 from __future__ import annotations
 

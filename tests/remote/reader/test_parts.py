@@ -34,7 +34,7 @@ class ByteStorage:
         self.reads: list[tuple[int, int]] = []
 
     async def copy_log_segment_data(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> bytes | None:
-        raise AssertionError("nobody copies here")
+        raise AssertionError("this storage takes no copies")
 
     async def fetch_log_segment(self, metadata: RemoteLogSegmentMetadata, start: int, length: int) -> Buffer:
         self.reads.append((start, length))
@@ -44,10 +44,10 @@ class ByteStorage:
         return CONTENT[start : start + length]
 
     async def fetch_index(self, metadata: RemoteLogSegmentMetadata, index_type: IndexType) -> bytes:
-        raise AssertionError("nobody wants indexes here")
+        raise AssertionError("this storage has no indexes")
 
     async def delete_log_segment_data(self, metadata: RemoteLogSegmentMetadata) -> None:
-        raise AssertionError("nobody deletes here")
+        raise AssertionError("this storage deletes nothing")
 
     async def close(self) -> None:
         return
@@ -120,12 +120,12 @@ def test_shares_are_fair(wants: list[int], total: int) -> None:
     assert sum(shares) <= total
     assert all(share <= want for share, want in zip(shares, wants, strict=True))
     unserved = [share for share, want in zip(shares, wants, strict=True) if share < want]
-    if unserved:  # nobody has more than one byte more than somebody who wants more
+    if unserved:  # no share exceeds an unserved one by more than one byte
         assert max(shares) <= min(unserved) + 1
         assert total - sum(shares) < len(wants)
 
 
-async def test_a_gate_lets_some_in_some_wait_and_nobody_else() -> None:
+async def test_a_gate_bounds_running_and_waiting_reads() -> None:
     gate = ReadGate(2, 1)
     leave = asyncio.Event()
 

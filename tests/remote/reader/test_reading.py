@@ -252,7 +252,7 @@ async def test_a_file_that_is_deleted_while_it_is_sent_is_sent_to_its_end(world:
     assert reader.status().open_segments == 0
 
 
-async def test_an_offset_that_nobody_has_is_out_of_range(world: World) -> None:
+async def test_an_offset_that_neither_tier_has_is_out_of_range(world: World) -> None:
     log = await world.add_log()
     reader = await world.reader()
     (result,) = await reader.read([request(log, 10_000)], max_bytes=1 << 20)

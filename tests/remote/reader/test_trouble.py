@@ -106,7 +106,7 @@ async def test_when_the_store_is_back_reading_goes_on(world: World) -> None:
     assert await consumer.visible(0) == list(range(3 * PER_SEGMENT + 1))
 
 
-async def test_failures_of_what_is_read_ahead_are_nobodys_trouble(world: World) -> None:
+async def test_failures_of_read_ahead_are_not_reported(world: World) -> None:
     log = await world.add_log(per_segment=400)
     reader = await world.reader()
     (first,) = await reader.read([request(log, 0, 200_000)], max_bytes=1 << 20)
@@ -136,7 +136,7 @@ async def test_a_segment_that_expires_while_it_is_read_is_out_of_range(world: Wo
     assert isinstance(result, OffsetOutOfRange)
 
 
-async def test_partitions_whose_description_is_not_read_yet_are_retriable(world: World) -> None:
+async def test_partitions_whose_metadata_has_not_been_read_are_retriable(world: World) -> None:
     log = await world.add_log()
     reader = await world.reader()
     other = request(log, 0)._replace(partition=id_of(log)._replace(topic_id=UUID(int=7)))

@@ -204,11 +204,11 @@ async def test_a_plugin_that_does_not_close_does_not_hold_up_the_broker(
     with caplog.at_level(logging.WARNING):
         await clock.advance(22)
         await closing
-    assert "plugin:// does not close" in caplog.text
+    assert "plugin:// did not close" in caplog.text
     plugin.gate.set()
     plugin.error = OSError("no")
     await DeadlineStorage(plugin, DEADLINES, clock=SystemClock()).close()
-    assert "failed when it was closed" in caplog.text
+    assert "closing remote storage plugin:// failed" in caplog.text
     assert plugin.closed == 2
 
 

@@ -26,7 +26,7 @@ def rows_of(kafka_tiered: Path) -> list[Any]:
     return rows
 
 
-def described(kafka_tiered: Path, row: Any) -> Any:
+def expected_of(kafka_tiered: Path, row: Any) -> Any:
     """What Kafka says about one segment: its indexes, batches and records."""
     name = f"{row['topic']}-{row['partition']}.json"
     segments = read_json(kafka_tiered / "expected/tiered/remote_records" / name)["segments"]
@@ -75,7 +75,7 @@ async def test_every_file_of_every_segment_is_there_and_no_other(storage: Deadli
 
 async def test_every_batch_and_record_is_the_one_kafka_sees(storage: DeadlineStorage, kafka_tiered: Path) -> None:
     for row in rows_of(kafka_tiered):
-        metadata, wanted = golden_metadata(row), described(kafka_tiered, row)
+        metadata, wanted = golden_metadata(row), expected_of(kafka_tiered, row)
         log = await storage.fetch_log_segment(metadata, 0, metadata.segment_size_in_bytes)
         assert len(log) == wanted["size"]
         batches = list(iter_headers(log))
@@ -107,7 +107,7 @@ def entries_of(indexes: RemoteIndexes, start: int, end: int) -> list[list[int]]:
 
 async def test_every_index_says_what_kafka_says(cache: RemoteIndexCache, kafka_tiered: Path) -> None:
     for row in rows_of(kafka_tiered):
-        metadata, wanted = golden_metadata(row), described(kafka_tiered, row)
+        metadata, wanted = golden_metadata(row), expected_of(kafka_tiered, row)
         indexes = await cache.indexes(metadata)
         assert entries_of(indexes, metadata.start_offset, metadata.end_offset) == wanted["offset_index"]
         assert indexes.first_offset_for_time(0) == metadata.start_offset
@@ -145,7 +145,7 @@ async def test_the_index_cache_that_kafka_left_is_taken_over(
     async with open_index_cache(directory, storage, max_bytes=1 << 20, clock=SystemClock(), ids=SystemIds()) as cache:
         assert cache.status().segments == len(kept)
         for row in rows:
-            metadata, wanted = golden_metadata(row), described(kafka_tiered, row)
+            metadata, wanted = golden_metadata(row), expected_of(kafka_tiered, row)
             indexes = await cache.indexes(metadata)
             assert entries_of(indexes, metadata.start_offset, metadata.end_offset) == wanted["offset_index"]
             assert len(await cache.aborted_transactions(metadata)) == len(wanted.get("txn_index") or [])

@@ -150,7 +150,7 @@ async def test_a_topic_that_takes_no_writes_is_an_error(world: World) -> None:
             await manager.add_remote_log_segment_metadata(segment(1))
 
 
-async def test_a_write_for_a_partition_nobody_announced_waits_until_it_is_ready(world: World) -> None:
+async def test_a_write_for_a_partition_that_was_not_announced_waits_until_it_is_ready(world: World) -> None:
     world.topic = MemoryMetadataTopic(clock=world.clock, led=())
     async with world.manager(OTHERS[0]) as manager:
         await manager.add_remote_log_segment_metadata(segment(1))
@@ -173,9 +173,9 @@ async def test_questions_before_everything_was_read_are_an_error(world: World) -
 async def test_before_the_topic_is_made_everything_is_an_error_and_then_goes_on(world: World) -> None:
     world.topic.exists = False
     async with world.manager() as manager:
-        with pytest.raises(RemoteStorageError, match="there is no topic __remote_log_metadata yet"):
+        with pytest.raises(RemoteStorageError, match="The topic __remote_log_metadata does not exist yet"):
             manager.list_remote_log_segments(TP)
-        with pytest.raises(RemoteStorageError, match="there is no topic __remote_log_metadata yet"):
+        with pytest.raises(RemoteStorageError, match="The topic __remote_log_metadata does not exist yet"):
             await manager.add_remote_log_segment_metadata(segment(1))
         world.topic.appear()
         await manager.add_remote_log_segment_metadata(segment(1))
@@ -192,11 +192,11 @@ async def test_partitions_of_deleted_topics_are_found_where_this_broker_leads(wo
         assert manager.partition_delete_state(OTHERS[1]) is None
 
 
-async def test_metadata_partitions_that_concern_nobody_here_are_not_read(world: World) -> None:
+async def test_metadata_partitions_that_this_broker_does_not_need_are_not_read(world: World) -> None:
     world.topic = MemoryMetadataTopic(clock=world.clock, led=())
     async with world.ready() as manager:
         assert [status.partition for status in manager.status()] == [world.number()]
-        with pytest.raises(RemoteStorageError, match="this broker was not told of the partition"):
+        with pytest.raises(RemoteStorageError, match="This broker has no replica of the partition"):
             manager.list_remote_log_segments(next(p for p in OTHERS if world.number(p) != world.number()))
 
 
@@ -213,7 +213,7 @@ async def test_a_new_leader_is_ready_when_it_has_read_what_the_old_one_wrote(wor
         assert len(manager.list_remote_log_segments(TP)) == 1
 
 
-async def test_a_corrupt_record_is_passed_over_with_one_line_that_names_it(
+async def test_a_corrupt_record_is_skipped_with_one_line_that_names_it(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = serialize(segment(1))
@@ -225,7 +225,7 @@ async def test_a_corrupt_record_is_passed_over_with_one_line_that_names_it(
     lines = [record.getMessage() for record in caplog.records]
     name = f"__remote_log_metadata-{world.number()}"
     assert [line.split(":")[1].strip() for line in lines] == [
-        f"the record at offset {offset} is passed over" for offset in (1, 2, 3)
+        f"the record at offset {offset} is skipped" for offset in (1, 2, 3)
     ]
     assert all(line.startswith(name) for line in lines)
 
@@ -339,7 +339,7 @@ async def test_a_topic_that_lost_its_end_is_read_from_its_beginning(
         del world.topic.values[world.number()][1:]
         world.topic.wake()
         await until(lambda: manager.is_ready(TP) and len(manager.list_remote_log_segments(TP)) == 1)
-    assert "is read from its beginning: it ends at offset 1, before 2" in caplog.text
+    assert "is read from its beginning: The partition ends at offset 1, before 2" in caplog.text
 
 
 async def test_short_trouble_is_no_line_in_the_log_and_lasting_trouble_is_one(

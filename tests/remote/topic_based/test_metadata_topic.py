@@ -79,7 +79,7 @@ async def test_a_read_beyond_the_end_says_that_the_topic_is_not_what_it_was(topi
         await topic.read(0, 7, wait=LONG)
 
 
-async def test_records_survive_a_restart_and_a_trimmed_beginning_is_passed_over(tmp_path: Path) -> None:
+async def test_records_survive_a_restart_and_a_trimmed_beginning_is_skipped(tmp_path: Path) -> None:
     with open_topic(tmp_path) as (topic, replicas):
         for number in range(5):
             await topic.append(2, b"%d" % number)

@@ -127,7 +127,7 @@ class _LogCheck:
                 return _CHUNK
             size = read_header(data).size
         except CorruptMessage as error:
-            raise self._damaged(f"bytes that are not a batch ({error})") from error
+            raise SegmentDamaged(f"Its log is damaged at position {self.position}: {error}") from error
         if size > self.left or len(data) >= size:
             raise self._damaged("an incomplete batch")
         return size

@@ -1,4 +1,4 @@
-"""Indexes of remote segments, kept near at hand so that a read does not fetch them again.
+"""Indexes of remote segments, cached so that reads do not fetch them again.
 
 `cache` is what readers use: it looks in `memory`, then on `disk` (`files`), then in remote storage. `segment` is what
 it hands out: the indexes of one segment, and the checks that their bytes have passed. Not here: the indexes of local

@@ -176,7 +176,7 @@ async def test_a_lost_answer_of_the_store_costs_one_more_copy_and_leaves_nothing
         await world.check_nothing_leaked()
 
 
-async def test_a_lost_answer_of_the_description_does_not_copy_twice(world: World) -> None:
+async def test_a_lost_answer_of_the_metadata_manager_does_not_copy_twice(world: World) -> None:
     world.append(3)
     gate = world.store.block("put_file", times=1, skip=3)
     async with world.running():
@@ -188,9 +188,9 @@ async def test_a_lost_answer_of_the_description_does_not_copy_twice(world: World
         await world.check_nothing_leaked()
 
 
-async def test_a_copy_that_was_begun_and_never_described_further_is_deleted(world: World) -> None:
+async def test_a_copy_that_never_got_beyond_its_start_is_deleted(world: World) -> None:
     world.append(3)
-    world.topic.lose_next = 1  # COPY_SEGMENT_STARTED is written, and nobody hears of it
+    world.topic.lose_next = 1  # COPY_SEGMENT_STARTED is written, but its answer is lost
     async with world.running():
         await world.until(lambda: world.ranges() == [(0, 1)])
         await world.until_copied()
@@ -302,7 +302,7 @@ async def test_an_upload_that_never_returns_ends_and_is_tried_again(world: World
         await world.check_nothing_leaked()
 
 
-async def test_a_description_that_never_answers_ends_and_is_tried_again(world: World) -> None:
+async def test_a_metadata_write_that_never_returns_ends_and_is_tried_again(world: World) -> None:
     world.limits = replace(LIMITS, metadata_deadline_ms=5000)
     world.append(3)
     world.log.update_config(settings(remote_log_copy_disable=True))  # nothing is copied before the silence begins

@@ -278,7 +278,7 @@ async def test_tiering_switched_off_and_on_again_begins_anew_without_a_gap(world
         await world.until(lambda: not world.segments())
         world.configure()
         await world.until_copied()
-        # The description still knows that offset 5 was copied once. Nothing may leave the disk because of that.
+        # The metadata still has 5 as the highest copied offset. Nothing may be deleted locally because of that.
         assert world.ranges() == [(0, 1), (2, 3), (4, 5)]
         await world.check_nothing_leaked()
 
@@ -326,7 +326,7 @@ async def test_a_topic_that_is_deleted_during_a_copy_leaves_nothing(world: World
         assert await world.keys() == set()
 
 
-async def test_a_deletion_that_was_interrupted_is_taken_up_by_whoever_reads_of_it(world: World) -> None:
+async def test_an_interrupted_deletion_is_resumed_by_the_broker_that_reads_the_metadata(world: World) -> None:
     world.append(7)
     async with world.running():
         await world.until_copied()
@@ -352,7 +352,7 @@ async def test_a_copy_that_begins_after_the_deletion_of_its_topic_is_over_is_del
         )
         await world.metadata.add_remote_log_segment_metadata(late)  # its leader has not heard of it
         assert not world.is_forgotten()
-        world.manager.delete(TIERED)  # whoever compares the description with the topics says it again
+        world.manager.delete(TIERED)  # the comparison of metadata and topics calls it again
         await world.until(world.is_forgotten)
     async with world.running(lead=False):
         await world.until(world.is_forgotten)

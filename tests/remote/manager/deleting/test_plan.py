@@ -61,7 +61,7 @@ def segment(
 
 
 def ask(segments: Sequence[RemoteLogSegmentMetadata], **changes: object) -> ExpiryQuestion:
-    """About segments that were described in this order."""
+    """About segments whose metadata was written in this order."""
     cache = RemoteLogMetadataCache(TIERED)
     for one in segments:
         cache.apply(replace(one, state=STARTED))

@@ -1,4 +1,4 @@
-"""Partitions whose deletion is over are forgotten, by everyone at the same record, and what comes late does no harm."""
+"""Partitions whose deletion is over are dropped by all brokers at the same record, and late records do no harm."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_deletion_or_a_copy_that_begins_late_makes_the_partition_known_until_i
 
 
 def deleter(store: RemotePartitionMetadataStore, where: TopicIdPartition) -> list[RemoteLogMetadata]:
-    """What whoever deletes a partition writes, given what he knows."""
+    """The records of a broker that deletes a partition, given what it has read."""
     cache = store.cache(where)
     known = [known.segment_id.id.int for known in cache.list_remote_log_segments()]
     state = None if cache.deletion is None else cache.deletion.state
@@ -154,7 +154,7 @@ def histories(draw: st.DrawFn) -> list[RemoteLogMetadata]:
 
 @given(histories(), st.data())
 @settings(max_examples=300)
-def test_whoever_reads_from_the_beginning_or_from_any_snapshot_knows_the_same(
+def test_reading_from_the_beginning_or_from_any_snapshot_gives_the_same_caches(
     history: list[RemoteLogMetadata], data: st.DataObject
 ) -> None:
     whole = replayed(history, RemotePartitionMetadataStore())

@@ -139,9 +139,9 @@ def test_whatever_the_bytes_are_they_are_read_or_refused(
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (b"\x02\x00\x00", "a frame of version 2"),
-        (b"\x01\x00\x01", "version 1 of record kind 0"),
-        (b"\x01\x09\x00", "records of kind 9"),
+        (b"\x02\x00\x00", "The frame has version 2"),
+        (b"\x01\x00\x01", "of kind 0 has version 1"),
+        (b"\x01\x09\x00", "Records of kind 9"),
         (serialize(deletion(MARKED))[:-2] + b"\x07\x00", "RemotePartitionDeleteState has no number 7"),
     ],
 )
@@ -154,7 +154,7 @@ def test_what_is_not_known_is_named(value: bytes, reason: str) -> None:
     "metadata", [segment(1, 10, 9), segment(1, -5, 9), segment(1, epochs={})], ids=["backwards", "negative", "no epoch"]
 )
 def test_segments_that_cannot_be_are_refused(metadata: RemoteLogSegmentMetadata) -> None:
-    with pytest.raises(CorruptMessage, match="a segment from"):
+    with pytest.raises(CorruptMessage, match="There is no segment from"):
         deserialize(serialize(metadata))
 
 
