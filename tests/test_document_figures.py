@@ -11,7 +11,9 @@ import pytest
 
 from strandline.admin.commands.fsck import remote as remote_fsck
 from strandline.config import Settings
-from strandline.diskless import footer, format, keys, orphans, rotation
+from strandline.diskless.upkeep import orphans
+from strandline.diskless.wal import footer, format, keys
+from strandline.diskless.writer import rotation
 from strandline.metadata.broker import active_controller
 from strandline.metadata.controller import controller, leadership
 from strandline.model import ZERO_UUID
