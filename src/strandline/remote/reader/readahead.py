@@ -30,7 +30,7 @@ _STREAM_SECONDS: Final = 30.0
 _Place: TypeAlias = tuple[UUID, int]
 
 
-class _ConsumerStream:
+class _RemoteStream:
     """One consumer that catches up on one partition, or several at the same position."""
 
     __slots__ = ("loaded", "seen_at", "start", "window")
@@ -52,7 +52,7 @@ class RemoteReadAhead:
         """`max_bytes` bounds the windows of all streams together; 0 turns read-ahead off."""
         self._segments, self._finder, self._clock = segments, finder, clock
         self._max_bytes = max_bytes
-        self._streams: OrderedDict[_Place, _ConsumerStream] = OrderedDict()  # by their next position
+        self._streams: OrderedDict[_Place, _RemoteStream] = OrderedDict()  # by their next position
         self._tasks = TaskSet()
 
     def served(self, log: ReadableLog, segment: OpenSegment, start: int, end: int) -> None:
@@ -69,7 +69,7 @@ class RemoteReadAhead:
             repeated = self._streams.get(next_place)
             if repeated is not None and repeated.start == begun:
                 return  # the poll of one fetch may read more than once
-            stream = _ConsumerStream(begun)
+            stream = _RemoteStream(begun)
         else:
             share = self._max_bytes // (len(self._streams) + 1)
             stream.window = min(max(2 * stream.window, FIRST_WINDOW), LARGEST_WINDOW, share)
@@ -85,7 +85,7 @@ class RemoteReadAhead:
                 return
             del streams[place]
 
-    def _extend(self, stream: _ConsumerStream, log: ReadableLog, segment: OpenSegment, position: int) -> None:
+    def _extend(self, stream: _RemoteStream, log: ReadableLog, segment: OpenSegment, position: int) -> None:
         """Load up to `window` bytes ahead of the stream, when less than half of them are left."""
         size = segment.source.size
         if len(stream.loaded) > 2:
@@ -100,7 +100,7 @@ class RemoteReadAhead:
             if following is not None:
                 self._into_next(stream, following, target - size)
 
-    def _into_next(self, stream: _ConsumerStream, following: RemoteLogSegmentMetadata, length: int) -> None:
+    def _into_next(self, stream: _RemoteStream, following: RemoteLogSegmentMetadata, length: int) -> None:
         key = following.segment_id.id
         loaded = stream.loaded.get(key, 0)
         if length - loaded < stream.window // 4:
