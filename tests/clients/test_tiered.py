@@ -424,7 +424,7 @@ def test_a_broker_with_tiered_topics_does_not_start_without_tiers(tmp_path: Path
     ("setting", "value", "sentence"),
     [
         ("rsm.config.url", "ftp://x", "rsm.config.url cannot be used. "),
-        ("rsm.config.url", "s3://me:hush@bucket", "credentials do not belong into the address"),
+        ("rsm.config.url", "s3://me:hush@bucket", "An address must not hold credentials"),
         ("remote.log.storage.manager.class.name", "org.apache.kafka.X", "Java classes cannot be used"),
         ("remote.log.metadata.manager.class.name", "no.such.Class", "cannot be loaded: No module named 'no'"),
     ],
