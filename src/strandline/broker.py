@@ -1,7 +1,7 @@
-"""Builds a broker out of its components, connects them, and runs it until it is told to stop.
+"""Builds a broker out of its components, connects them, and runs it until it is stopped.
 
 The only place where components meet. Each is opened in the order in which it needs the others and closed in the
-reverse order, in one exit stack; a component that dies takes the broker with it, which is never half alive.
+reverse order, in one exit stack; if a component fails, the whole broker stops: it is never half alive.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class TopicPartition(NamedTuple):
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition of a topic that may have been deleted and made again under the same name."""
+    """A partition of a topic that may have been deleted and created again under the same name."""
 
     topic_id: uuid.UUID
     topic_partition: TopicPartition

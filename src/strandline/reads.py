@@ -1,4 +1,4 @@
-"""What a reader of a partition asks and is told, whatever tier holds the records.
+"""Requests to read a partition and their results, whatever tier holds the records.
 
 Every tier answers with these values, so that one Fetch or ListOffsets request can be served from several of them.
 """
@@ -50,7 +50,7 @@ class ReadResult:
     aborted_transactions: list[AbortedTransaction] | None
     """None unless the read was TXN_COMMITTED."""
     ends_wait: bool = False
-    """Waiting brings no more: a Fetch is answered with it however little it is, and does not read it again."""
+    """Whether waiting is of no use: a Fetch is answered with this result, however small, and does not read it again."""
 
 
 class Watcher(Protocol):

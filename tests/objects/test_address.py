@@ -30,8 +30,8 @@ def test_addresses(url: str, address: ObjectAddress) -> None:
     ("url", "words"),
     [
         ("", "file:///var/lib/strandline/objects"),
-        ("/var/objects", "no address of an object store"),
-        ("ftp://host/x", "ftp://… is no address"),
+        ("/var/objects", "not an address of an object store"),
+        ("ftp://host/x", "ftp://… is not an address"),
         ("file://", "path of a directory"),
         ("s3://", "name of a bucket"),
         ("s3:///prefix", "name of a bucket"),

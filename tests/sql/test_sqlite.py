@@ -109,7 +109,7 @@ async def test_memory_is_a_store_too() -> None:
 
 @pytest.mark.parametrize("url", ["", "metadata.db", "mysql://localhost/x", "sqlite:metadata.db"])
 async def test_other_addresses_are_refused(url: str) -> None:
-    with pytest.raises(StoreMisconfigured, match="is no database address"):
+    with pytest.raises(StoreMisconfigured, match="is not a database address"):
         async with open_store(url):
             pass
 

@@ -81,7 +81,7 @@ class DisklessStatus:
     partitions: int = 0
     """Partitions of the cluster that this broker serves: all of them."""
     unserved_partitions: int = 0
-    """Partitions whose log in the control plane is not made yet."""
+    """Partitions whose log in the control plane has not been created yet."""
     tier: DisklessTierStatus | None = None
     """None until the tier is open, which is when there is a diskless topic."""
 

@@ -17,7 +17,7 @@ class AdminSettings:
         STRING,
         "127.0.0.1:9644",
         "The address of the HTTP listener (/healthz, /readyz, /metrics, status page), as host:port. It asks for no "
-        "password, so it is local unless told otherwise. Empty: no HTTP.",
+        "password, so it is local by default. Empty: no HTTP.",
     )
 
     @property

@@ -65,7 +65,7 @@ class GroupSettings:
         "offsets.topic.replication.factor",
         SHORT,
         3,
-        "Replicas of __consumer_offsets. A cluster with fewer brokers makes the topic with as many as it has.",
+        "Replicas of __consumer_offsets. A cluster with fewer brokers creates the topic with as many as it has.",
         least=1,
     )
     offsets_topic_num_partitions: int = setting(

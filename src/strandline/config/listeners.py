@@ -1,4 +1,4 @@
-"""Addresses that the broker listens on, and addresses that clients are told to connect to."""
+"""Addresses that the broker listens on, and addresses that it advertises to clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]\s]*):([0-9]+)")
 
 
 def machine_name() -> str:
-    """The name of this machine if it can be resolved, else localhost. Clients are told it where no host is set."""
+    """The name of this machine if it can be resolved, else localhost. Advertised where no host is set."""
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None)

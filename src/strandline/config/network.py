@@ -35,7 +35,7 @@ class NetworkSettings:
         "advertised.listeners",
         LIST,
         None,
-        "The addresses that clients are told to connect to, where they differ from listeners. "
+        "The addresses that are advertised to clients, where they differ from listeners. "
         "Without it: listeners, with the machine's name where a listener names no host.",
         may_be_empty=False,
     )
@@ -233,7 +233,7 @@ class NetworkSettings:
         return endpoints
 
     def advertised_endpoints(self, hostname: str) -> tuple[Endpoint, ...]:
-        """The endpoints that clients are told, with `hostname` where no host is named. Raises InvalidConfig.
+        """The endpoints that are advertised to clients, with `hostname` where no host is named. Raises InvalidConfig.
 
         A port of 0 stays: the server replaces it with the port that it got.
         """

@@ -16,10 +16,9 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 def parse_properties(text: str) -> dict[str, str]:
     r"""The entries of a `.properties` text; a later entry replaces an earlier one of the same name.
 
-    The rules are Java's: comments start with `#` or `!`; a line that ends in an odd number of
-    backslashes goes on in the next one; name and value are parted by `=`, `:` or blanks; `\t`, `\n`,
-    `\r`, `\f` and `\uXXXX` are escapes, and any other escaped character stands for itself.
-    Raises InvalidConfig for a broken `\u` escape, with the line.
+    The rules are Java's: comments start with `#` or `!`; a line that ends in an odd number of backslashes continues on
+    the next one; name and value are separated by `=`, `:` or blanks; `\t`, `\n`, `\r`, `\f` and `\uXXXX` are escapes,
+    and any other escaped character stands for itself. Raises InvalidConfig for a broken `\u` escape, with the line.
     """
     entries: dict[str, str] = {}
     for number, line in _logical_lines(text):

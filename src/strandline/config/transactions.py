@@ -57,7 +57,7 @@ class TransactionSettings:
         "transaction.state.log.replication.factor",
         SHORT,
         3,
-        "Replicas of __transaction_state. A cluster with fewer brokers makes the topic with as many as it has.",
+        "Replicas of __transaction_state. A cluster with fewer brokers creates the topic with as many as it has.",
         least=1,
     )
     transaction_state_log_min_isr: int = setting(

@@ -27,9 +27,9 @@ class PartitionKind(enum.Enum):
 def kind_of(*, is_flagged: bool, has_local_log: bool, is_in_control_plane: bool) -> PartitionKind:
     """What the partition is, from `diskless.enable`, this broker's disks and the control plane. Pure.
 
-    Records that are there decide, and the setting only where there are none: a partition with a local log stays
-    classic if `diskless.enable` is switched on, and one that the control plane has given offsets to stays diskless
-    if it is switched off. Otherwise its offsets would begin again at 0, beside the records that it has.
+    Existing records decide; the setting decides only where there are none: a partition with a local log stays classic
+    if `diskless.enable` is switched on, and one that the control plane has given offsets to stays diskless if it is
+    switched off. Otherwise its offsets would begin again at 0, beside the records that it has.
     """
     if has_local_log:
         return PartitionKind.CLASSIC

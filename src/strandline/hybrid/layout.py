@@ -30,7 +30,7 @@ class Extent(NamedTuple):
 
 
 class PartitionLayout(NamedTuple):
-    """Who serves which offset of a partition.
+    """Which tier serves which offset of a partition.
 
     The extents of one layout leave no offset between the log start and the log end without a tier. They may overlap:
     the first one that holds an offset serves it. A tier that grows knows by itself where it ends; an offset beyond

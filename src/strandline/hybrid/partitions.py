@@ -27,7 +27,7 @@ class Partitions:
         topic_name: Callable[[bytes], str],
         why_missing: Callable[[str, int], StrandlineError],
     ) -> None:
-        """`why_missing` is the error that tells a client of a partition that is not here what to do instead."""
+        """`why_missing` gives the error for a client that asks for a partition that this broker does not serve."""
         self._tiered = tiered
         self._why_missing = why_missing
         self._served: dict[tuple[str, int], ServedPartition] = {}
@@ -40,7 +40,7 @@ class Partitions:
         return self._served
 
     def find(self, topic: str, partition: int) -> ServedPartition:
-        """The partition. Raises the error that tells a client what to do instead."""
+        """The partition. Raises the error of `why_missing`."""
         found = self._served.get((topic, partition))
         if found is None:
             raise self._why_missing(topic, partition)

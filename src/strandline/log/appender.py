@@ -178,7 +178,7 @@ class LogAppender:
         return pending
 
     def finish(self, pending: PendingAppend) -> None:
-        """Show a written batch to readers. On the event loop, in the order of `begin`."""
+        """Make a written batch visible to readers. On the event loop, in the order of `begin`."""
         info = pending.info
         if info.is_duplicate:
             return
@@ -203,7 +203,7 @@ class LogAppender:
         return self._directory.fail(error)
 
     def abandon(self) -> None:
-        """Forget the pending appends: the log is going away."""
+        """Forget the pending appends: the log is deleted or its directory has failed."""
         self.pending.clear()
 
     def _check_nothing_pending(self) -> None:

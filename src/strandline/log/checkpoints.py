@@ -132,13 +132,13 @@ def read_clean_shutdown(directory: str) -> int | None:
 
 
 def write_clean_shutdown(directory: str, broker_epoch: int) -> None:
-    """Say that every log of the directory was closed properly."""
+    """Mark the shutdown as clean: every log of the directory was closed properly."""
     content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     write_atomically(os.path.join(directory, CLEAN_SHUTDOWN), content.encode("ascii"), sync=True)
 
 
 def remove_clean_shutdown(directory: str) -> None:
-    """Forget the last clean shutdown: from now on a crash must be noticed."""
+    """Remove the mark of the last clean shutdown: from now on a crash must be noticed."""
     remove_if_there(os.path.join(directory, CLEAN_SHUTDOWN))
 
 

@@ -1,4 +1,4 @@
-"""What the logs of one log directory share: the directory's fate, time and chance, caches, and later work."""
+"""What the logs of one log directory share: the state of the directory, time and chance, caches, pending deletions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LogDirectory:
 
 
 class DeletionQueue:
-    """Files that go after `file.delete.delay.ms`, so that followers and slow readers can finish."""
+    """Files that are deleted after `file.delete.delay.ms`, so that followers and slow readers can finish."""
 
     __slots__ = ("_waiting",)
 
@@ -80,7 +80,7 @@ class DeletionQueue:
         self._waiting.append((due_ms, doomed))
 
     def take_due(self, now_ms: int) -> list[LogSegment | str]:
-        """What has to go now."""
+        """The deletions that are due."""
         due = [doomed for due_ms, doomed in self._waiting if due_ms <= now_ms]
         if due:
             self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]

@@ -102,7 +102,7 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Let `epoch` start at `start_offset`. True if the entries changed.
 
-        Later epochs and those that start at or after `start_offset` go: they never had a record of their own.
+        Later epochs and those that start at or after `start_offset` are removed: they never had a record of their own.
         """
         entries = self._loaded()
         if entries and entries[-1][0] == epoch and start_offset >= entries[-1][1]:

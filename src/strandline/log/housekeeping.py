@@ -1,4 +1,4 @@
-"""What a broker does with its logs in the background. One task for all of them, and only where there is something."""
+"""What a broker does with its logs in the background: one task for all of them, which skips logs without work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SEGMENTS_PER_TURN: Final = 20
 
 
 class Logs(Protocol):
-    """The logs to keep house for."""
+    """The logs of a broker."""
 
     def all_logs(self) -> Iterator[UnifiedLog]:
         """Every log."""
@@ -39,7 +39,7 @@ class Logs(Protocol):
 
     @property
     def deletions(self) -> DeletionQueue:
-        """What waits to be deleted."""
+        """Files that wait to be deleted."""
 
 
 class Housekeeping:
@@ -67,7 +67,7 @@ class Housekeeping:
         self._wake.set()
 
     def watch_flush_time(self, log: UnifiedLog) -> None:
-        """A log has records that are not on disk: mind its flush.ms."""
+        """A log has records that are not on disk: watch its flush.ms."""
         if log.config.flush_ms < INT64_MAX and log.topic_partition not in self._timed:
             self._timed.add(log.topic_partition)
             self._wake.set()
@@ -175,7 +175,7 @@ class Housekeeping:
             log.flusher.finish(plan)
 
     async def delete_due(self) -> None:
-        """Unlink what has waited long enough."""
+        """Delete the files whose delay is over."""
         due = self._logs.deletions.take_due(self._clock.now_ms())
         if due:
             await asyncio.get_running_loop().run_in_executor(self._executor, delete_all, due)

@@ -36,7 +36,7 @@ class IndexFile(ABC):
         return os.path.join(self._directory, offset_name(self.base_offset, self.SUFFIX) + self._state)
 
     def create(self) -> None:
-        """Make an empty file; whatever was there is cut away."""
+        """Create an empty file; an existing one is truncated."""
         os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
         self.reset()
 
@@ -122,11 +122,11 @@ class IndexFile(ABC):
 
     @abstractmethod
     def _unwritten(self) -> bytes:
-        """The entries that are not in the file yet, as they go there."""
+        """The bytes of the entries that are not in the file yet."""
 
 
 class LoadedIndexes:
-    """Bounds the memory of indexes that were loaded for reading old segments: least recently used go first."""
+    """Bounds the memory of indexes loaded for reading old segments: the least recently used are unloaded first."""
 
     __slots__ = ("_bytes", "_capacity", "_loaded")
 
@@ -152,7 +152,7 @@ class LoadedIndexes:
                 other.unload()
 
     def forget(self, index: IndexFile) -> None:
-        """Drop an index that is going away."""
+        """Drop an index whose segment is deleted."""
         self._bytes -= self._loaded.pop(index, 0)
 
     def __len__(self) -> int:

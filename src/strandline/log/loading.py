@@ -1,4 +1,4 @@
-"""Opening a partition's directory, and making a new one."""
+"""Opening a partition's directory, and creating a new one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Listing:
     swaps: set[int] = field(default_factory=set)
     cleaned: set[int] = field(default_factory=set)
     leftovers: list[str] = field(default_factory=list)
-    """Files that go at start: `.deleted`, `.cleaned`, half-written ones."""
+    """Files to delete at start: `.deleted`, `.cleaned`, half-written ones."""
 
     def has(self, suffix: str, base_offset: int) -> bool:
         return base_offset in self.others.get(suffix, ())
@@ -66,7 +66,7 @@ class LoadedOffsets:
 def create_log(
     partition: TopicPartition, config: TopicConfig, env: LogEnvironment, *, topic_id: UUID | None
 ) -> UnifiedLog:
-    """Make the directory of a new partition, with an empty segment at offset 0. Raises OSError."""
+    """Create the directory of a new partition, with an empty segment at offset 0. Raises OSError."""
     directory = env.path_of(str(partition))
     os.mkdir(directory)
     log = UnifiedLog(partition, directory, config, env, topic_id=topic_id)
@@ -193,7 +193,7 @@ def _add_segments(log: UnifiedLog, directory: str, listing: _Listing) -> None:
 
 
 def _repair_indexes(log: UnifiedLog, listing: _Listing, *, before: int | None) -> None:
-    """Make again what is missing or damaged, in the segments that recovery will not look at."""
+    """Rebuild missing or damaged indexes of the segments that recovery will not look at."""
     trusted = len(log.segments) - (0 if before is None else len(log.segments.covering(before)))
     for segment in log.segments.as_list()[:trusted]:
         base = segment.base_offset

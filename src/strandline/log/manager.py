@@ -29,9 +29,9 @@ DirectoryFailure: TypeAlias = Callable[[Path], None]
 
 
 class LogManager:
-    """Finds, makes and removes logs. `load` first, then `run` as a task, `shutdown` last.
+    """Finds, creates and removes logs. `load` first, then `run` as a task, `shutdown` last.
 
-    A log directory that fails takes its own logs offline (KafkaStorageError); `on_directory_failure` is told, on the
+    A log directory that fails takes its own logs offline (KafkaStorageError); `on_directory_failure` is called, on the
     event loop, and the others go on. Without any usable directory `load` raises.
     """
 
@@ -134,7 +134,7 @@ class LogManager:
     def get_or_create(
         self, partition: TopicPartition, topic_id: UUID | None, config: TopicConfig, *, is_new: bool = True
     ) -> UnifiedLog:
-        """The log of a partition, made in the directory with the fewest logs if there is none.
+        """The log of a partition, created in the directory with the fewest logs if there is none.
 
         Raises KafkaStorageError if its directory is offline, or if the partition is not new and may lie in one that
         could not be read.
@@ -205,7 +205,7 @@ class LogManager:
 
     @property
     def storages(self) -> list[Storage]:
-        """Every log directory with what is kept in it."""
+        """Every log directory with its files."""
         return self._storages
 
     @property
@@ -215,7 +215,7 @@ class LogManager:
 
     @property
     def deletions(self) -> DeletionQueue:
-        """What waits to be deleted."""
+        """Files that wait to be deleted."""
         return self._deletions
 
     @property

@@ -79,7 +79,7 @@ class PartitionOffsets:
             self._log_directory.has_new_high_watermarks = True
 
     def restart_at(self, offset: int, *, start: int) -> None:
-        """Be empty at `offset`; records from `start` on are in remote storage."""
+        """Become empty at `offset`; records from `start` on are in remote storage."""
         self.start = start
         self.local_start = self.high_watermark = self.end = self.reserved_end = offset
         self._log_directory.has_new_log_starts = True

@@ -232,9 +232,9 @@ class PartitionProducers:
         self._unreplicated = []
         self.first_unstable_offset = None
 
-    def remove_snapshots(self, should_go: Callable[[int], bool]) -> None:
-        """Delete the snapshots whose offset `should_go`."""
-        for offset in [offset for offset in self._snapshots if should_go(offset)]:
+    def remove_snapshots(self, is_removed: Callable[[int], bool]) -> None:
+        """Delete the snapshots of offsets for which `is_removed` is true."""
+        for offset in [offset for offset in self._snapshots if is_removed(offset)]:
             remove_if_there(self.snapshot_path(offset))
             self._snapshots.remove(offset)
 

@@ -26,9 +26,9 @@ from strandline.model import NO_OFFSET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedSegment:
-    """A segment that changes no more, with everything that goes to remote storage.
+    """A closed segment, with everything that is copied to remote storage.
 
-    Its files stay until it was copied, unless the log start passes it: then copying it is of no use either.
+    Its files stay until it is copied, unless the log start passes it: then it need not be copied any more.
     """
 
     base_offset: int
@@ -56,7 +56,7 @@ class ClosedSegment:
 
 
 class RemoteCopies:
-    """What remote storage knows of a log and the log of remote storage. All of it is for tiered logs (`is_remote`)."""
+    """How far a log is copied to remote storage, and what can be copied. For tiered logs only (`is_remote`)."""
 
     __slots__ = (
         "_applied",

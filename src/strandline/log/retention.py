@@ -76,7 +76,7 @@ class LogRetention:
         return deleted
 
     def _announced(self, doomed: list[LogSegment], *, is_local: bool) -> list[LogSegment]:
-        """The segments that may go now: they are copied, or the checkpointed log start is above them.
+        """The segments that may be deleted now: they are copied, or the checkpointed log start is above them.
 
         A tiered log starts at the checkpointed log start, even if no local segment does. If a crash came between the
         deletion and the checkpoint, the log would start with offsets that are in neither tier.

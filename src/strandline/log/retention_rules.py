@@ -11,14 +11,14 @@ from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 
 Breaches: TypeAlias = Callable[[LogSegment, int], bool]
-"""Says of a segment, and the offset after its last one, whether it should go."""
+"""Whether a segment should be deleted, given the segment and the offset after its last one."""
 
 AS_RETENTION: Final = -2
 """local.retention.*: as much as retention.* says."""
 
 
 class RetentionReason(Enum):
-    """Why a segment goes."""
+    """Why a segment is deleted."""
 
     LOG_START = "it lies below the log start offset"
     SIZE = "the log is larger than {}.bytes"
@@ -37,23 +37,23 @@ class RetentionBounds(NamedTuple):
     high_watermark: int
     end: int
     highest_remote: int | None
-    """The last offset in remote storage if only what is copied may go; None if nothing is copied."""
+    """The last offset in remote storage if only copied segments may be deleted; None if nothing is copied."""
 
     def allows(self, upper: int) -> bool:
-        """Whether everything below `upper` is safe elsewhere, or not wanted any more."""
+        """Whether everything below `upper` is copied, need not be copied, or is below the log start."""
         return self.highest_remote is None or upper - 1 <= self.highest_remote or upper <= self.log_start
 
 
 class Doomed(NamedTuple):
-    """What a limit asks for."""
+    """The segments that exceed a limit."""
 
     segments: list[LogSegment]
     is_roll_wanted: bool
-    """The active segment breaches the limit, but cannot go before it is finished and copied."""
+    """The active segment exceeds the limit, but cannot be deleted before it is closed and copied."""
 
 
 def deletable(segments: Sequence[LogSegment], bounds: RetentionBounds, breaches: Breaches) -> Doomed:
-    """The oldest segments that breach a limit, without a gap. Nothing above the high watermark goes."""
+    """The oldest segments that exceed a limit, without a gap. Nothing above the high watermark is deleted."""
     chosen: list[LogSegment] = []
     for index, segment in enumerate(segments):
         is_last = index + 1 == len(segments)

@@ -90,7 +90,7 @@ class LogSegment:
         preallocate: int = 0,
         state: str = "",
     ) -> LogSegment:
-        """Make the files of a new segment."""
+        """Create the files of a new segment."""
         segment = cls(directory, base_offset, size=0, created_ms=created_ms, cache=cache, state=state)
         segment.file.create()
         if preallocate:
@@ -148,7 +148,7 @@ class LogSegment:
         return NO_TIMESTAMP if self._first_timestamp is None else self._first_timestamp
 
     def reserve(self, size: int, max_timestamp: int, last_offset: int, interval: int) -> int:
-        """Give a batch its place, and the indexes what they want to know of it. Returns its position."""
+        """Reserve the place of a batch in the file, and index it if an entry is due. Returns its position."""
         position = self.reserved
         newest = self._max_timestamp
         if newest is None:
@@ -281,7 +281,7 @@ class LogSegment:
         self.txn_index.rename(state)
 
     def forget_indexes(self) -> None:
-        """The segment is going away: take its indexes out of the cache. On the event loop."""
+        """The segment is deleted: take its indexes out of the cache. On the event loop."""
         self._cache.forget(self.offset_index)
         self._cache.forget(self.time_index)
 

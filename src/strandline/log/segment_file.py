@@ -34,7 +34,7 @@ class SegmentFile:
         return fd if fd >= 0 else self._open(os.O_RDWR)
 
     def create(self) -> None:
-        """Make the file, empty; whatever was there is cut away."""
+        """Create the file, empty; an existing one is truncated."""
         self.close()
         self._open(os.O_RDWR | os.O_CREAT | os.O_TRUNC)
 
@@ -99,7 +99,7 @@ class SegmentFile:
         self.path = path
 
     def unlink(self) -> None:
-        """Remove the name. Whoever holds this object can still read the bytes."""
+        """Remove the name. Holders of this object can still read the bytes."""
         try:
             self.fileno()
             os.unlink(self.path)

@@ -17,7 +17,7 @@ from strandline.log.segment import LogSegment
 class Segments:
     """Segments by base offset. There is always at least one once a log is loaded; the last one is active.
 
-    The producer snapshot at a segment's base offset comes and goes with the segment.
+    The producer snapshot at a segment's base offset is created and deleted with the segment.
     """
 
     __slots__ = ("_applied", "_bases", "_directory", "_producers", "_segments", "active", "recent")

@@ -1,4 +1,4 @@
-"""One log directory of a broker: what is in it, how it is opened, checkpointed and closed."""
+"""One log directory of a broker: its partitions and files, opening, checkpoints, closing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Storage:
         self._ids = ids
         self._threads = threads
         self._lock: DirectoryLock | None = None
-        # Partitions that are gone, but which the checkpoints on disk may still name.
+        # Partitions that were removed, but which the checkpoints on disk may still name.
         self._stale: set[TopicPartition] = set()
         self._writing = threading.Lock()
         self._plans = 0
@@ -229,9 +229,10 @@ class Storage:
         self._stale.add(partition)
 
     def make_room_for(self, partition: TopicPartition, logs: Iterable[UnifiedLog]) -> None:
-        """Before a partition is made: see that no checkpoint takes it for another one that had its name.
+        """Called before a partition is created: removes the checkpoints of a deleted one with the same name.
 
-        After a crash the new log would begin where the old one did, and lose what lies before. Blocking, but rare.
+        Otherwise, after a crash, the new log would begin where the old one did, and lose its records before that.
+        Blocking, but rare.
         """
         if partition in self._stale:
             for write in self.plan_checkpoints(logs, only_changed=False):
@@ -240,7 +241,7 @@ class Storage:
     # Closing
 
     def close(self, logs: list[UnifiedLog], *, broker_epoch: int) -> None:
-        """Close the logs, write the checkpoints, and say that all is well, if it is. Blocking. Once is enough."""
+        """Close the logs, write the checkpoints, and mark the shutdown as clean if nothing failed. Blocking."""
         try:
             if not self.directory.is_offline and self._lock is not None:
                 self._close(logs, broker_epoch)

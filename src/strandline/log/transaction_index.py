@@ -46,7 +46,7 @@ class TransactionIndex:
 
     @property
     def is_empty(self) -> bool:
-        """True if no transaction was aborted in this segment. Asks no file."""
+        """True if no transaction was aborted in this segment. Reads no file."""
         return not self._exists
 
     def __iter__(self) -> Iterator[AbortedTxn]:

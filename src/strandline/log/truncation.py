@@ -20,7 +20,7 @@ from strandline.log.segments import Segments
 class LogTruncation:
     """Truncation of one log, as a follower needs it. Never while appends are pending.
 
-    It has no state and is rarely needed: made for each use, it takes no memory in an idle log.
+    It has no state and is rarely needed: created for each use, it takes no memory in an idle log.
     """
 
     __slots__ = (

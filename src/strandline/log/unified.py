@@ -33,12 +33,12 @@ _IDLE_REFERENCES: Final = 2
 
 
 class UnifiedLog:
-    """One partition's log. Open one with `loading.load_log` or make one with `loading.create_log`.
+    """One partition's log. Open one with `loading.load_log` or create one with `loading.create_log`.
 
     The log has methods for what every replica does: append, read, truncate, ask for offsets. The parts behind them:
 
     - `offsets` (`PartitionOffsets`): log start, local log start, high watermark, log end
-    - `segments` (`Segments`): which segments there are, how they come and go
+    - `segments` (`Segments`): finds, creates, rolls, replaces and deletes segments
     - `epochs` (`LeaderEpochs`), `producers` (`PartitionProducers`): what the batches say about leaders and producers
     - `flusher` (`LogFlusher`): the recovery point
     - `start` (`LogStart`): moves of the log start, and the log start that a crash would bring back
@@ -218,7 +218,7 @@ class UnifiedLog:
         return self._appender.begin(records, leader_epoch, origin, transaction_version)
 
     def finish_append(self, pending: PendingAppend) -> None:
-        """Show a written batch to readers. On the event loop, in the order of `begin_append`."""
+        """Make a written batch visible to readers. On the event loop, in the order of `begin_append`."""
         self._appender.finish(pending)
 
     def fail_append(self, error: OSError) -> KafkaStorageError:
@@ -280,7 +280,7 @@ class UnifiedLog:
         """What DescribeProducers answers for this partition."""
         return self.producers.active_producers()
 
-    # Changing what is there
+    # Rolling and truncating
 
     def roll(self) -> LogSegment:
         """Close the active segment and go on with a new one. An empty one is used again. Raises KafkaStorageError."""
@@ -290,9 +290,10 @@ class UnifiedLog:
             raise self._directory.fail(error) from error
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut the log so that `offset` is its end. A batch that reaches over it goes as a whole. True if it was cut.
+        """Cut the log so that `offset` is its end. True if it was cut.
 
-        Not while appends are pending; the same holds for the two below. Raises KafkaStorageError.
+        A batch that reaches over the offset is removed as a whole. Not while appends are pending; the same holds for
+        the two below. Raises KafkaStorageError.
         """
         return self._truncation().truncate_to(offset)
 

@@ -9,7 +9,7 @@ from strandline.log.segment_file import SegmentFile
 
 
 class AppendOrigin(enum.Enum):
-    """Who appends. It decides which checks a batch has to pass."""
+    """The origin of an append, which decides which checks a batch has to pass."""
 
     CLIENT = enum.auto()
     """A producer: everything is checked, sequences included."""

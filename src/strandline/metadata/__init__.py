@@ -1,7 +1,7 @@
 """Metadata of the cluster: records, image and delta, the controller, and the brokers' membership.
 
 KRaft's model with its log in the `sql` store: the one active controller appends records, every broker applies them to
-its image, and the components are told what changed.
+its image, and notifies its components of what changed.
 
 - `records`, `image`, `delta`, `requests`, `topic_names`: values, and how records change an image;
 - `log`: records and snapshots in the database, and the loader that follows them;

@@ -53,7 +53,7 @@ class MetadataDelta:
     changed_configs: Mapping[ConfigResource, Overrides] = field(default_factory=dict)
 
     def topics_to_look_at(self) -> Iterator[TopicImage]:
-        """Every topic that may be something else now: it is new, its partitions or its settings have changed."""
+        """New topics, and topics whose partitions or settings have changed."""
         yield from self.changed_topics.values()
         for resource in self.changed_configs:
             if resource.type is ConfigResourceType.TOPIC and resource.name not in self.changed_topics:

@@ -34,7 +34,7 @@ def parse_address(url: str) -> ObjectAddress:
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _BUCKETS | {"file", "memory"}:
         given = f"{scheme}://…" if separator else "This"
-        raise ObjectStoreMisconfigured(f"{given} is no address of an object store: use {_EXAMPLES} or memory://.")
+        raise ObjectStoreMisconfigured(f"{given} is not an address of an object store: use {_EXAMPLES} or memory://.")
     if scheme == "file":
         if not rest or "\0" in rest:
             raise ObjectStoreMisconfigured("file:// needs the path of a directory: file:///var/lib/strandline/objects.")

@@ -112,7 +112,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the tombstones and markers of a cleaned batch may go; None if no cleaner set it."""
+        """When the tombstones and markers of a cleaned batch may be removed; None if no cleaner set it."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property

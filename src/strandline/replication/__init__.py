@@ -1,4 +1,4 @@
-"""Replicas of partitions: leadership, the in-sync set, the high watermark, and who waits for it.
+"""Replicas of partitions: leadership, the in-sync set, the high watermark, and the requests that wait for it.
 
 What goes here: the state of each partition that this broker holds a replica of, and the registry that makes
 it follow the metadata image. What does not: files (`log`), choosing between tiers (`hybrid`), wire formats.

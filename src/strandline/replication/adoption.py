@@ -1,8 +1,8 @@
-"""Adopting log directories that Apache Kafka wrote: which topics are there, and what are their settings?
+"""Adopting log directories that Apache Kafka wrote: finding their topics and the settings of these.
 
 A new cluster whose log directories already hold partitions adopts them, with their topic ids, under the cluster id of
-`meta.properties`. Topic settings come from Kafka's own metadata log. Without it a topic could lose data to a retention
-that it never had, so adoption is refused.
+`meta.properties`. Topic settings come from Kafka's own metadata log. Without that log, default retention could delete
+records that a topic is to keep, so adoption is refused.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Partition:
         return NotLeaderOrFollower(f"Broker {self.node_id} no longer leads {self.topic_partition}.")
 
     def close(self, error: StrandlineError) -> None:
-        """The replica goes away: waiting producers and consumers get the error, at the latest after pending writes."""
+        """The replica is removed: waiting producers and consumers get the error, at the latest after pending writes."""
         self.is_leader = False
         self._end = error
         self._fail_waiting(error)

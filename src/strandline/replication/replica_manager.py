@@ -31,7 +31,7 @@ _CREATED_PER_TURN: Final = 4
 
 
 class LeadershipListener(Protocol):
-    """A coordinator: its state lives in partitions that this broker leads."""
+    """A coordinator, which keeps its state in partitions that this broker leads."""
 
     def leadership_gained(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         """This broker leads the partition from now on."""
@@ -44,7 +44,7 @@ class ReplicaListener(Protocol):
     """A component that follows the replicas of all topics. Called on the event loop; must not block."""
 
     def replica_changed(self, partition: Partition) -> None:
-        """A replica is there, or leads or follows in another epoch, or its topic has other settings."""
+        """A replica was added, leads or follows in another epoch, or its topic has other settings."""
 
     def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
         """A replica is not on this broker any more: its topic was deleted, or other brokers have it, or it failed."""
@@ -87,7 +87,7 @@ class ReplicaManager:
         return self._partitions
 
     def find(self, topic: str, partition: int) -> Partition:
-        """The replica on this broker. Raises the error that tells a client what to do instead."""
+        """The replica on this broker. Raises the error of `why_missing`."""
         found = self._partitions.get((topic, partition))
         if found is None:
             raise self.why_missing(topic, partition)
@@ -126,14 +126,14 @@ class ReplicaManager:
     # Following the metadata
 
     def add_listener(self, topic: str, listener: LeadershipListener) -> None:
-        """Tell `listener` of leadership changes of this topic, first of the partitions that this broker leads now."""
+        """Notify `listener` of leadership changes of this topic, first of the partitions that this broker leads now."""
         self._listeners[topic] = listener
         for partition in self.partitions():
             if partition.topic_partition.topic == topic and partition.is_leader:
                 listener.leadership_gained(partition, partition.leader_epoch)
 
     def add_replica_listener(self, listener: ReplicaListener) -> Callable[[], None]:
-        """Tell `listener` of all replicas, first of the existing ones. Returns a function that ends it."""
+        """Notify `listener` of all replicas, first of the existing ones. Returns a function that ends it."""
         self._replica_listeners.append(listener)
         for partition in self.partitions():
             listener.replica_changed(partition)

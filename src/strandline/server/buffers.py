@@ -21,7 +21,7 @@ class FrameBuffer:
 
 
 class BufferPool:
-    """Lends frame buffers by size class, powers of two from 64 KB to 4 MB. Larger ones are made and dropped.
+    """Lends frame buffers by size class, powers of two from 64 KB to 4 MB. Larger ones are allocated and dropped.
 
     An announced length costs address space only: a page of an anonymous mapping becomes memory when it is
     written, so memory follows the bytes received and not the bytes a client says it will send.

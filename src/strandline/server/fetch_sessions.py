@@ -142,7 +142,7 @@ class FetchContext:
 
 
 class FetchSessions:
-    """The cache of sessions: at most `slots`; the one unused longest gives way if it has been idle for a while."""
+    """The cache of at most `slots` sessions; a new one replaces the longest unused one if that has been idle."""
 
     def __init__(self, slots: int, clock: Clock, chance: Chance) -> None:
         self._slots = slots
@@ -159,7 +159,7 @@ class FetchSessions:
         return sum(len(session) for session in self._sessions.values())
 
     def open(self, request: FetchRequest, *, uses_ids: bool) -> FetchContext:
-        """Find or make the session that the request means.
+        """Find or create the session that the request means.
 
         Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError.
         """

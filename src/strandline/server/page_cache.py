@@ -1,4 +1,4 @@
-"""Is a range of a file in memory? If not, bring it there in a thread before the event loop touches it.
+"""Ranges of files that are not in memory are loaded by a thread before the event loop touches them.
 
 A consumer that reads old data must not make other clients wait for the disk: sendfile and pread block on bytes that are
 not in the page cache. Asking first costs two system calls of a microsecond for each megabyte.

@@ -48,5 +48,5 @@ def _make(url: str, session_id: str, deadline: float, clock: Clock) -> SqliteSto
         return PostgresStore(url, session_id=session_id, deadline=deadline, clock=clock)
     given = f"{scheme}://…" if separator else "This"  # an address may hold a password
     raise StoreMisconfigured(
-        f"{given} is no database address: use sqlite:///path/to/file or postgresql://user@host/database."
+        f"{given} is not a database address: use sqlite:///path/to/file or postgresql://user@host/database."
     )

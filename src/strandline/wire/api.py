@@ -1,8 +1,8 @@
-"""What Strandline offers of Kafka's APIs, and how their headers look.
+"""Which of Kafka's APIs Strandline offers, and the form of their headers.
 
 `KNOWN_APIS` is every API whose messages we can read and write, in every version; `API_VERSIONS` is what the broker
-tells its clients; `CONTROLLER_APIS` is what brokers ask the active controller on top of that. An API that is in neither
-of the last two is answered by closing the connection, as Kafka does.
+announces to its clients; `CONTROLLER_APIS` are the requests of brokers to the active controller. An API that is in
+neither of the last two is answered by closing the connection, as Kafka does.
 """
 
 from __future__ import annotations

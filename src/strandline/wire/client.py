@@ -42,7 +42,7 @@ class Client:
     def connect(
         cls, host: str, port: int, *, client_id: str | None = _SOFTWARE, timeout_s: float = 30.0, negotiate: bool = True
     ) -> Self:
-        """Connect and, unless told otherwise, learn the broker's versions. Raises OSError."""
+        """Connect and, unless `negotiate` is False, learn the broker's versions. Raises OSError."""
         connection = socket.create_connection((host, port), timeout=timeout_s)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client = cls(connection, client_id)

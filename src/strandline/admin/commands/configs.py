@@ -61,7 +61,9 @@ def alter_configs(
     topic: Topic = None,
     broker: Broker = None,
     assign: Annotated[Pairs, typer.Option("--set", metavar="NAME=VALUE", help="Give a setting a value.")] = None,
-    delete: Annotated[Pairs, typer.Option("--delete", metavar="NAME", help="Go back to what holds otherwise.")] = None,
+    delete: Annotated[
+        Pairs, typer.Option("--delete", metavar="NAME", help="Remove a value, so that the next source applies.")
+    ] = None,
     append: Annotated[Pairs, typer.Option("--append", metavar="NAME=VALUE", help="Add to a list.")] = None,
     subtract: Annotated[Pairs, typer.Option("--subtract", metavar="NAME=VALUE", help="Take out of a list.")] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,

@@ -34,7 +34,7 @@ All settings are described in docs/configuration.md. The broker stops cleanly on
 
 
 def start_broker(arguments: Sequence[str], run: Callable[[Settings], None]) -> int:
-    """Run a broker until it is told to stop; the exit status of the command.
+    """Run a broker until it is stopped; the exit status of the command.
 
     Bad options end with status 2 before anything is opened or written, a broker that cannot start or fails
     with status 1; both with one sentence on standard error.

@@ -84,7 +84,7 @@ async def open_http(
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve HTTP on the running event loop while the block lasts; gives the address that was bound.
 
-    Raises OSError, before anything runs, if the address cannot be had. Leaving the block ends open requests
+    Raises OSError, before anything runs, if the address cannot be bound. Leaving the block ends open requests
     after a second.
     """
     listener = _bind(*address)

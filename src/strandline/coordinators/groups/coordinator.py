@@ -66,9 +66,9 @@ def offsets_topic(settings: GroupSettings) -> InternalTopic:
 class GroupCoordinator:
     """Every request about groups, for the groups whose partition this broker leads.
 
-    Methods return errors as values where the protocol has a place for them, and raise them where one error is the
-    whole answer. A cancelled call may or may not have taken effect. `runtime` owns the partitions and has to be told
-    of their leaders.
+    Methods return errors as values where the protocol has a place for them, and raise them where one error is the whole
+    answer. A cancelled call may or may not have taken effect. `runtime` owns the partitions and must be notified of
+    changes of their leaders.
     """
 
     def __init__(self, log: CoordinatorLog, *, clock: Clock, ids: Ids, settings: GroupSettings) -> None:

@@ -179,7 +179,7 @@ class DisklessReader:
         """See `Tails.unwatch`."""
         self._tails.unwatch(partition, watcher)
 
-    # Being told
+    # Notifications
 
     def committed(self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset]) -> None:
         """See CommitListener."""

@@ -78,7 +78,7 @@ class Tails:
         self._is_stopping = False
         self._asked_at = clock.monotonic()
 
-    # Knowing
+    # Known offsets
 
     def of(self, partition: TopicIdPartition) -> Tail:
         """The tail of a partition, created if there is none."""

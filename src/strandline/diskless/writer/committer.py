@@ -1,4 +1,4 @@
-"""Commits groups of WAL objects to the control plane, and tells readers and producers the result."""
+"""Commits groups of WAL objects to the control plane, and passes the result to readers and producers."""
 
 from __future__ import annotations
 

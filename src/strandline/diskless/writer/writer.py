@@ -1,6 +1,6 @@
 """The writer: takes batches of any partition, puts them into shared WAL objects and commits these to the control plane.
 
-Gather, rotate, upload, commit, stamp, tell the readers, answer the producers. Uploads run in parallel, commits one
+Gather, rotate, upload, commit, stamp, notify the readers, answer the producers. Uploads run in parallel, commits one
 after the other in the order of rotation, so that several requests of one producer make progress at the same time and
 keep their order. `rotation`, `commit_queue` and `sequence_gaps` decide; `uploads` and `committer` act.
 """
@@ -167,7 +167,7 @@ class WalWriter:
         except KafkaStorageError as error:
             self._upload_failed(file, error)
         except Exception:
-            logger.exception("a WAL object of %d batches could not be made", file.batch_count)
+            logger.exception("a WAL object of %d batches could not be built", file.batch_count)
             self._upload_failed(
                 file, KafkaStorageError("The broker could not write the batch; the broker's log says why.")
             )

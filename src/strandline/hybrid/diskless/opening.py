@@ -88,7 +88,7 @@ async def open_tier(
             lookups=OffsetLookups(GatheredReads(plane), reader),
             retention=RetentionEnforcer(
                 lambda: _retention_of(topics(), topic_config),
-                _ToldTrimming(plane, reader),
+                _NotifyingTrimming(plane, reader),
                 clock=clock,
                 chance=chance,
                 interval_ms=diskless.inkless_retention_enforcement_interval_ms,
@@ -138,8 +138,8 @@ def _upkeep(tier: DisklessTier, *, finds_orphans: bool) -> dict[str, Coroutine[N
     return work | {"wal-orphan-finder": tier.orphans.run()} if finds_orphans else work
 
 
-class _ToldTrimming:
-    """`LogTrimming` for retention that also tells the reader of this broker which records were deleted."""
+class _NotifyingTrimming:
+    """`LogTrimming` for retention that also notifies the reader of this broker of deleted records."""
 
     def __init__(self, plane: LogTrimming, reader: DisklessReader) -> None:
         self._plane, self._reader = plane, reader

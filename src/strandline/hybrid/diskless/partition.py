@@ -173,7 +173,7 @@ class DisklessPartition:
     def without_records(self, isolation: FetchIsolation) -> ReadResult:
         known = self._tier.reader.known_offsets(self.id)
         if known is None:
-            raise KafkaStorageError(f"The high watermark of {self.topic_partition} could not be found out in time.")
+            raise KafkaStorageError(f"The high watermark of {self.topic_partition} could not be read in time.")
         end, start = known
         return ReadResult(None, end, end, start, None)
 
@@ -245,7 +245,7 @@ class DisklessPartition:
                 f"Records of {self.topic_partition.topic} cannot be deleted: its cleanup.policy has no `delete`."
             )
         if before < DELETE_TO_HIGH_WATERMARK:
-            raise OffsetOutOfRange(f"{self.topic_partition}: {before} is no offset.")
+            raise OffsetOutOfRange(f"{self.topic_partition}: {before} is not an offset.")
         with storage_errors(self.topic_partition):
             (trimmed,) = (await self._tier.plane.delete_records({self.id: before})).values()
         if trimmed.refusal is not None:

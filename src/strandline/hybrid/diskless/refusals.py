@@ -1,4 +1,4 @@
-"""The errors that clients get when the control plane refuses a request or is away."""
+"""The errors that clients get when the control plane refuses a request or is not available."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def error_of(refusal: Refusal, sentence: str) -> StrandlineError:
 
 @contextmanager
 def storage_errors(what: object) -> Iterator[None]:
-    """Turn errors of the database and the object store into one upon which clients retry."""
+    """Turn errors of the database and the object store into a KafkaStorageError, upon which clients retry."""
     try:
         yield
     except (SqlError, ObjectStoreError) as error:
-        raise KafkaStorageError(f"{what} cannot be had at the moment: {error}") from error
+        raise KafkaStorageError(f"Diskless storage is not available for {what} at the moment: {error}") from error

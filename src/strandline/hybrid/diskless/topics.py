@@ -1,11 +1,11 @@
-"""The diskless topics of the cluster: made to follow the metadata and the control plane.
+"""The diskless topics of the cluster, kept in step with the metadata and the control plane.
 
 The engine is opened when the first diskless topic appears, or when the control plane still has logs or files of
 deleted ones; a broker without any pays nothing.
 
-By level, not by edge: the metadata is compared with what was done, as often as it takes. Every broker makes the logs of
-every diskless topic in the control plane before it serves the topic; making one twice changes nothing. The controller
-alone removes them, after it has read the metadata log to its end.
+By level, not by edge: the metadata is compared with the logs in the control plane until they match. Every broker
+creates the logs of every diskless topic in the control plane before it serves the topic; creating one twice changes
+nothing. The controller alone removes them, after it has read the metadata log to its end.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOGS_PER_CALL: Final = 1000
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 30.0
 _SERVED_WITHIN_S: Final = 5.0
-# A broker that is behind may make the logs of a topic after they were removed: the controller looks again.
+# A broker that is behind may create the logs of a topic after they were removed: the controller looks again.
 _LOOK_AGAIN_S: Final = 600.0
 
 OpenTier = Callable[[], AbstractAsyncContextManager[DisklessTier]]
@@ -140,7 +140,7 @@ class DisklessTopics:
         }
         if not keys:
             return {}
-        with storage_errors("The sizes of diskless partitions"):
+        with storage_errors("the sizes of diskless partitions"):
             logs = await self._plane.logs(keys)
         return {keys[partition]: log.byte_size for partition, log in logs.items()}
 
@@ -210,7 +210,7 @@ class DisklessTopics:
 
     @asynccontextmanager
     async def running(self, *, on_failure: Callable[[str], None]) -> AsyncIterator[DisklessTopics]:
-        """Follow the metadata while the block lasts. `on_failure` is told if that cannot go on."""
+        """Follow the metadata while the block lasts. `on_failure` is called if that fails for good."""
         task = asyncio.create_task(self._run(on_failure), name="diskless-topics")
         try:
             yield self
@@ -287,7 +287,7 @@ class DisklessTopics:
             self._tier = await stack.enter_async_context(self._open_tier())
             stack.callback(self._close_partitions)
         while self._unmade:
-            await self._make_some(self._tier)
+            await self._create_some(self._tier)
         if self._must_look_for_leftovers:
             self._must_look_for_leftovers = False
             try:
@@ -300,8 +300,8 @@ class DisklessTopics:
         """Whether the control plane still has logs of deleted topics, or files whose objects are not deleted yet."""
         return bool(await self._plane.topic_ids() or await self._plane.files_after(0, 1))
 
-    async def _make_some(self, tier: DisklessTier) -> None:
-        """Make a bounded number of logs with one call, and serve their partitions."""
+    async def _create_some(self, tier: DisklessTier) -> None:
+        """Create a bounded number of logs with one call, and serve their partitions."""
         some = list(islice(self._unmade, _LOGS_PER_CALL))
         await self._plane.create_logs(some)
         self._kinds.learn(partition.topic_id for partition in some)
@@ -327,7 +327,7 @@ class DisklessTopics:
     async def _remove_leftovers(self) -> None:
         """Delete the logs of deleted topics in the control plane.
 
-        The metadata is read after the control plane: a topic is in the metadata before any broker makes its logs, so
+        The metadata is read after the control plane: a topic is in the metadata before any broker creates its logs, so
         no existing topic looks deleted, even to a broker that has been deposed as controller without knowing it.
         """
         known = await self._plane.topic_ids()

@@ -124,8 +124,8 @@ async def open_remote_tier(
         )
         await enter(in_background({"tiered-topics-gone": following.run()}))
         if tiers.has_built_in_metadata:
-            making = _make_when_needed(need, settings, loader, controller, clock)
-            await enter(in_background({"remote-log-metadata-topic": making}))
+            creating = _create_when_needed(need, settings, loader, controller, clock)
+            await enter(in_background({"remote-log-metadata-topic": creating}))
         stack.callback(replicas.add_replica_listener(following))
         yield RemoteTier(
             storage=storage,
@@ -169,7 +169,7 @@ async def _open_metadata(settings: Settings, context: MetadataPluginContext) -> 
         yield metadata
 
 
-async def _make_when_needed(
+async def _create_when_needed(
     need: asyncio.Event, settings: Settings, loader: MetadataLoader, controller: ActiveController, clock: Clock
 ) -> None:
     """Create the topic of remote log metadata as soon as there is a tiered replica."""
@@ -187,7 +187,7 @@ async def _make_when_needed(
         if not isinstance(answer, StrandlineError):
             return
         if clock.monotonic() >= complain_at:
-            logger.error("nothing can be tiered, %s cannot be made: %s", REMOTE_LOG_METADATA_TOPIC, answer)
+            logger.error("nothing can be tiered, %s cannot be created: %s", REMOTE_LOG_METADATA_TOPIC, answer)
             complain_at = clock.monotonic() + patience
         await clock.sleep(pause)
 

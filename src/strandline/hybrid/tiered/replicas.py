@@ -1,8 +1,8 @@
 """Makes tiered storage follow the replicas of this broker.
 
-By level, not by edge: at every change of a replica, what it should be is compared with what `RemoteLogManager` was told
-before. Partitions of topics that were deleted while no broker noticed, and of topics that are not tiered any more, are
-found by comparing the remote log metadata with the cluster's metadata.
+By level, not by edge: at every change of a replica, its state in the metadata is compared with the state that was last
+passed to `RemoteLogManager`. Partitions of topics that were deleted while no broker noticed, and of topics that are not
+tiered any more, are found by comparing the remote log metadata with the cluster's metadata.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEVER_TIERED: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
 
 
 class _Led(NamedTuple):
-    """What `RemoteLogManager` was told about a partition."""
+    """The state of a partition that was last passed to `RemoteLogManager`."""
 
     leader_epoch: LeaderEpoch
     config: TopicConfig
@@ -78,7 +78,7 @@ class TieredReplicas:
             self._metadata.on_partition_leadership_changes([], [key])
 
     def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
-        """A replica is gone. If its topic was deleted, its remote segments are deleted too."""
+        """A replica was removed. If its topic was deleted, its remote segments are deleted too."""
         key = partition.id
         self._untiered.pop(key, None)
         if is_deleted and self._led.pop(key, None) is not None:
@@ -107,17 +107,17 @@ class TieredReplicas:
             self._followed.discard(key)
             self._metadata.on_stop_partitions([key])
 
-    # Topics that are gone, or not tiered any more
+    # Topics that were deleted, or are not tiered any more
 
     async def run(self) -> None:
-        """Look at intervals for partitions that should have nothing in remote storage."""
+        """Look regularly for partitions that should have nothing in remote storage."""
         while True:
             await self._clock.sleep(self._look_again_s)
             try:
                 self._take_up_withdrawals()
                 await self._delete_gone()
             except (SqlError, RemoteStorageError) as error:
-                logger.warning("it is not known which topics are gone, trying again: %s", error)
+                logger.warning("deleted topics cannot be determined, trying again: %s", error)
 
     def _take_up_withdrawals(self) -> None:
         """Go on with deletions that began when tiering of a topic was switched off, and that a restart interrupted."""
@@ -129,9 +129,9 @@ class TieredReplicas:
 
     async def _delete_gone(self) -> None:
         if self._gone():
-            await self._loader.catch_up()  # a topic that this broker has not heard of yet must not look gone
+            await self._loader.catch_up()  # a topic that this broker does not know yet must not look deleted
             for key in self._gone():
-                logger.info("%s is gone; its remote segments are deleted", key)
+                logger.info("%s was deleted; its remote segments are being deleted", key)
                 self._delete(key)
 
     def _gone(self) -> list[TopicIdPartition]:

@@ -136,7 +136,7 @@ class LogCleaner:
             logger.error("%s cannot be cleaned and is left alone: %s", log.topic_partition, error)
             self._uncleanable.add(log.topic_partition)
             return PassReport(topic_partition=log.topic_partition, is_complete=True)
-        except Exception:  # a mistake of ours in one log: the others are still cleaned, and the broker goes on
+        except Exception:  # a bug that one log brings out: the others are still cleaned, and the broker goes on
             logger.exception("cleaning %s failed; it is left alone until the broker restarts", log.topic_partition)
             self._uncleanable.add(log.topic_partition)
             await self._worker.close()
@@ -147,7 +147,7 @@ class LogCleaner:
         return report
 
     async def close(self) -> None:
-        """Stop the worker. For those who call `clean_once` without `run`."""
+        """Stop the worker. For callers of `clean_once` that do not use `run`."""
         await self._worker.close()
 
     def _choose(self, now_ms: int) -> Candidate | None:
@@ -181,7 +181,7 @@ class LogCleaner:
 
     def _note(self, report: PassReport) -> None:
         logger.info(
-            "Cleaned %s up to offset %d: %d of %d records and %d of %d bytes stay.",
+            "cleaned %s up to offset %d: %d of %d records and %d of %d bytes stay",
             report.topic_partition,
             report.end_offset,
             report.records_kept,
@@ -193,7 +193,7 @@ class LogCleaner:
         self._totals = self._totals.plus(report)
 
     def status(self) -> LogCleanerStatus:
-        """What metrics and the console show."""
+        """For metrics and the status page."""
         totals = self._totals
         return LogCleanerStatus(
             is_running=self._is_running,

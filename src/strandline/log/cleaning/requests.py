@@ -10,7 +10,7 @@ from strandline.log.transaction_index import AbortedTxn
 
 
 class CleaningStopped(Exception):
-    """The pass was told to stop, or what it worked on is not there any more."""
+    """The pass was stopped, or its segments were removed meanwhile."""
 
 
 class LastOfProducer(NamedTuple):

@@ -2,7 +2,7 @@
 
 A pass begins with `build_map` and goes on with one `clean_group` for each group of segments, all in the same
 process, which keeps the map between the calls. Nothing here changes a live file: the output has its own names, and
-the caller decides whether to use it. Both functions stop soon after they were told to.
+the caller decides whether to use it. Both functions stop soon after the other end of the `stop` pipe is closed.
 """
 
 from __future__ import annotations
@@ -255,4 +255,4 @@ class _Pace:
         self._since_breath = 0
         ahead = self.total / self._rate - (self._clock.monotonic() - self._start)
         if _stop is not None and _stop.poll(max(0.0, ahead)):
-            raise CleaningStopped("The cleaner was told to stop.")
+            raise CleaningStopped("The cleaner is stopping.")

@@ -132,7 +132,7 @@ class Leadership:
             self.step_down(str(error))
 
     def step_down(self, reason: str) -> None:
-        """Stop being the controller without telling the database."""
+        """Stop being the controller without releasing the lease in the database."""
         if self._term is not None:
             logger.warning("broker %d is no longer the active controller: %s", self._node_id, reason)
         self._term = None

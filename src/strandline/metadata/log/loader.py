@@ -1,4 +1,4 @@
-"""Keeps this broker's image up to date and tells the other components what changed."""
+"""Keeps this broker's image up to date and notifies the other components of what changed."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ def check_diskless_switch(topic: str, before: TopicConfig, after: TopicConfig) -
 def with_diskless_flag(before: Mapping[str, str], replacement: Mapping[str, str]) -> dict[str, str]:
     """The overrides that AlterConfigs asks for when it replaces `before`.
 
-    It names all settings that the topic shall have. Clients that do not know the flag leave it out: that keeps the
-    flag as it is, and is no wish to switch.
+    It names all settings that the topic shall have. Clients that do not know the flag leave it out: that keeps the flag
+    as it is.
     """
     kept = {DISKLESS_FLAG: before[DISKLESS_FLAG]} if DISKLESS_FLAG in before else {}
     return kept | dict(replacement)

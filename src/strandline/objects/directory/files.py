@@ -29,7 +29,7 @@ _CANNOT_ALLOCATE: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSY
 
 
 def write_flushed(path: str, parts: Sequence[Buffer]) -> None:
-    """Make a new file of `parts` and flush it to the disk; a small one without copying, a large one directly."""
+    """Create a new file of `parts` and flush it to the disk; a small one without copying, a large one directly."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         views = [view for part in parts if (view := memoryview(part).cast("B")).nbytes]
@@ -45,7 +45,7 @@ def write_flushed(path: str, parts: Sequence[Buffer]) -> None:
 
 
 def copy_flushed(source_path: Path, path: str, go_on: Callable[[], bool]) -> None:
-    """Make a new file that is a copy of another and flush it to the disk, unless `go_on` returns False meanwhile."""
+    """Create a new file that is a copy of another and flush it to the disk, unless `go_on` returns False meanwhile."""
     with SourceFile(source_path) as source:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
@@ -92,7 +92,7 @@ def sync_directory(path: str) -> None:
 
 
 def make_root(path: str) -> None:
-    """Make a directory and those above it that are missing, durably, with a place for uploads inside."""
+    """Create a directory and missing ones above it, durably, with a directory for uploads inside."""
     made = []
     above = path
     while not os.path.isdir(above):

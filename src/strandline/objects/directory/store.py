@@ -55,7 +55,7 @@ class DirectoryStore:
         self._long_copiers = ThreadPoolExecutor(_LONG_COPIES_AT_ONCE, thread_name_prefix="objects-long-copy")
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="objects-read")
         self._sync = DirectorySync(files.sync_directory)
-        # Held while a directory is made and gets its object, and while one is found empty and removed.
+        # Held while a directory is created and gets its object, and while one is found empty and removed.
         self._tree = threading.Lock()
         self._removals = 0
         self._looked_ms = 0
@@ -66,14 +66,14 @@ class DirectoryStore:
         return f"file://{self._root}"
 
     async def open(self) -> None:
-        """Make the directory if it is missing, and remove uploads that crashes left behind."""
+        """Create the directory if it is missing, and remove uploads that crashes left behind."""
         try:
             await self._in(self._writers, lambda: files.make_root(self._root))
             await self._in(self._writers, self._remove_leftovers)
         except OSError as error:
             if isinstance(error, FileExistsError | NotADirectoryError):
                 raise ObjectStoreMisconfigured(f"{self.url} is not a directory. Name another one.") from error
-            raise general_error(error, "make the directory for objects", self.url) from error
+            raise general_error(error, "create the directory for objects", self.url) from error
 
     async def close(self) -> None:
         """End the threads. Writes whose callers were cancelled end without an object."""
@@ -165,14 +165,14 @@ class DirectoryStore:
             with self._tree:
                 if abandoned.is_set():
                     return
-                # A directory made now is new, or was removed before by this broker or another one.
+                # A directory created now is new, or was removed before by this broker or another one.
                 self._durable.difference_update(_make_directory(os.path.dirname(path)))
                 publish(upload, path)
                 is_renamed = publish is os.rename
                 new, removals = self._not_durable(os.path.dirname(path)), self._removals
         finally:
             if not is_renamed:
-                with suppress(FileNotFoundError):  # it was never made
+                with suppress(FileNotFoundError):  # it was never created
                     os.unlink(upload)
         crash_point("objects.put.after_publish")
         for directory in {os.path.dirname(name) for name in (path, *new)}:
@@ -200,7 +200,7 @@ class DirectoryStore:
         return found
 
     def _remember_durable(self, directories: Sequence[str], removals: int) -> None:
-        """Remember flushed directories as durable, unless they may have been removed and made again meanwhile."""
+        """Remember flushed directories as durable, unless they may have been removed and created again meanwhile."""
         with self._tree:
             if removals == self._removals:
                 self._durable.update(directories)
@@ -228,7 +228,7 @@ class DirectoryStore:
 
 
 def _make_directory(path: str) -> Sequence[str]:
-    """Make a directory and those above it that are missing. Returns those that were made."""
+    """Create a directory and missing ones above it. Returns those that were created."""
     try:
         os.mkdir(path)
     except FileNotFoundError:

@@ -36,7 +36,7 @@ class MetadataReplay:
             position = self._positions.get(partition, 0)
             for record in self._source.records(partition, position):
                 if record.offset > position == 0:
-                    self._note(partition, 0, f"The records before offset {record.offset} are gone.")
+                    self._note(partition, 0, f"The records before offset {record.offset} are missing.")
                 self._apply(partition, record)
                 position = record.offset + 1
             self._positions[partition] = position

@@ -3,7 +3,7 @@
 Answers with the APIs the broker offers. A request newer than version 4 never gets here: the dispatcher answers it in
 version 0 with UNSUPPORTED_VERSION, so that the client tries again with an older version.
 
-Brokers of Strandline name themselves in the request, and are also told of the APIs of the controller.
+Brokers of Strandline name themselves in the request, and get the APIs of the controller as well.
 
 A client that names itself in a way Kafka refuses gets INVALID_REQUEST, as there. No feature is announced: Strandline
 implements none of those that clients act upon (transaction.version 2 is the only one).

@@ -46,7 +46,7 @@ class BrokersHandler:
         return BrokerRegistrationResponse(broker_epoch=epoch)
 
     async def heartbeat(self, request: BrokerHeartbeatRequest, context: RequestContext) -> BrokerHeartbeatResponse:
-        """A broker lives, and may want to be fenced, unfenced or to stop."""
+        """A broker is alive, and may want to be fenced, unfenced or to stop."""
         try:
             reply = await self._controller.broker_heartbeat(heartbeat_of(request))
         except StrandlineError as error:

@@ -5,7 +5,7 @@ together, once, and the request waits for them; records that come too late are i
 
 How long the request waits follows from the pending reads. Some bring a limit of their own, whatever the client says
 (for remote storage that is remote.fetch.max.wait.ms, as in Kafka); for the others it is the client's max.wait.ms, and
-some more if there is nothing else to say. Results that end the wait are given however few they are.
+some more if there would be nothing else to answer with. Results that end the wait are sent however few they are.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class FetchPoll:
         self._ends_wait = False
         """Whether some of the results end the wait, or will: then `fetch.min.bytes` does not matter."""
         self._max_wait_s: float | None = None
-        """How long the pending reads may take, if they say so."""
+        """How long the pending reads may take, if one of them has a limit."""
         self._kept: dict[Place, ReadResult | StrandlineError] = {}
         """Results of pending reads, and those that end the wait: not read again until they are sent or outdated."""
         self._times_expired = 0
@@ -141,7 +141,7 @@ class FetchPoll:
         self.answer_if_enough(is_last=False)
 
     def _is_worth_reading(self) -> bool:
-        """Whether there are min.bytes to be had, or only a read can tell. Cheaper than reading."""
+        """Whether there are min.bytes to read, or only a read can tell. Cheaper than reading."""
         available = 0
         for partition, place in zip(self._watched, self._context.places, strict=False):
             entry = place.entry
@@ -312,8 +312,8 @@ class FetchPoll:
                 min_one_message=min_one_message,
                 is_wanted=self._is_open,
             )
-        except Exception:  # the edge: whatever a reader did not foresee ends this connection only
-            logger.exception("a Fetch failed that had to ask an object store")
+        except Exception:  # an unforeseen failure of a reader ends this connection only
+            logger.exception("a Fetch that reads from an object store failed")
             self._is_answered = True
             self._stop_waiting()
             self._exchange.abort("reading diskless or remote records failed")

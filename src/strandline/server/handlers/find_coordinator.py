@@ -1,8 +1,8 @@
 """FindCoordinator 0-6: which broker coordinates a group. One key up to version 3, several from 4 on.
 
 `__consumer_offsets` is created when the first client asks. Unlike Kafka, which answers COORDINATOR_NOT_AVAILABLE while
-the topic is made, we wait for it. Transactions are not served yet: their coordinator is not available. Other kinds of
-keys (share groups) are an invalid request.
+the topic is being created, we wait for it. Transactions are not served yet: their coordinator is not available. Other
+kinds of keys (share groups) are an invalid request.
 """
 
 from __future__ import annotations

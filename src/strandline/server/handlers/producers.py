@@ -1,9 +1,9 @@
 """InitProducerId (versions 0 to 5) and DescribeProducers (version 0).
 
-InitProducerId gives idempotent producers an id nobody else has, with epoch 0, from a block that the controller
-allocated to this broker. A transactional id gets UNSUPPORTED_VERSION: Strandline has no transactions yet, and this is
-the error upon which clients give up at once instead of looking for a coordinator until they time out. An empty
-transactional id, or a producer id without its epoch, gets INVALID_REQUEST.
+InitProducerId gives idempotent producers an id that no other producer has, with epoch 0, from a block that the
+controller allocated to this broker. A transactional id gets UNSUPPORTED_VERSION: Strandline has no transactions yet,
+and this is the error upon which clients give up at once instead of looking for a coordinator until they time out. An
+empty transactional id, or a producer id without its epoch, gets INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from strandline.wire.messages.init_producer_id import InitProducerIdRequest, Ini
 
 
 class ProducerIdBlocks(Protocol):
-    """Who has producer ids in blocks: the controller."""
+    """The source of blocks of producer ids: the controller."""
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int) -> range:
-        """A block that nobody else gets. Raises StrandlineError."""
+        """A block that no other broker gets. Raises StrandlineError."""
 
 
 class ProducerIds:
@@ -48,7 +48,7 @@ class ProducerIds:
         self._refill = asyncio.Lock()
 
     async def next(self) -> ProducerId:
-        """An id that was never given out before. Raises StrandlineError if no block can be had."""
+        """An id that was never given out before. Raises StrandlineError if the controller gives no block."""
         found = next(self._block, None)
         if found is not None:
             return found
@@ -89,7 +89,7 @@ class ProducersHandler:
     async def describe_producers(
         self, request: DescribeProducersRequest, context: RequestContext
     ) -> DescribeProducersResponse:
-        """Who wrote to these partitions lately, as their leader remembers it."""
+        """The producers that wrote to these partitions lately, as the leader remembers them."""
         return DescribeProducersResponse(
             topics=[
                 TopicResponse(

@@ -1,9 +1,9 @@
 """DeleteRecords, versions 0 to 2.
 
-Moves the start of each partition's log; -1 stands for the high watermark. Internal topics, and the one that describes
-remote storage, get INVALID_TOPIC_EXCEPTION, topics whose cleanup.policy has no `delete` POLICY_VIOLATION. Records of a
-tiered partition that are in remote storage can be deleted as well: their segments go with the next round of the
-expiration. Known gap: with more than one replica Kafka waits until the followers have moved too; there are none yet.
+Moves the start of each partition's log; -1 stands for the high watermark. Internal topics and `__remote_log_metadata`
+get INVALID_TOPIC_EXCEPTION, topics whose cleanup.policy has no `delete` POLICY_VIOLATION. Records of a tiered partition
+that are in remote storage can be deleted as well: the next round of the expiration deletes their segments. Known gap:
+with more than one replica Kafka waits until the followers have moved too; there are none yet.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def test_what_a_broker_leaves_is_clean(command: Command, data: Path, options: li
     outcome = command("fsck", "--data-dir", str(data), *options)
     assert outcome.status == 0, outcome
     assert "Nothing is wrong." in outcome.out
-    assert f"{len(logs(data))} segments described" in outcome.out
+    assert f"{len(logs(data))} segments in remote log metadata" in outcome.out
 
 
 def test_missing_damaged_and_orphaned_objects_are_findings_with_advice(command: Command, data: Path) -> None:

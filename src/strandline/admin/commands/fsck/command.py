@@ -80,7 +80,7 @@ class _Compared:
     diskless: FsckReport | None = None
     remote: RemoteFsckReport | None = None
     left_out: dict[FsckTier, str] = field(default_factory=dict)
-    """What was not compared although it may be there, and why."""
+    """Tiers that were not compared although they may exist, and why."""
 
     @property
     def is_clean(self) -> bool:
@@ -96,15 +96,15 @@ def fsck(
             "--grace",
             metavar="SECONDS",
             min=0,
-            help="Younger objects are no orphans, younger copies and deletions not stuck; 0 is safe only while all "
-            "brokers are stopped. By default one interval of the broker's own search for orphans; for remote storage "
-            "an hour, and six of them for what is stuck.",
+            help="The age from which objects count as orphans, and copies and deletions as stuck; 0 is safe only while "
+            "all brokers are stopped. By default one interval of the broker's own search for orphans; in remote "
+            "storage one hour for orphans, about six hours for copies and deletions.",
             show_default=False,
         ),
     ] = None,
     tier: Annotated[
         FsckTier | None,
-        typer.Option("--tier", help="Compare only this. By default both, if both are there.", show_default=False),
+        typer.Option("--tier", help="Compare this tier only. By default both, if both exist.", show_default=False),
     ] = None,
     bootstrap: Annotated[
         str | None,

@@ -42,7 +42,7 @@ def print_diskless(report: FsckReport) -> None:
         f"{report.objects} objects ({size(report.object_bytes)}), {report.files} files in the control plane: "
         + _counts(report, WalFault)
         + f". {report.young_objects} objects are too young to judge, {report.marked_files} files wait for the cleaner"
-        + (f", {report.foreign_objects} objects are none of ours." if report.foreign_objects else ".")
+        + (f", {report.foreign_objects} objects are not WAL objects." if report.foreign_objects else ".")
     )
     _print_advice(_DISKLESS_ADVICE, report)
 
@@ -52,11 +52,11 @@ def print_remote(report: RemoteFsckReport) -> None:
     _print_findings(("found", "what", "size", "age", "why"), report.findings)
     unbounded = report.unbounded_partitions
     print_line(
-        f"{report.objects} objects ({size(report.object_bytes)}), {report.segments} segments described: "
+        f"{report.objects} objects ({size(report.object_bytes)}), {report.segments} segments in remote log metadata: "
         + _counts(report, RemoteKind)
         + f". {report.young_objects} objects are too young to judge"
-        + (f", {report.foreign_objects} objects are none of ours" if report.foreign_objects else "")
-        + (f", {unbounded} logs could not be asked for holes." if unbounded else ".")
+        + (f", {report.foreign_objects} objects are not remote segments" if report.foreign_objects else "")
+        + (f", {unbounded} logs could not be checked for holes." if unbounded else ".")
     )
     _print_advice(_REMOTE_ADVICE, report)
 

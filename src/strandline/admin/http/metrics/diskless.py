@@ -18,7 +18,7 @@ DISKLESS_TOPICS: Final[tuple[Family[DisklessStatus], ...]] = (
     gauge(_PREFIX + "partitions", "Diskless partitions that this broker serves.", lambda s: s.partitions),
     gauge(
         _PREFIX + "unserved_partitions",
-        "Diskless partitions that it does not serve yet.",
+        "Diskless partitions that this broker does not serve yet.",
         lambda s: s.unserved_partitions,
     ),
 )
@@ -39,7 +39,7 @@ DISKLESS_TIER: Final[tuple[Family[DisklessTierStatus], ...]] = (
     gauge(_PREFIX + "pending_bytes", "Bytes of batches that are not committed yet.", lambda s: s.writer.pending_bytes),
     gauge(
         _PREFIX + "oldest_pending_seconds",
-        "How long the oldest of them has been waiting.",
+        "How long the oldest batch that is not committed has been waiting.",
         lambda s: s.writer.oldest_pending_seconds,
     ),
     gauge(_PREFIX + "uploads_running", "WAL objects being written.", lambda s: s.writer.uploads_running),
@@ -75,7 +75,7 @@ DISKLESS_TIER: Final[tuple[Family[DisklessTierStatus], ...]] = (
     ),
     counters(
         _PREFIX + "batches",
-        "Batches of producers, by what became of them.",
+        "Batches of producers, by their result.",
         "outcome",
         lambda s: {
             "committed": s.writer.totals.batches,

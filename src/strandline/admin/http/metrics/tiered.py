@@ -137,7 +137,7 @@ TIERED: Final[tuple[Family[TieredStatus], ...]] = (
     gauge("strandline_remote_copies_running", "Segments being copied.", lambda s: s.manager.copies_running),
     gauge(
         "strandline_remote_oldest_copy_seconds",
-        "How long the oldest of them has been going on.",
+        "How long the oldest of these copies has been running.",
         lambda s: s.manager.oldest_copy_seconds,
     ),
     gauge(
@@ -146,9 +146,17 @@ TIERED: Final[tuple[Family[TieredStatus], ...]] = (
         lambda s: s.manager.deletions,
     ),
     gauge("strandline_remote_reads_running", "Reads of remote storage under way.", lambda s: s.reader.running),
-    gauge("strandline_remote_stuck_calls", "Calls that do not end after their deadline.", lambda s: s.storage.stuck),
-    gauge("strandline_remote_index_cache_bytes", "Disk in use for remote indexes.", lambda s: s.indexes.bytes),
-    gauge("strandline_remote_index_cache_limit_bytes", "Disk that they may use.", lambda s: s.indexes.max_bytes),
+    gauge(
+        "strandline_remote_stuck_calls",
+        "Calls to the remote storage that still run after their deadline.",
+        lambda s: s.storage.stuck,
+    ),
+    gauge("strandline_remote_index_cache_bytes", "Disk space in use for remote indexes.", lambda s: s.indexes.bytes),
+    gauge(
+        "strandline_remote_index_cache_limit_bytes",
+        "Disk space that remote indexes may use.",
+        lambda s: s.indexes.max_bytes,
+    ),
     gauge(
         "strandline_remote_index_memory_bytes",
         "Memory in use for remote indexes.",
@@ -179,7 +187,7 @@ TIERED: Final[tuple[Family[TieredStatus], ...]] = (
     ),
     counters(
         _STORAGE + "timeouts",
-        "Those that did not end in time.",
+        "Calls to the remote storage that missed their deadline.",
         "operation",
         _by_operation(lambda o: o.timeouts),
     ),

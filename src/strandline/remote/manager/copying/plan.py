@@ -10,7 +10,7 @@ from strandline.remote.manager.partition import LogOffsets
 
 
 def copy_from(offsets: LogOffsets, copied: Offset) -> Offset | None:
-    """The offset from which on segments are to be copied; None if there is nothing to copy.
+    """The offset from which segments are to be copied; None if there is nothing to copy.
 
     `copied` is the last offset in remote storage, -1 if none is. A crash may set the log start back to offsets that
     neither tier has: they are skipped. An idle partition costs these few comparisons and nothing else.

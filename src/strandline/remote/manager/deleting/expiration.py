@@ -1,4 +1,4 @@
-"""The expiration task: deletes remote segments of one partition that have expired, or should not be there.
+"""The expiration task: deletes remote segments of one partition that have expired, or that the log does not need.
 
 The log start moves first, then segments are deleted, oldest first: a reader gets OffsetOutOfRange, and is never sent to
 a deleted segment.

@@ -3,7 +3,7 @@
 The rules are in `coordinators.groups`; here are the versions:
 
 - JoinGroup 0 has no rebalance timeout: the session timeout stands for it. From 4 on a dynamic member is given an id
-  first (KIP-394), from 9 on a leader can be told not to assign (KIP-814).
+  first (KIP-394), from 9 on the answer can forbid a leader to assign (KIP-814).
 - SyncGroup 5 must name protocol type and name.
 - LeaveGroup speaks of one member up to 2, of several from 3 on.
 """

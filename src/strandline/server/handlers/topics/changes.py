@@ -2,7 +2,7 @@
 
 The controller decides; each topic gets its own answer. Called on a broker that is not the active controller, every
 topic gets NOT_CONTROLLER and the client finds the right one in the metadata. Topics named twice, and topics named both
-by name and id, get INVALID_REQUEST. With delete.topic.enable=false old versions of DeleteTopics hear INVALID_REQUEST,
+by name and id, get INVALID_REQUEST. With delete.topic.enable=false old versions of DeleteTopics get INVALID_REQUEST,
 since TOPIC_DELETION_DISABLED came with version 3.
 
 Known gap: timeout_ms is not looked at; a change is made before the answer is given, however long that takes.
@@ -117,7 +117,7 @@ class TopicsHandler:
         return result
 
     def _overrides(self, topic: CreatableTopic, made: TopicImage) -> Mapping[str, str]:
-        """The topic's own settings: those it was given by the controller, or asked for if it was not made."""
+        """The topic's own settings: those that the controller gave it, or those asked for if it was not created."""
         image = self._images.image
         if made.topic_id in image.topics_by_id:
             return image.topic_overrides(made.name)

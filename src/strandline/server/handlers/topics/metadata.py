@@ -4,7 +4,7 @@
 - Topics by id from version 12 on; an unknown id gets UNKNOWN_TOPIC_ID and no name. Ids or missing names in versions
   that cannot speak of them get INVALID_REQUEST.
 - An unknown name is created if the client allows it and auto.create.topics.enable is true. Unlike Kafka, which answers
-  UNKNOWN_TOPIC_OR_PARTITION while the topic is made, we wait for it and give its partitions at once.
+  UNKNOWN_TOPIC_OR_PARTITION while the topic is being created, we wait for it and give its partitions at once.
 - Brokers are named by the address of the listener the request came through.
 
 Answers are kept per topic until the topic or the brokers change, so that a broker with thousands of partitions does

@@ -56,7 +56,7 @@ class TopicViews:
     def describe(
         self, image: MetadataImage, topic: TopicImage, listener: str, *, only_alive_replicas: bool
     ) -> MetadataResponseTopic:
-        """The topic in the form of a Metadata response. Version 0 wants to hear of alive replicas only."""
+        """The topic in the form of a Metadata response. Version 0 lists alive replicas only."""
         if image.brokers is not self._brokers:
             self._brokers = image.brokers
             self._reachable.clear()
