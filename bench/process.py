@@ -34,7 +34,6 @@ class Usage:
 
     cpu_seconds: float
     rss_bytes: int
-    anonymous_bytes: int
 
 
 class ServerProcess:
@@ -83,7 +82,6 @@ class ServerProcess:
         return Usage(
             cpu_seconds=(int(stat[11]) + int(stat[12])) / _TICKS_PER_SECOND,
             rss_bytes=int(status["VmRSS"].split()[0]) * 1024,
-            anonymous_bytes=int(status["RssAnon"].split()[0]) * 1024,
         )
 
     def stop(self, *, timeout: float = 30.0) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import kafka
 from bench.process import free_port
 
-from interop.broker import CACHE, Target
+from interop.broker import CACHE
 from interop.kafka_tools import Tools
 from interop.kafka_topic_ids import change_topic_ids, topic_id_of
 from interop.records import Records, create_topics, read_all
@@ -37,7 +37,7 @@ class InKafka:
         self._prepare()
         with tiered_broker("kafka", NAME, self._remote, log_dir=self._log_dir) as leader:
             wait_until_ready(leader, tuple(TOPICS))
-            with self._second_broker(leader):
+            with self._second_broker():
                 self._move(Tools(kafka.install(), leader.bootstrap, LOG_FILE))
                 must_be_same(self._records, read_all(leader.bootstrap, tuple(TOPICS), PARTITIONS))
 
@@ -60,7 +60,7 @@ class InKafka:
         shutil.rmtree(self._remote)
         shutil.copytree(self._source_remote, self._remote)
 
-    def _second_broker(self, leader: Target) -> kafka.KafkaBroker:
+    def _second_broker(self) -> kafka.KafkaBroker:
         properties = self._log_dir.with_name(f"{self._log_dir.name}.properties").read_text()
         voters = re.search(r"^controller\.quorum\.voters=(.*)$", properties, re.MULTILINE)
         assert voters is not None

@@ -40,7 +40,7 @@ from tests.wirelevel.raw import (
     produce_request,
 )
 
-CRC_AT, MAGIC_AT, ATTRIBUTES_AT, LAST_DELTA_AT, COUNT_AT = 17, 16, 21, 23, 57
+CRC_AT, MAGIC_AT, ATTRIBUTES_AT, COUNT_AT = 17, 16, 21, 57
 
 
 @contextmanager

@@ -17,10 +17,8 @@ from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
 
-INT8: Final = struct.Struct(">b")
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
-INT64: Final = struct.Struct(">q")
 
 # Replica lists are short, and there is one for every partition: their layouts are compiled once.
 _SHORT_LAYOUTS: Final = {code: tuple(struct.Struct(f">{count}{code}") for count in range(9)) for code in "bhHiq"}

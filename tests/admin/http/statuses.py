@@ -32,8 +32,6 @@ CLEANER = LogCleanerStatus(
     records_kept=0,
     max_dirty_ratio=0,
     max_compaction_delay_ms=0,
-    last_pass_seconds=0,
-    last_map_utilization=0,
     last_run_ms=-1,
     uncleanable=frozenset(),
 )

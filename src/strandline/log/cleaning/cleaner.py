@@ -29,7 +29,7 @@ _RETRIED: Final = (CleaningStopped, KafkaStorageError, BrokenExecutor, OSError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanerStatus:
-    """What the cleaner has done and what it sees. Times in seconds or milliseconds as the names say."""
+    """What the cleaner has done so far, and the state of the logs when it looked at them last."""
 
     is_running: bool
     cleaning: TopicPartition | None
@@ -40,8 +40,6 @@ class LogCleanerStatus:
     records_kept: int
     max_dirty_ratio: float
     max_compaction_delay_ms: int
-    last_pass_seconds: float
-    last_map_utilization: float
     last_run_ms: int
     """When the logs were looked at last; -1 if never."""
     uncleanable: frozenset[TopicPartition]
@@ -205,8 +203,6 @@ class LogCleaner:
             records_kept=totals.records_kept,
             max_dirty_ratio=self._max_dirty_ratio,
             max_compaction_delay_ms=self._max_delay_ms,
-            last_pass_seconds=totals.seconds,
-            last_map_utilization=totals.map_utilization,
             last_run_ms=self._last_run_ms,
             uncleanable=frozenset(self._uncleanable),
         )

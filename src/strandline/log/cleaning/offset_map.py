@@ -44,11 +44,6 @@ class OffsetMap:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    @property
-    def utilization(self) -> float:
-        """How much of the memory is in use, from 0 to 1."""
-        return min(1.0, self._used / self._budget) if self._budget else 1.0
-
 
 def _digest(key: bytes) -> bytes:
     return blake2b(key, digest_size=_LONGEST_KEPT).digest() + b"\0"

@@ -42,8 +42,6 @@ class PassReport:
     records_read: int = 0
     records_kept: int = 0
     keyless_records: int = 0
-    map_utilization: float = 0.0
-    seconds: float = 0.0
 
     def plus(self, other: PassReport) -> PassReport:
         """The sums of both; everything else is the newer one's."""
@@ -60,20 +58,18 @@ class PassReport:
 class CleaningPass:
     """Cleans the candidate once. The log goes on meanwhile: what has changed under the pass ends it."""
 
-    __slots__ = ("_candidate", "_clock", "_log", "_now_ms", "_settings", "_token", "_worker")
+    __slots__ = ("_candidate", "_log", "_now_ms", "_settings", "_token", "_worker")
 
     def __init__(self, candidate: Candidate, worker: CleaningWorker, clock: Clock, settings: LogSettings) -> None:
         self._candidate = candidate
         self._log = candidate.log
         self._worker = worker
-        self._clock = clock
         self._settings = settings
         self._now_ms = clock.now_ms()
         self._token = next(_tokens)
 
     async def run(self) -> PassReport:
         """Raises what the worker raises; segments that were swapped by then stay swapped, which is safe."""
-        started = self._clock.monotonic()
         segments = self._log.segments.as_list()
         candidate = self._candidate
         mapped = await self._worker.build_map(
@@ -90,11 +86,10 @@ class CleaningPass:
             topic_partition=self._log.topic_partition,
             first_dirty=candidate.first_dirty,
             end_offset=mapped.end_offset,
-            map_utilization=mapped.utilization,
         )
         for group in self._groups(segments, mapped.end_offset):
             report = self._counted(report, await self._clean_group(segments, group))
-        return replace(report, is_complete=True, seconds=self._clock.monotonic() - started)
+        return replace(report, is_complete=True)
 
     def _groups(self, segments: Sequence[LogSegment], end_offset: int) -> list[list[LogSegment]]:
         config = self._log.config

@@ -62,7 +62,6 @@ class MapResult:
 
     end_offset: int
     keys: int
-    utilization: float
     bytes_read: int
     records_read: int
 

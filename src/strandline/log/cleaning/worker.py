@@ -109,7 +109,6 @@ def build_map(request: MapRequest) -> MapResult:
     return MapResult(
         end_offset=offset_map.latest_offset + 1,
         keys=len(offset_map),
-        utilization=offset_map.utilization,
         bytes_read=pace.total,
         records_read=records_read,
     )

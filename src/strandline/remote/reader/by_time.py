@@ -15,7 +15,7 @@ from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.errors import RemoteReadErrors
 from strandline.remote.reader.finding import epochs_from, metadata_not_ready
 from strandline.remote.reader.log import ReadableLog
-from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
+from strandline.remote.reader.segments import OpenSegment, OpenSegments
 from strandline.remote.turns import AT_ONCE, in_turns
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 

@@ -10,7 +10,7 @@ from strandline.model import Offset
 from strandline.records import HEADER_SIZE, LOG_OVERHEAD, Buffer, read_header
 from strandline.records.batch import CURRENT_MAGIC
 from strandline.remote.indexes import RemoteIndexes
-from strandline.remote.reader.segments.source import SegmentBytes
+from strandline.remote.reader.segments import SegmentBytes
 
 # The offset index has an entry every 4 KB: the scan passes the headers of some small batches.
 _LOOKUP: Final = 2048

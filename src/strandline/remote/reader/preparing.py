@@ -13,8 +13,7 @@ from strandline.remote.reader.aborted import AbortedTransactionFinder
 from strandline.remote.reader.errors import RemoteReadErrors
 from strandline.remote.reader.finding import SegmentFinder, out_of_range
 from strandline.remote.reader.locating import Located, locate, planned_end
-from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
-from strandline.remote.reader.segments.source import Loading
+from strandline.remote.reader.segments import Loading, OpenSegment, OpenSegments
 from strandline.remote.reader.values import RemoteRead
 from strandline.remote.values import RemoteLogSegmentMetadata
 

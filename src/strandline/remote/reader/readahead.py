@@ -16,7 +16,7 @@ from strandline.errors import StrandlineError
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader.finding import SegmentFinder
 from strandline.remote.reader.log import ReadableLog
-from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
+from strandline.remote.reader.segments import OpenSegment, OpenSegments
 from strandline.remote.values import RemoteLogSegmentMetadata
 from strandline.tasks import TaskSet
 

@@ -29,9 +29,7 @@ from strandline.remote.reader.locating import Located, answer_length, locate_now
 from strandline.remote.reader.log import ReadableLog
 from strandline.remote.reader.preparing import Preparation
 from strandline.remote.reader.readahead import RemoteReadAhead
-from strandline.remote.reader.segments.files import FileReads
-from strandline.remote.reader.segments.memory import ChunkCache
-from strandline.remote.reader.segments.opened import OpenSegment, OpenSegments
+from strandline.remote.reader.segments import ChunkCache, FileReads, OpenSegment, OpenSegments
 from strandline.remote.reader.status import RemoteReaderStatus, TopicReads
 from strandline.remote.reader.values import FetchQuota, RemoteRead
 from strandline.remote.values import RemoteLogSegmentId

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from strandline.errors import NotController, StrandlineError, TopicAlreadyExists, UnknownTopicOrPartition
-from strandline.metadata import ControllerUnreachable, Images, wanted_topic
+from strandline.metadata import ControllerUnreachable, Images, validate_topic_name, wanted_topic
 from strandline.metadata.image import TopicImage
 from strandline.metadata.requests import NewTopic
-from strandline.metadata.topic_names import validate_topic_name
 from strandline.server.handlers.common import CurrentSettings, ServedTopics
 
 
