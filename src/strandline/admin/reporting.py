@@ -1,4 +1,4 @@
-"""Gathers what a broker tells about itself from the status values of its components."""
+"""Builds the status of a broker from the status values of its components."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load th
 
 
 class BrokerParts(Protocol):
-    """The components that have something to tell."""
+    """The components whose status values are gathered."""
 
     node_id: BrokerId
     listeners: tuple[BoundListener, ...]

@@ -1,4 +1,4 @@
-"""What a broker tells about itself: the value behind `/readyz`, `/metrics`, `/status` and the status page.
+"""The status of a broker: the value behind `/readyz`, `/metrics`, `/status` and the status page.
 
 Numbers of a component stay in the status value that the component makes; only sums over several of them are made here.
 Imports nothing heavy, so that a broker can build the value without loading the HTTP side or tiers that it does not use.
@@ -157,7 +157,7 @@ class BrokerStatus:
 
 
 class StatusSource(Protocol):
-    """Tells how the broker is."""
+    """Gives the status of the broker."""
 
     def status(self) -> BrokerStatus:
         """The broker now. Called on the event loop, for each request: cheap, never blocks, never raises."""

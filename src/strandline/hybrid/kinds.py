@@ -37,7 +37,7 @@ def kind_of(*, is_flagged: bool, has_local_log: bool, is_in_control_plane: bool)
 
 
 class PartitionKinds:
-    """Answers for the partitions of the cluster. The one place where `diskless.enable` is asked for."""
+    """The kinds of all partitions of the cluster. The only place of `hybrid` that reads `diskless.enable`."""
 
     def __init__(
         self, *, topic_config: Callable[[str], TopicConfig], has_local_log: Callable[[TopicIdPartition], bool]

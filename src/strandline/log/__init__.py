@@ -1,7 +1,7 @@
 """A partition's local log, byte-compatible with Kafka's directory layout.
 
 Segments and their indexes, leader epochs, producer state, recovery, retention, and the log directories of a broker.
-What does not live here: replication (who may append, when a record counts as replicated), and requests.
+What does not live here: replication (which broker may append, when a record counts as replicated), and requests.
 """
 
 from strandline.log.appender import PendingAppend

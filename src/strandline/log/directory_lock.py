@@ -1,4 +1,4 @@
-"""Making a log directory ours: created, locked, and marked with the ids of broker and cluster."""
+"""Claiming a log directory: it is created, locked, and marked with the ids of broker and cluster."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from strandline.model import TopicPartition
 
 
 class PartitionDirectory:
-    """Where a log lives. It counts the names created or renamed in the directory, and how many of them are on disk."""
+    """The directory of a log. Counts the names created or renamed in it, and how many of them are on disk."""
 
     __slots__ = ("_synced_changes", "_topic_id", "changes", "env", "is_closed", "path", "topic_partition")
 

@@ -37,7 +37,7 @@ def recover_log(log: UnifiedLog, recovery_point: int) -> None:
 
 
 def rebuild_producers_of(log: UnifiedLog, end: int) -> None:
-    """Make the producer state of a log that of `end`."""
+    """Rebuild the producer state of a log as of `end`."""
     rebuild_producers(
         log.segments,
         log.producers,

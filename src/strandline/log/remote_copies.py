@@ -134,7 +134,7 @@ class RemoteCopies:
         )
 
     def update_highest_offset(self, offset: int) -> None:
-        """Everything up to `offset` is in remote storage: it may leave the local disk. Never goes back."""
+        """Everything up to `offset` is in remote storage, and may be deleted locally. The offset never goes back."""
         if self._applied.is_remote:
             known = min(offset, self._offsets.end - 1)
             self.highest_offset = max(known, self.highest_offset)

@@ -55,7 +55,7 @@ def rebuild_snapshot(
 def rebuild_producers(
     segments: Segments, producers: PartitionProducers, *, log_start: int, end: int, high_watermark: int
 ) -> None:
-    """Make the producer state that of `end`: the newest snapshot, then the batches after it.
+    """Rebuild the producer state as of `end`: the newest snapshot, then the batches after it.
 
     Only headers are read, and markers.
     """

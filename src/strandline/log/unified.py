@@ -210,10 +210,10 @@ class UnifiedLog:
     ) -> PendingAppend:
         """Check one batch, stamp offsets and epoch into it, and reserve its place.
 
-        A duplicate gets the offsets of the first time; those may still be unwritten, so acknowledge it no earlier
-        than `log_end_offset` passes them. Raises the errors of `records.validation`, RecordListTooLarge,
-        OutOfOrderSequence, InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced (nothing is changed)
-        or KafkaStorageError (the directory is offline).
+        A duplicate gets the offsets of the first append, which may still be unwritten: acknowledge it no earlier than
+        `log_end_offset` passes them. Raises the errors of `records.validation`, RecordListTooLarge, OutOfOrderSequence,
+        InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced (nothing is changed) or KafkaStorageError
+        (the directory is offline).
         """
         return self._appender.begin(records, leader_epoch, origin, transaction_version)
 

@@ -21,7 +21,7 @@ class AppendOrigin(enum.Enum):
 
 @dataclass(slots=True)
 class LogAppendInfo:
-    """Where an append went. For a duplicate these are the offsets of the first time."""
+    """The offsets of an append. A duplicate gets those of the first append."""
 
     first_offset: int
     last_offset: int

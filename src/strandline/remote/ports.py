@@ -24,7 +24,7 @@ from strandline.remote.values import (
 
 
 class RemoteStorageError(Exception):
-    """Remote storage, or remote log metadata, cannot do now what it was asked for. Trying again may help."""
+    """A request to remote storage, or to remote log metadata, failed. Trying again may help."""
 
 
 class RemoteResourceNotFound(RemoteStorageError):

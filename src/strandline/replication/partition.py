@@ -45,7 +45,7 @@ Done: TypeAlias = Callable[[StrandlineError | None], None]
 
 
 class Appended(NamedTuple):
-    """Where an append went. If not `is_done`, the caller's `done` will be called.
+    """The result of an append. If not `is_done`, the caller's `done` will be called.
 
     If not `is_written`, the records are still needed, until `done` or `written` is called; if `is_copied`, they are
     not needed, but a copy of them takes memory until then.

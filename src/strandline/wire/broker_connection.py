@@ -30,7 +30,7 @@ _MAX_FRAME: Final = 100 * 1024 * 1024
 
 
 class BrokerConnection:
-    """One connection to one broker. Made by `open`."""
+    """One connection to one broker. Opened by `open`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client_id: str) -> None:
         self._reader, self._writer, self._client_id = reader, writer, client_id

@@ -213,7 +213,7 @@ async def test_brokers_that_were_not_told_of_a_common_store_do_not_each_use_thei
     async with world.diskless() as topics:
         assert topics.tier is not None
     world.properties = {"strandline.objects.url": "memory://"}
-    with pytest.raises(ObjectStoreMisconfigured, match=r"memory:// would be this one's alone"):
+    with pytest.raises(ObjectStoreMisconfigured, match=r"memory:// would be used by this broker alone"):
         async with world.diskless():
             pass
 

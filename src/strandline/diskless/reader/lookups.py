@@ -90,7 +90,7 @@ class OffsetLookups:
                 best = found
             if best.timestamp >= row.max_timestamp or row.base_offset >= offset:
                 return best
-            # What made this row the first choice lies below the log start: a later one may have more.
+            # The newest record of this row lies below the log start: a later row may have a newer one above it.
             offset = row.last_offset + 1
 
     async def _rows_from(self, partition: TopicIdPartition, first: BatchRow) -> AsyncIterator[BatchRow]:

@@ -129,7 +129,8 @@ def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
     if others and (address.startswith("memory://") or not settings.static.keys() & _PLACES):
         raise ObjectStoreMisconfigured(
             f"The cluster has other brokers ({', '.join(map(str, others))}), and all of them have to use one object "
-            f"store, but {address} would be this one's alone. Give every broker the same strandline.objects.url."
+            f"store, but {address} would be used by this broker alone. Give every broker the same "
+            "strandline.objects.url."
         )
 
 

@@ -181,7 +181,7 @@ class DisklessPartition:
         return self._end is None and self._tier.reader.known_offsets(self.id) == (high_watermark, log_start)
 
     def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
-        """How many bytes there are only a read can tell, unless the offset is the end of the log."""
+        """0 at the end of the log. Elsewhere None: only a read can tell how many bytes there are."""
         known = self._tier.reader.known_offsets(self.id)
         return 0 if self._end is None and known is not None and known[0] == offset else None
 

@@ -145,7 +145,7 @@ def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
         names = ", ".join(map(str, others))
         raise InvalidConfig(
             f"The cluster has other brokers ({names}), and all of them have to keep segments in one storage, but "
-            f"{settings.tiers.rsm_config_url} would be this one's alone. Give every broker the same "
+            f"{settings.tiers.rsm_config_url} would be used by this broker alone. Give every broker the same "
             "rsm.config.url."
         )
 

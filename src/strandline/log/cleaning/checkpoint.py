@@ -30,7 +30,7 @@ class CleanerCheckpoints:
         return self._of_directory(log.env.directory.path).get(log.topic_partition)
 
     def set(self, log: UnifiedLog, offset: int) -> None:
-        """Note where a pass ended. `write` makes it last."""
+        """Note where a pass ended. `write` makes that durable."""
         self._of_directory(log.env.directory.path)[log.topic_partition] = offset
 
     def write(self, directory: str, logs: Iterable[UnifiedLog]) -> None:

@@ -85,7 +85,7 @@ class LogCleaner:
         self._settings = settings
 
     def note_truncation(self, log: UnifiedLog, offset: int) -> None:
-        """Tell the cleaner that a log was cut at `offset`: what is written there from now on is dirty."""
+        """A log was truncated to `offset`: records that are appended from there on are dirty."""
         checkpoint = self._checkpoints.get(log)
         if checkpoint is not None and checkpoint > offset:
             self._checkpoints.set(log, offset)

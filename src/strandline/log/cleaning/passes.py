@@ -56,7 +56,7 @@ class PassReport:
 
 
 class CleaningPass:
-    """Cleans the candidate once. The log goes on meanwhile: what has changed under the pass ends it."""
+    """Cleans the candidate once. Appends continue meanwhile; a change of the segments that it cleans ends the pass."""
 
     __slots__ = ("_candidate", "_log", "_now_ms", "_settings", "_token", "_worker")
 

@@ -23,7 +23,7 @@ class LastOfProducer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningRules:
-    """What one pass over a log goes by."""
+    """The rules of one pass over a log."""
 
     now_ms: int
     delete_retention_ms: int

@@ -140,7 +140,7 @@ def _control_type(header: BatchHeader, batch: memoryview) -> ControlType | None:
 def clean_group(request: GroupRequest) -> GroupResult:
     """Write what stays of a group of segments into one `.cleaned` segment, and force it to disk.
 
-    Groups have to be asked for in the order of the log. Raises as `build_map` does; the half-written files then
+    Call it for the groups in the order of the log. Raises as `build_map` does; the half-written files then
     stay, and are removed by the caller or by the next start.
     """
     current = _current

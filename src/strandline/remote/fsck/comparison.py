@@ -251,7 +251,7 @@ class RemoteFsck:
         if not after.has(partition):
             return ""
         if partition.topic_partition not in after.bounds:
-            return f"{_KEPT} the log of {partition.topic_partition} is not available to tell whether it needs it"
+            return f"{_KEPT} the log of {partition.topic_partition} is not available, and may need it"
         if partition.topic_partition in judged.holed:
             return f"{_KEPT} {partition.topic_partition} may miss offsets and need it"
         return ""

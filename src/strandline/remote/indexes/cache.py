@@ -73,7 +73,7 @@ class IndexCacheStatus:
 
 
 class RemoteIndexCache:
-    """Made by `open_index_cache`."""
+    """Opened by `open_index_cache`."""
 
     def __init__(self, disk: IndexDisk, storage: RemoteStorageManager, *, max_memory_bytes: int) -> None:
         self._disk, self._storage = disk, storage

@@ -25,7 +25,7 @@ CONTROLLERS: Final = 2
 
 
 class ClusterHandler:
-    """Tells administrators what the cluster is made of."""
+    """Describes the cluster: its brokers and its controller."""
 
     def __init__(self, images: Images) -> None:
         self._images = images

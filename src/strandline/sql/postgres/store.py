@@ -56,7 +56,7 @@ class _PostgresTransaction:
 
 
 class PostgresStore:
-    """See SqlStore. Made by `open_store`."""
+    """See SqlStore. Opened by `open_store`."""
 
     def __init__(self, url: str, *, session_id: str, deadline: float, clock: Clock) -> None:
         self._url, self._session_id, self._deadline = url, session_id, deadline

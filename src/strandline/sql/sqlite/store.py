@@ -77,7 +77,7 @@ class _SqliteTransaction:
 
 
 class SqliteStore:
-    """See SqlStore. Made by `open_store`."""
+    """See SqlStore. Opened by `open_store`."""
 
     def __init__(self, path: str, *, session_id: str, deadline: float) -> None:
         self._path, self._session_id, self._deadline = path, session_id, deadline

@@ -37,7 +37,7 @@ def dump_remote(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the records of __remote_log_metadata: which segments were copied and deleted, by whom and when.
+    """Print the records of __remote_log_metadata: which segments were copied and deleted, by which broker and when.
 
     Reads the files of a log directory, also while the broker runs, or asks a broker with --bootstrap-server. Exit
     status 1 if a record cannot be read. Example: strandline remote dump strandline-data/logs --topic orders

@@ -30,6 +30,9 @@ from strandline.wire.messages import alter_configs as full
 from strandline.wire.messages import incremental_alter_configs as incremental
 
 Wish = TypeVar("Wish", ConfigAlteration, ConfigReplacement)
+ResourceResponse = TypeVar(
+    "ResourceResponse", full.AlterConfigsResourceResponse, incremental.AlterConfigsResourceResponse
+)
 Answers: TypeAlias = list[StrandlineError | None]
 
 
@@ -66,15 +69,7 @@ class AlterConfigsHandler:
                 except StrandlineError as error:
                     answers[index] = error
         await _ask(self._controller.replace_configs, wishes, answers, validate_only=request.validate_only)
-        response = full.AlterConfigsResponse()
-        for key, answer in zip(keys, answers, strict=True):
-            code, message = outcome(answer)
-            response.responses.append(
-                full.AlterConfigsResourceResponse(
-                    error_code=code, error_message=message, resource_type=key.type, resource_name=key.name
-                )
-            )
-        return response
+        return full.AlterConfigsResponse(responses=_responses(full.AlterConfigsResourceResponse, keys, answers))
 
     async def incremental_alter_configs(
         self, request: incremental.IncrementalAlterConfigsRequest, context: RequestContext
@@ -95,15 +90,9 @@ class AlterConfigsHandler:
             except StrandlineError as error:
                 answers[index] = error
         await _ask(self._controller.alter_configs, wishes, answers, validate_only=request.validate_only)
-        response = incremental.IncrementalAlterConfigsResponse()
-        for key, answer in zip(keys, answers, strict=True):
-            code, message = outcome(answer)
-            response.responses.append(
-                incremental.AlterConfigsResourceResponse(
-                    error_code=code, error_message=message, resource_type=key.type, resource_name=key.name
-                )
-            )
-        return response
+        return incremental.IncrementalAlterConfigsResponse(
+            responses=_responses(incremental.AlterConfigsResourceResponse, keys, answers)
+        )
 
     def _alter_loggers(self, name: str, changes: Sequence[ConfigChange], *, validate_only: bool) -> None:
         if name != str(self._node_id):
@@ -127,6 +116,15 @@ async def _ask(
         given = [error] * len(wishes)
     for index, answer in zip(wishes, given, strict=True):
         answers[index] = answer
+
+
+def _responses(make: Callable[..., ResourceResponse], keys: Sequence[_Key], answers: Answers) -> list[ResourceResponse]:
+    """One response per resource. Both APIs have a class of their own with the same fields."""
+    responses = []
+    for key, answer in zip(keys, answers, strict=True):
+        code, message = outcome(answer)
+        responses.append(make(error_code=code, error_message=message, resource_type=key.type, resource_name=key.name))
+    return responses
 
 
 def _refusals(keys: Sequence[_Key]) -> Answers:
