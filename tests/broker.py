@@ -1,6 +1,6 @@
 """Starts a real broker process for a test, kills it, restarts it, and keeps its log.
 
-`STRANDLINE_TEST_BOOTSTRAP=host:port` points the client tests at a broker that somebody else started, for example an
+`STRANDLINE_TEST_BOOTSTRAP=host:port` points the client tests at a broker that is running already, for example an
 Apache Kafka: a test that passes there is right, and then it judges us. Tests that need their own process are skipped.
 """
 
@@ -57,7 +57,7 @@ class Broker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExternalBroker:
-    """A broker that somebody else runs."""
+    """A broker that the tests did not start."""
 
     bootstrap: str
     is_running: bool = True
@@ -71,7 +71,7 @@ _PORTS = itertools.count(os.getpid() * 997)
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on right now; another one at each call."""
+    """A TCP port of the loopback interface on which no process listens now; another one at each call."""
     for number in _PORTS:
         port = _FIRST + number % _COUNT
         with socket.socket() as probe:

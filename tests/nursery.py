@@ -90,7 +90,7 @@ class Nursery:
     """The process that others are forked from."""
 
     def __init__(self) -> None:
-        # Whoever is forked by a process that then ends becomes our child: we see its exit status.
+        # A process whose parent has ended becomes our child: we see its exit status.
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")

@@ -30,11 +30,11 @@ class Postgres:
         self._directory = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
         self._server: Any = get_server(self._directory / "data", cleanup_mode="stop")
         atexit.register(self.remove)
-        # Nobody pulls the plug of this machine, and a hundred new databases are a lot to flush.
+        # Tests need no durability over a loss of power, and a hundred new databases are a lot to flush.
         self.run("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
 
     def new_database(self) -> str:
-        """The address of a database that nobody else uses."""
+        """The address of a database of its own."""
         self._ensure_running()
         name = f"test_{next(_numbers)}"
         self._server.psql(f"CREATE DATABASE {name};")

@@ -18,7 +18,7 @@ class Fate(Enum):
 
     PASS = auto()
     LOSE_REQUEST = auto()  # the broker never sees it; both sides are cut
-    LOSE_RESPONSE = auto()  # the broker does the work, the client never hears of it; both sides are cut
+    LOSE_RESPONSE = auto()  # the broker does the work, the client gets no answer; both sides are cut
     CUT_RESPONSE = auto()  # the client gets half of the response, then the end
 
 

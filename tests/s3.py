@@ -70,7 +70,7 @@ class S3:
         return int(self.endpoint.rpartition(":")[2])
 
     def new_bucket(self) -> str:
-        """The name of an empty bucket that nobody else uses."""
+        """The name of an empty bucket of its own."""
         name = f"bucket-{os.getpid()}-{next(_numbers)}"
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
         with urllib.request.urlopen(request, timeout=30):

@@ -72,7 +72,7 @@ async def test_a_task_that_nothing_else_refers_to_goes_on() -> None:
     tasks, done = TaskSet(), asyncio.Event()
 
     async def work() -> None:
-        await asyncio.get_running_loop().create_future()  # nobody but the task has it
+        await asyncio.get_running_loop().create_future()  # only the task refers to it
 
     tasks.start(work(), name="forgotten").add_done_callback(lambda _: done.set())
     await asyncio.to_thread(lambda: None)

@@ -40,7 +40,7 @@ def _broker_is_alive(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def unique_name(request: pytest.FixtureRequest) -> Callable[[], str]:
-    """A topic or group name that nobody has used, also on a broker that outlives this run."""
+    """A topic or group name that was never used, also on a broker that outlives this run."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:80].strip("-")
     return lambda: f"{words}-{os.getpid()}-{next(_numbers)}"
 

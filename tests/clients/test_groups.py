@@ -1,4 +1,4 @@
-"""Consumer groups with real clients: members come and go, the broker restarts, and nobody misses a record."""
+"""Consumer groups with real clients: members come and go, the broker restarts, and no record is missed."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Member(threading.Thread):
         try:
             self._consumer.commit(asynchronous=False)
         except KafkaException as error:
-            # A rebalance or restart got in between: the records come again, to whoever has the partition then.
+            # A rebalance or restart got in between: the records come again, to the member that has the partition then.
             code = error.args[0]
             if code.fatal():
                 raise

@@ -1,4 +1,4 @@
-"""Several listeners with addresses of their own, and connections that nobody uses any more."""
+"""Several listeners with addresses of their own, and idle connections."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_each_listener_advertises_its_own_address(tmp_path: Path, driver: Driver
 
         assert advertised(f"127.0.0.1:{first}") == f"127.0.0.1:{first}"
         assert advertised(f"127.0.0.1:{second}") == f"localhost:{second}"
-        with connected(f"127.0.0.1:{third}") as connection:  # a client would now go where nobody listens
+        with connected(f"127.0.0.1:{third}") as connection:  # nothing listens at the advertised address
             [node] = connection.call(ApiKey.METADATA, 12, MetadataRequest(topics=[])).brokers
             assert (node.host, node.port) == ("broker.example.org", elsewhere)
 

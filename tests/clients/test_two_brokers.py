@@ -137,7 +137,7 @@ def test_an_administrator_with_kafka_python(cluster: BrokerCluster, other: int, 
     admin = kafka.KafkaAdminClient(bootstrap_servers=cluster.brokers[other].bootstrap)
     try:
         admin.create_topics({name: {"num_partitions": 2, "replication_factor": 1}})
-        # The client asks whichever broker it likes, and the one that did not make the topic hears of it a moment later.
+        # The client asks any of the brokers, and those that did not create the topic know it a moment later.
         wait_until(lambda: name in admin.list_topics(), what="the topic in the client's list")
         admin.delete_topics([name])
     finally:
@@ -157,7 +157,7 @@ def test_a_request_sent_straight_to_the_other_broker_is_passed_on(
             if version >= 5:
                 assert (created.num_partitions, created.replication_factor) == (4, 1)
                 assert created.configs
-            # Whoever created it finds it at once.
+            # The client that created it finds it at once.
             asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
             (described,) = client.request(ApiKey.METADATA, asked).topics
             assert (described.error_code, len(described.partitions)) == (0, 4)

@@ -100,7 +100,7 @@ def test_a_dead_brokers_partitions_are_served_by_the_other(
 def test_a_session_that_never_waits_sees_what_the_other_broker_was_given(
     cluster: BrokerCluster, unique_name: Callable[[], str]
 ) -> None:
-    """Nobody watches the partition for it, so what the broker knows of its end grows old."""
+    """The fetch does not watch the partition, so the end that the broker knows grows old."""
     name = unique_name()
     cluster.create(name, via=1, config=DISKLESS)
     wait_until(lambda: is_served(cluster, name, 1) and is_served(cluster, name, 2), what="both brokers to serve it")

@@ -29,7 +29,7 @@ def cluster(tmp_path: Path, postgres_url: str) -> Iterator[BrokerCluster]:
 
 
 def create_straight(cluster: BrokerCluster, via: int, name: str) -> ErrorCode:
-    """CreateTopics to this broker, whoever the controller is."""
+    """CreateTopics to this broker, whichever broker is the controller."""
     request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=1)])
     with Client.connect("127.0.0.1", cluster.brokers[via].port, timeout_s=SECONDS) as client:
         (answer,) = client.request(ApiKey.CREATE_TOPICS, request).topics

@@ -1,4 +1,4 @@
-"""Listeners: what is opened, and what clients are told."""
+"""Listeners: which are opened, and which are advertised to clients."""
 
 from __future__ import annotations
 

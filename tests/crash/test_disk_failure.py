@@ -11,7 +11,7 @@ from tests.waiting import wait_until
 from tests.wirelevel.raw import Closed, RawConnection, batch, connected, create_topic, end_offset, produce
 
 PARTITIONS = 6
-# What a client is told: to ask elsewhere, or again.
+# The errors of clients: ask another broker, or try again.
 GONE = {
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,

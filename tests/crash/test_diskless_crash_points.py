@@ -18,7 +18,7 @@ from tests.wirelevel.raw import connected, create_topic
 SIGKILLED = -9
 AFTER_UPLOAD = ("diskless.writer.after_upload", "diskless.writer.before_commit", "objects.put.after_publish")
 SMALL_OBJECTS = {"inkless.produce.buffer.max.bytes": "100000", "strandline.objects.orphan.scan.interval.ms": "0"}
-# Nobody writes any more: objects that nothing refers to may go at once instead of after hours.
+# No producer writes any more: objects that nothing refers to may be deleted at once instead of after hours.
 CLEAN_AT_ONCE = {
     "inkless.file.cleaner.interval.ms": "100",
     "inkless.file.cleaner.retention.period.ms": "0",

@@ -49,7 +49,7 @@ def test_nothing_acknowledged_is_lost(
             writer.stop()
         assert_nothing_is_wrong(broker, writers, "numbers", 2)
 
-        broker.kill()  # and once more, with nobody writing: recovery must not change anything either
+        broker.kill()  # and once more, without a producer: recovery must not change anything either
         broker.start()
         assert_nothing_is_wrong(broker, writers, "numbers", 2)
 

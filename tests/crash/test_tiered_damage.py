@@ -1,4 +1,4 @@
-"""Something of a tiered topic is damaged or missing: whoever needs just that is told, everything else goes on."""
+"""An object of a tiered topic is damaged or missing: its consumers get an error, everything else goes on."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_only_remote_reads_and_copies_wait_for_a_storage_that_is_away(
     assert values(read(broker, TOPIC, 2 * COUNT - local, offset=local)) == list(range(local, 2 * COUNT))
     wait_for(lambda: tiers(broker, command)["last_error"], "the command to say why nothing is copied")
     shown = command("topics", "tiers", TOPIC, "-b", broker.bootstrap).out
-    assert shown.count("Cannot write object") <= 1, "the error is told once"
+    assert shown.count("Cannot write object") <= 1, "the error is shown once"
     assert ".." not in shown
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition(TOPIC, 0, 0)])

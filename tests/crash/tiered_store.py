@@ -74,7 +74,7 @@ def differences(broker: BrokerProcess, listing: Listing) -> list[str]:
         name, _, suffix = key.rpartition("/")[2].partition(".")
         present.setdefault(name.partition("-")[2], set()).add(suffix)
     wrong = [f"segment {name} is {row['state']}" for name, row in known.items() if row["state"] != FINISHED]
-    wrong += [f"nobody knows of {name}: {files}" for name, files in present.items() if name not in known]
+    wrong += [f"no metadata refers to {name}: {files}" for name, files in present.items() if name not in known]
     wrong += [
         f"{WHOLE - present.get(name, set())} of {name} are missing" for name in known if not _is_whole(name, present)
     ]
@@ -97,7 +97,7 @@ def _overlaps(known: Mapping[str, dict[str, Any]]) -> list[str]:
 
 
 def wait_tidy(broker: BrokerProcess, listing: Listing) -> None:
-    """Wait until the storage holds finished segments, each once, and nothing else."""
+    """Wait until the storage holds complete segments, each once, and nothing else."""
 
     def is_tidy() -> bool:
         found = differences(broker, listing)

@@ -86,7 +86,7 @@ def test_a_failed_append_takes_its_directory_offline_and_no_other(
     assert [directory.path for directory in manager.offline_directories] == [str(parent)]
     new = manager.get_or_create(TopicPartition("new", 0), None, TopicConfig())
     assert new.directory.parent != parent
-    if break_it is close_behind_its_back:  # the number may belong to somebody else by now
+    if break_it is close_behind_its_back:  # the number may belong to another file by now
         broken.segments.active.file._fd = -1
 
 

@@ -1,4 +1,4 @@
-"""A log whose finished segments are in remote storage: where it starts, what retention may delete, what is copied."""
+"""A log whose closed segments are in remote storage: where it starts, what retention may delete, what is copied."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def starts(harness: LogHarness) -> tuple[int, int, list[int]]:
 
 
 class TestTieringIsSwitchedOff:
-    """Until the description of remote storage can be read, nobody knows what is to be deleted there."""
+    """Until the remote log metadata can be read, it is not known what is to be deleted in remote storage."""
 
     def switched_off(self, root: Path) -> LogHarness:
         harness = tiered(root)
@@ -285,7 +285,7 @@ class TestLogStart:
         assert starts(harness)[:2] == (6, 6)
 
     def test_what_was_deleted_does_not_come_back(self, tmp_path: Path) -> None:
-        """The earliest remote segment begins below the offset up to which somebody deleted records."""
+        """The earliest remote segment begins below the offset up to which DeleteRecords deleted records."""
         harness = tiered(tmp_path)
         harness.log.delete_records(4)
         assert not harness.log.remote.set_log_start(3)

@@ -13,7 +13,7 @@ from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, FetchRequest
 
 
 class HandClock:
-    """A clock that stands still until it is told otherwise."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

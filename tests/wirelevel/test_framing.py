@@ -177,7 +177,7 @@ def test_acks_0_has_no_answer(connection: RawConnection, unique_name: Callable[[
     for number in range(5):
         request = produce_request(topic, batch(b"%d" % number), acks=0)
         connection.send(ApiKey.PRODUCE, PRODUCE_VERSION, request)
-    wait_until(lambda: end_offset(connection, topic) == (0, 5), what="the records that nobody waits for")
+    wait_until(lambda: end_offset(connection, topic) == (0, 5), what="the records that were sent with acks=0")
     fetched = connection.call(ApiKey.FETCH, FETCH_VERSION, fetch_request(topic, 4, max_wait_ms=5000))
     assert fetched.responses[0].partitions[0].records
 

@@ -83,7 +83,7 @@ class Lake:
         )
 
     async def write(self, *writes: Write, reader: DisklessReader | None = None, leader_epoch: int = 3) -> str:
-        """One WAL object with these batches, committed; its key. `reader` is told of it, as the writer would."""
+        """One WAL object with these batches, committed; its key. `reader` is notified, as by the writer."""
         appends = [_append(write, leader_epoch) for write in writes]
         packed = pack(appends, broker_id=1, cluster_id="lake", created_ms=self.clock.now_ms())
         key = f"wal/2023111512/1-{next(self._numbers):06}"

@@ -32,7 +32,7 @@ writes = st.builds(
 
 
 class ReaderAgainstModel(RuleBasedStateMachine):
-    """Two readers of one lake: each hears of its own commits only."""
+    """Two readers of one lake: each is notified of its own commits only."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Whoever cleans up may die at any step: the next one finishes the work, and nothing else is lost."""
+"""A cleaner may die at any step: the next one finishes the work, and nothing else is lost."""
 
 from __future__ import annotations
 

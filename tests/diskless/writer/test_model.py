@@ -104,7 +104,7 @@ class Client:
 
 @dataclass
 class Loose:
-    """Batches without a producer id. Nobody sends them again."""
+    """Batches without a producer id. They are not sent again."""
 
     sent: int = 0
     acknowledged: dict[int, tuple[TopicIdPartition, int]] = field(default_factory=dict)

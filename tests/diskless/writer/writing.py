@@ -157,7 +157,7 @@ class HeldPlane:
 
 
 class Listening:
-    """Remembers what readers are told."""
+    """Remembers the notifications of readers."""
 
     def __init__(self) -> None:
         self.blocks: list[CommittedBlock] = []

@@ -21,7 +21,7 @@ UNKNOWN = id_partition(UUID(int=8), 0)
 
 
 class CountingPlane(SqlControlPlane):
-    """Counts queries, and fails if it is told to."""
+    """Counts queries, and fails on demand."""
 
     queries = 0
     failure: Exception | None = None

@@ -1,4 +1,4 @@
-"""Tiered storage that follows the replicas of a broker, while the description of it has its troubles."""
+"""Tiered storage that follows the replicas of a broker, while remote log metadata fails."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ async def open_directory(root: Path) -> AsyncIterator[World]:
 
 
 async def prepare(root: Path) -> list[bytes]:
-    """A log with three finished segments, two of them old. Returns its batches."""
+    """A log with three closed segments, two of them old. Returns its batches."""
     async with open_directory(root) as world:
         world.create_log()
         world.append(4, timestamp=OLD)

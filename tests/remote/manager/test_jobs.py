@@ -14,7 +14,7 @@ from strandline.testing.clock import VirtualClock
 
 
 class Work:
-    """A job that does as it is told."""
+    """A job that does what a test says."""
 
     def __init__(self, name: str = "Some work") -> None:
         self.name = name

@@ -160,7 +160,7 @@ def test_log_append_time_is_told_to_the_producer(client: Client, new_name: Calla
 
 def test_acks_0_is_not_answered_and_its_failure_closes(client: Client, topic: str) -> None:
     client.send(encode_request(ApiKey.PRODUCE, BY_NAME, 1, "c", request(topic, (0, batch(b"quiet")), acks=0)))
-    wait_until(lambda: end_offset(client, topic) == 1, what="the record that nobody waits for")
+    wait_until(lambda: end_offset(client, topic) == 1, what="the record that was sent with acks=0")
     client.send(encode_request(ApiKey.PRODUCE, BY_NAME, 2, "c", request("no-such-topic", (0, batch(b"v")), acks=0)))
     with pytest.raises((ConnectionClosed, ConnectionResetError)):
         client.receive()

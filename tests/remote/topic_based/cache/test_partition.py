@@ -327,7 +327,7 @@ def test_without_deletions_every_offset_of_a_finished_segment_is_found(messages:
 def test_a_snapshot_and_the_rest_give_the_same_as_everything(
     messages: list[RemoteLogMetadata], data: st.DataObject
 ) -> None:
-    """Illegal ones are among the records, too: everybody passes over the same."""
+    """Illegal ones are among the records, too: every broker skips the same."""
     here, there = TP, partition(5, "other", 0x71)
     records = [serialize(_at(message, data.draw(st.sampled_from([here, here, there])))) for message in messages]
     cut = data.draw(st.integers(0, len(records)))

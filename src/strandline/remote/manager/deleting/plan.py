@@ -152,7 +152,7 @@ def _pieces(segments: Sequence[RemoteLogSegmentMetadata]) -> Iterator[Sequence[R
 def redundant_segments(
     in_lineage: Sequence[RemoteLogSegmentMetadata], lookup: Lookup
 ) -> Generator[None, None, list[RemoteLogSegmentMetadata]]:
-    """Of the finished segments of a log, by start offset, those that another one covers and no reader uses.
+    """Of the copied segments of a log, by start offset, those that another one covers and no reader uses.
 
     They come from two leaders that copied the same records one after the other, or from a copy whose confirmation was
     lost. Of two equal segments, readers use one; that one stays.
