@@ -49,8 +49,6 @@ class ReadResult:
     log_start_offset: Offset
     aborted_transactions: list[AbortedTransaction] | None
     """None unless the read was TXN_COMMITTED."""
-    ends_wait: bool = False
-    """Whether waiting is of no use: a Fetch is answered with this result, however small, and does not read it again."""
 
 
 class Watcher(Protocol):

@@ -10,11 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from strandline.broker import Broker
 from strandline.config import Settings
+from strandline.controlplane.plane import SqlControlPlane
 from strandline.errors import StrandlineError
 from strandline.hybrid.layout import Tier
 from strandline.log import AppendOrigin
@@ -22,6 +24,7 @@ from strandline.metadata import NewTopic, TopicImage
 from strandline.metadata.image import ConfigResource, ConfigResourceType
 from strandline.metadata.records import ConfigRecord
 from strandline.reads import EARLIEST, LATEST, FetchIsolation
+from strandline.sql import StoreUnavailable
 from tests.broker import free_port
 from tests.replication.conftest import batch
 
@@ -105,3 +108,32 @@ async def test_a_topic_made_again_under_its_name_is_what_its_setting_says(tmp_pa
             assert await append(broker) == 0
             assert broker.partitions.find("t", 0).layout.tier_of(0) is tier
             await broker.controller.delete_topics(["t"])
+
+
+async def test_a_directory_that_names_no_topic_id_does_not_hide_a_diskless_partition(tmp_path: Path) -> None:
+    """A crash may leave an empty directory of a topic that was deleted and created again as a diskless one."""
+    async with running(tmp_path) as broker:
+        wish = NewTopic(name="t", num_partitions=1, replication_factor=1, configs={"diskless.enable": "true"})
+        await broker.controller.create_topics([wish])
+        await broker.diskless.wait_served(["t"])
+        assert [await append(broker), await append(broker)] == [0, 1]
+        (log_dir,) = broker.settings.log.log_dirs
+    (Path(log_dir) / "t-0").mkdir()
+    async with running(tmp_path) as broker:
+        assert await ends(broker) == [0, 2]
+        assert await append(broker) == 2
+
+
+async def test_a_control_plane_that_is_away_for_a_moment_does_not_end_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, failures = SqlControlPlane.topic_ids, [StoreUnavailable("A test takes the database away.")] * 2
+
+    async def failing(plane: SqlControlPlane) -> frozenset[UUID]:
+        if failures:
+            raise failures.pop()
+        return await read(plane)
+
+    monkeypatch.setattr(SqlControlPlane, "topic_ids", failing)
+    async with running(tmp_path):
+        assert not failures

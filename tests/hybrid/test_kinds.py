@@ -49,32 +49,32 @@ class Seen:
 
 def test_the_answer_follows_the_setting_while_there_are_no_records() -> None:
     seen = Seen()
-    assert seen.kinds.is_classic(TOPIC, 0)
+    assert seen.kinds.classic_partitions(TOPIC)(0)
     seen.configs["diskless.enable"] = "true"
-    assert not seen.kinds.is_classic(TOPIC, 0)
+    assert not seen.kinds.classic_partitions(TOPIC)(0)
     assert seen.kinds.is_diskless_topic(TOPIC)
     seen.configs.clear()
-    assert seen.kinds.is_classic(TOPIC, 0)
+    assert seen.kinds.classic_partitions(TOPIC)(0)
 
 
 def test_a_partition_with_a_log_stays_classic_when_the_setting_changes() -> None:
     seen = Seen()
     seen.logs.add(KEY)
     seen.configs["diskless.enable"] = "true"
-    assert seen.kinds.is_classic(TOPIC, 0)
+    assert seen.kinds.classic_partitions(TOPIC)(0)
 
 
 def test_a_log_of_a_deleted_topic_of_that_name_does_not_count() -> None:
     seen = Seen()
     seen.logs.add(KEY._replace(topic_id=UUID(int=9)))
     seen.configs["diskless.enable"] = "true"
-    assert not seen.kinds.is_classic(TOPIC, 0)
+    assert not seen.kinds.classic_partitions(TOPIC)(0)
 
 
 def test_what_the_control_plane_has_stays_diskless_until_the_topic_is_deleted() -> None:
     seen = Seen()
     seen.kinds.learn([TOPIC.topic_id])
-    assert seen.kinds.kind(TOPIC, 0) is PartitionKind.DISKLESS
+    assert not seen.kinds.classic_partitions(TOPIC)(0)
     assert seen.kinds.is_diskless_topic(TOPIC)
     seen.kinds.forget(TOPIC.topic_id)
-    assert seen.kinds.is_classic(TOPIC, 0)
+    assert seen.kinds.classic_partitions(TOPIC)(0)

@@ -160,6 +160,20 @@ async def test_tiered_storage_hears_of_every_replica(fixture: Fixture, tmp_path:
     assert register.taken() == []
 
 
+async def test_a_setting_does_not_try_an_offline_replica_again(
+    fixture: Fixture, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(fixture)
+    node.see(cluster(topic("a")))
+    fixture.logs.directories[0].fail(OSError("a test broke the disk"))
+    node.replicas.directory_failed(tmp_path)
+    caplog.clear()
+    node.see(cluster(topic("a"), offset=1, configs={"a": {"retention.ms": "12345"}}))
+    assert not caplog.records
+    with pytest.raises(KafkaStorageError):
+        node.replicas.find("a", 0)
+
+
 async def test_settings_reach_the_logs(fixture: Fixture) -> None:
     node = Node(fixture)
     node.see(cluster(topic("a")))

@@ -14,6 +14,7 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.clock import SystemClock
 from strandline.config import Settings
+from strandline.diskless.reader import DisklessReader
 from strandline.errors import KafkaStorageError
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.reader import RemoteLogReader, RemoteRead
@@ -309,3 +310,24 @@ async def test_what_leaves_the_disk_during_a_search_is_searched_too(
     response = await client.call(ApiKey.LIST_OFFSETS, LIST_OFFSETS, asked(after))
     row = response.topics[0].partitions[0]
     assert (row.error_code, row.offset) == (0, SEGMENTS + 1)
+
+
+@pytest.mark.parametrize(
+    "world", [{"remote.fetch.max.wait.ms": "50", "inkless.consume.cache.max.bytes": "0"}], indirect=True, ids=["50ms"]
+)
+async def test_remote_records_at_hand_wait_for_a_diskless_read_no_longer_than_the_setting_says(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_topic(world, "diskless", diskless_enable="true")
+    await world.write("diskless")
+    client = await world.connect()
+    client.send(ApiKey.FETCH, FETCH, fetch(("tiered", 0)))
+    assert offsets((await fetched(client))["tiered"]) == [0]  # from now on in memory
+
+    async def hanging(*arguments: Any, **limits: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(DisklessReader, "read", hanging)
+    client.send(ApiKey.FETCH, FETCH, fetch(("diskless", 0), ("tiered", 0), wait_ms=LONG_MS))
+    found = await fetched(client)
+    assert [offsets(found["tiered"]), offsets(found["diskless"])] == [[0], []]

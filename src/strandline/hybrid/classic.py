@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange, StrandlineError
+from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange
 from strandline.hybrid.layout import PartitionLayout, Tier, classic_layout
-from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import AppendOrigin
-from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicPartition
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
@@ -18,11 +18,15 @@ from strandline.replication.partition import Done
 class ClassicPartition:
     """`ServedPartition` over a replica of this broker."""
 
-    __slots__ = ("__weakref__", "_tiered", "replica")
+    __slots__ = ("__weakref__", "_has_remote", "_layout", "_local_start", "_start", "_tiered", "replica")
 
     def __init__(self, replica: Partition, tiered: TieredTopics) -> None:
         self.replica = replica
         self._tiered = tiered
+        # The layout, and what it was made from, which changes when segments are deleted.
+        self._start = self._local_start = NO_OFFSET
+        self._has_remote = False
+        self._layout = PartitionLayout(())
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -54,7 +58,12 @@ class ClassicPartition:
     @property
     def layout(self) -> PartitionLayout:
         log = self.replica.log
-        return classic_layout(log.offsets.start, log.offsets.local_start, log.is_remote)
+        offsets = log.offsets
+        start, local_start, has_remote = offsets.start, offsets.local_start, log.is_remote
+        if start != self._start or local_start != self._local_start or has_remote is not self._has_remote:
+            self._start, self._local_start, self._has_remote = start, local_start, has_remote
+            self._layout = classic_layout(start, local_start, has_remote)
+        return self._layout
 
     @property
     def log_start_offset(self) -> Offset:
@@ -62,21 +71,20 @@ class ClassicPartition:
 
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | StrandlineError | PendingRead:
+    ) -> ReadResult | FinalRead | PendingRead:
         replica = self.replica
         log = replica.log
-        offsets = log.offsets
-        tier = classic_layout(offsets.start, offsets.local_start, log.is_remote).tier_of(offset)
+        tier = self.layout.tier_of(offset)
         if tier is Tier.LOCAL:
             return log.read(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
         if tier is None:
             raise OffsetOutOfRange(
-                f"Offset {offset} of {replica.topic_partition} is below the log start offset {offsets.start}."
+                f"Offset {offset} of {replica.topic_partition} is below the log start offset {log.log_start_offset}."
             )
         if isolation is FetchIsolation.LOG_END:  # followers do not copy remote segments
             raise OffsetMovedToTieredStorage(
                 f"Offset {offset} of {replica.topic_partition} is in remote storage; the local log starts at "
-                f"{offsets.local_start}."
+                f"{log.local_log_start_offset}."
             )
         return self._tiered.storage.read_now(
             replica, offset, max_bytes, isolation=isolation, min_one_message=min_one_message

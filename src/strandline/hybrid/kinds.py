@@ -58,15 +58,23 @@ class PartitionKinds:
         """Whether partitions of the topic are diskless, on brokers that have no log of them."""
         return topic.topic_id in self._in_control_plane or self._topic_config(topic.name).diskless_enable
 
-    def is_classic(self, topic: TopicImage, partition: int) -> bool:
-        """Whether this broker keeps a log of the partition if it has a replica."""
-        return self.kind(topic, partition) is PartitionKind.CLASSIC
+    def classic_partitions(self, topic: TopicImage) -> Callable[[int], bool]:
+        """A function that tells of each partition of the topic whether this broker's replica of it keeps a log.
 
-    def kind(self, topic: TopicImage, partition: int) -> PartitionKind:
-        """What the partition is on this broker now."""
-        key = TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition))
-        return kind_of(
-            is_flagged=self._topic_config(topic.name).diskless_enable,
-            has_local_log=self._has_local_log(key),
-            is_in_control_plane=topic.topic_id in self._in_control_plane,
-        )
+        Looks at the topic once: it may have thousands of partitions.
+        """
+        is_flagged = self._topic_config(topic.name).diskless_enable
+        is_in_control_plane = topic.topic_id in self._in_control_plane
+
+        def is_classic(partition: int) -> bool:
+            key = TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition))
+            kind = kind_of(
+                is_flagged=is_flagged, has_local_log=self._has_local_log(key), is_in_control_plane=is_in_control_plane
+            )
+            return kind is PartitionKind.CLASSIC
+
+        return is_classic if is_flagged or is_in_control_plane else _every
+
+
+def _every(partition: int) -> bool:
+    return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from functools import lru_cache
 from typing import NamedTuple
 
 from strandline.model import INT64_MAX, Offset
@@ -47,8 +46,6 @@ class PartitionLayout(NamedTuple):
         return None
 
 
-# Few layouts are in use at a time: most partitions begin at 0, and others move only when segments are deleted.
-@lru_cache(maxsize=1024)
 def classic_layout(log_start: Offset, local_start: Offset, has_remote: bool) -> PartitionLayout:
     """A local log, whose older part may be in remote storage only.
 

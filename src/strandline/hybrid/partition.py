@@ -48,6 +48,17 @@ class PendingRead(NamedTuple):
     """How long a Fetch waits for it, whatever its client's max.wait.ms says; None: as long as the client does."""
 
 
+class FinalRead(NamedTuple):
+    """An answer that ends the wait of a Fetch: waiting would not bring more records.
+
+    A Fetch is answered with it, however small it is, and does not read it again: its tier has counted it.
+    """
+
+    result: ReadResult | StrandlineError
+    max_wait_s: float
+    """How long the Fetch waits for pending reads of other partitions, whatever its client's max.wait.ms says."""
+
+
 class PartitionAppends(Protocol):
     """For producers."""
 
@@ -82,11 +93,10 @@ class PartitionReads(Protocol):
 
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | StrandlineError | PendingRead:
+    ) -> ReadResult | FinalRead | PendingRead:
         """Records from `offset` on, from the tier that the layout names, and from that tier alone.
 
-        At most `max_bytes`, unless `min_one_message` and the first batch is larger. Raises StrandlineError; an error
-        that is returned was counted by its tier, and asking again would count it again.
+        At most `max_bytes`, unless `min_one_message` and the first batch is larger. Raises StrandlineError.
         """
 
     def without_records(self, isolation: FetchIsolation) -> ReadResult:

@@ -12,6 +12,7 @@ import importlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
 
 from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
@@ -32,6 +33,8 @@ from strandline.replication import ReplicaManager
 from strandline.sql import SqlError, SqlStore
 
 logger = logging.getLogger(__name__)
+
+_LOAD_PAUSES_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class TierFailed(StrandlineError):
@@ -62,7 +65,7 @@ class Tiers:
         self._has_remote = settings().tiers.remote_log_storage_system_enable
         self._kinds = PartitionKinds(topic_config=topic_config, has_local_log=logs.holds)
         self.replicas = ReplicaManager(
-            self._node_id, logs, loop=loop, topic_config=topic_config, is_local=self._kinds.is_classic
+            self._node_id, logs, loop=loop, topic_config=topic_config, local_partitions=self._kinds.classic_partitions
         )
         self.tiered = TieredTopics()
         self.partitions = Partitions(self.tiered, topic_name=self.replicas.topic_name, why_missing=self._why_missing)
@@ -85,6 +88,15 @@ class Tiers:
 
     async def load(self) -> None:
         """Find out which topics the control plane orders. Before the broker follows the metadata. Raises SqlError."""
+        for pause in _LOAD_PAUSES_S:
+            try:
+                self._kinds.learn(await self._plane.topic_ids())
+                return
+            except SqlError as error:
+                if not error.retriable:
+                    raise
+                logger.warning("the control plane cannot be read, trying again in %g s: %s", pause, error)
+                await self._clock.sleep(pause)
         self._kinds.learn(await self._plane.topic_ids())
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:

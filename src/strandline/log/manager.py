@@ -120,9 +120,12 @@ class LogManager:
         return self._logs.get(partition)
 
     def holds(self, partition: TopicIdPartition) -> bool:
-        """True if there is a log of this partition, and not of a topic that had the name before."""
+        """True if there is a log of this partition, by its topic id.
+
+        A directory without a topic id, or with that of an earlier topic of the name, is a leftover and does not count.
+        """
         log = self._logs.get(partition.topic_partition)
-        return log is not None and log.topic_id in (None, partition.topic_id)
+        return log is not None and log.topic_id == partition.topic_id
 
     def all_logs(self) -> Iterator[UnifiedLog]:
         """Every log, offline ones too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -60,13 +60,13 @@ class ReplicaManager:
         *,
         loop: asyncio.AbstractEventLoop,
         topic_config: Callable[[str], TopicConfig],
-        is_local: Callable[[TopicImage, int], bool] = lambda topic, partition: True,
+        local_partitions: Callable[[TopicImage], Callable[[int], bool]] = lambda topic: _every,
     ) -> None:
         self.node_id = node_id
         self._logs = logs
         self._loop = loop
         self._topic_config = topic_config
-        self._is_local = is_local  # False for a partition that has no log on any broker
+        self._local_partitions = local_partitions  # False for partitions that have no log on any broker
         self._image: MetadataImage | None = None
         # Keys are TopicPartition; plain (topic, partition) tuples find them too.
         self._partitions: dict[tuple[str, int], Partition] = {}
@@ -150,20 +150,22 @@ class ReplicaManager:
             self._delete_topic(topic)
         for topic in delta.topics_to_look_at():
             self._names_by_id[topic.topic_id.bytes] = topic.name
-            self._follow(topic, topic.partitions)
+            self._follow(topic, is_changed=topic.name in delta.changed_topics)
         if self._uncreated:
             self._create_some(_CREATED_AT_ONCE)
         if delta.changed_configs:
             self.refresh_configs()
 
-    def _follow(self, topic: TopicImage, partitions: Iterable[PartitionImage]) -> None:
-        for image in partitions:
+    def _follow(self, topic: TopicImage, *, is_changed: bool) -> None:
+        """Follow the partitions of a topic. An offline replica is tried again only if the topic itself has changed."""
+        is_local = self._local_partitions(topic)
+        for image in topic.partitions:
             key = TopicPartition(topic.name, image.partition)
             partition = self._partitions.get(key)
             if self.node_id not in image.replicas:
                 self._remove(key, image.leader_epoch)
             elif partition is None:
-                if self._is_local(topic, image.partition):
+                if (is_changed or key not in self._offline) and is_local(image.partition):
                     self._uncreated[key] = (topic, image)
             elif partition.partition_epoch != image.partition_epoch and partition.follow(image):
                 self._tell(partition)
@@ -267,3 +269,7 @@ class ReplicaManager:
             writer.close()
         for partition in self.partitions():
             partition.close(NotLeaderOrFollower(f"Broker {self.node_id} is shutting down."))
+
+
+def _every(partition: int) -> bool:
+    return True

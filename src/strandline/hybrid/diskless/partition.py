@@ -165,7 +165,7 @@ class DisklessPartition:
 
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | StrandlineError | PendingRead:
+    ) -> ReadResult | PendingRead:
         request = DisklessRead(self.id, offset, max_bytes, isolation)
         found = self._tier.reader.read_now(request, min_one_message=min_one_message)
         return PendingRead(self._tier, request) if found is None else found

@@ -111,7 +111,7 @@ class DisklessTopics:
         known = self._loader.image.topics.get(topic)
         if known is None or not 0 <= partition < len(known.partitions):
             return None
-        if self._kinds.is_classic(known, partition):
+        if self._kinds.classic_partitions(known)(partition):
             return None
         if self._tier is None:
             return KafkaStorageError(f"{topic}-{partition} is not served yet: {self._trouble}")
@@ -183,9 +183,10 @@ class DisklessTopics:
             self._wake.set()
 
     def _follow(self, topic: TopicImage) -> None:
+        is_classic = self._kinds.classic_partitions(topic)
         for image in topic.partitions:
             partition = self._partitions.get((topic.name, image.partition))
-            if partition is None and self._kinds.is_classic(topic, image.partition):
+            if partition is None and is_classic(image.partition):
                 continue
             if partition is None:
                 self._unmade[_key(topic, image)] = None

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from strandline.config.tiers import TierSettings
 from strandline.errors import RequestTimedOut, StrandlineError
-from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import LeaderEpoch, Offset, TimestampMs
 from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult
 from strandline.remote.indexes import RemoteIndexCache
@@ -55,13 +55,12 @@ class RemoteTier:
 
     def read_now(
         self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | StrandlineError | PendingRead:
+    ) -> ReadResult | FinalRead | PendingRead:
         """See `TieredStorage`."""
         request = RemoteRead(replica.id, replica.log, offset, max_bytes, isolation)
         found = self.reader.read_now(request, min_one_message=min_one_message)
-        if found is None:
-            return PendingRead(self, request, self.reader.limits.fetch_max_wait_ms / 1000)
-        return found
+        max_wait_s = self.reader.limits.fetch_max_wait_ms / 1000
+        return PendingRead(self, request, max_wait_s) if found is None else FinalRead(found, max_wait_s)
 
     async def read(
         self,

@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from strandline.config.tiers import TierSettings
-from strandline.errors import KafkaStorageError, StrandlineError
-from strandline.hybrid.partition import PendingRead
+from strandline.errors import KafkaStorageError
+from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import LeaderEpoch, Offset, TimestampMs
 from strandline.reads import FetchIsolation, FoundOffset, ReadResult
 from strandline.replication import Partition
@@ -25,7 +25,7 @@ class TieredStorage(Protocol):
 
     def read_now(
         self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | StrandlineError | PendingRead:
+    ) -> ReadResult | FinalRead | PendingRead:
         """See `PartitionReads`. Raises KafkaStorageError if remote storage is not open."""
 
     async def offset_by_timestamp(
@@ -51,7 +51,7 @@ class Off:
 
     def read_now(
         self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | StrandlineError | PendingRead:
+    ) -> ReadResult | FinalRead | PendingRead:
         raise _not_open(replica)
 
     async def offset_by_timestamp(

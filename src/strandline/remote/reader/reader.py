@@ -256,9 +256,7 @@ class RemoteLogReader:
         counted.requests += 1
         if records is not None:
             counted.bytes += records.length
-        return ReadResult(
-            records, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted, ends_wait=True
-        )
+        return ReadResult(records, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted)
 
     def _nothing(self, request: RemoteRead, *, is_throttled: bool = False) -> ReadResult:
         self._throttled += is_throttled
@@ -310,7 +308,7 @@ class RemoteLogReader:
 
 def _unwanted(request: RemoteRead) -> ReadResult:
     log = request.log
-    return ReadResult(None, log.high_watermark, log.last_stable_offset, log.log_start_offset, None, ends_wait=True)
+    return ReadResult(None, log.high_watermark, log.last_stable_offset, log.log_start_offset, None)
 
 
 def _ready_length(segment: OpenSegment, batch: Located, length: int) -> int:

@@ -255,11 +255,13 @@ class FetchPoll:
                 found = partition.read_now(
                     entry.fetch_offset, max_bytes, isolation=self._isolation, min_one_message=min_one_message
                 )
-                if isinstance(found, PendingRead):
-                    self._wait_for(found)
-                    return found
-                self._keep(place, found)
-                result = found
+                if isinstance(found, ReadResult):
+                    result = found
+                else:
+                    self._limit_wait(found.max_wait_s)
+                    if isinstance(found, PendingRead):
+                        return found
+                    result = self._keep(place, found.result)
             if isinstance(result, StrandlineError):
                 raise result
         except StrandlineError as error:
@@ -276,23 +278,19 @@ class FetchPoll:
             records if records is not None and records.length else None,
         )
 
-    def _keep(self, place: Place, result: ReadResult | StrandlineError) -> None:
-        """Reading a result that ends the wait again would count it again, and use up a quota.
+    def _limit_wait(self, max_wait_s: float | None) -> None:
+        if max_wait_s is not None:
+            self._ends_wait = True
+            self._max_wait_s = max_wait_s
+
+    def _keep(self, place: Place, result: ReadResult | StrandlineError) -> ReadResult | StrandlineError:
+        """Do not read a final result again: its tier would count it again, and charge its quota.
 
         One without records is not kept: when the wait is over, the quota may allow some.
         """
-        if isinstance(result, StrandlineError):
-            self._ends_wait = True
+        if isinstance(result, StrandlineError) or result.records is not None:
             self._kept[place] = result
-        elif result.ends_wait:
-            self._ends_wait = True
-            if result.records is not None:
-                self._kept[place] = result
-
-    def _wait_for(self, read: PendingRead) -> None:
-        if read.max_wait_s is not None:
-            self._ends_wait = True
-            self._max_wait_s = read.max_wait_s
+        return result
 
     # Pending reads
 
