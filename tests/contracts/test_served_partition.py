@@ -197,7 +197,7 @@ async def test_a_partition_stands_still_until_something_is_written_or_deleted(op
     partition = opened.partition
     assert partition.stands_at(RECORDS, 0)
     assert partition.available_bytes(RECORDS, HIGH_WATERMARK) == 0
-    assert partition.without_records(HIGH_WATERMARK).high_watermark == RECORDS
+    assert partition.without_records().high_watermark == RECORDS
     await opened.append(batch(b"more"))
     assert not partition.stands_at(RECORDS, 0)
     assert partition.available_bytes(RECORDS, HIGH_WATERMARK) != 0

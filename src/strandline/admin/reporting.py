@@ -22,7 +22,7 @@ from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
-from strandline.model import BrokerId, TopicIdPartition
+from strandline.model import BrokerId
 from strandline.replication import ReplicaManager
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
@@ -99,7 +99,7 @@ def describe_partitions(
 
     def led(tier: RemoteTier) -> tuple[PartitionTierStatus, ...] | None:
         partitions = (p for p in replicas.partitions() if p.topic_partition.topic == topic and p.is_leader)
-        found = (tier.manager.partition_status(TopicIdPartition(p.topic_id, p.topic_partition)) for p in partitions)
+        found = (tier.manager.partition_status(p.id) for p in partitions)
         return tuple(sorted(filter(None, found), key=lambda row: row.partition.partition))
 
     return read(tiered.tier, led, None)

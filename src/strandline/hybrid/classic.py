@@ -90,7 +90,7 @@ class ClassicPartition:
             replica, offset, max_bytes, isolation=isolation, min_one_message=min_one_message
         )
 
-    def without_records(self, isolation: FetchIsolation) -> ReadResult:
+    def without_records(self) -> ReadResult:
         log = self.replica.log
         return ReadResult(None, log.high_watermark, log.last_stable_offset, log.log_start_offset, None)
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from strandline.config.topic import TopicConfig
 from strandline.metadata.image import TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
+from strandline.replication.replica_manager import every_partition
 
 
 class PartitionKind(enum.Enum):
@@ -73,8 +74,4 @@ class PartitionKinds:
             )
             return kind is PartitionKind.CLASSIC
 
-        return is_classic if is_flagged or is_in_control_plane else _every
-
-
-def _every(partition: int) -> bool:
-    return True
+        return is_classic if is_flagged or is_in_control_plane else every_partition

@@ -99,7 +99,7 @@ class PartitionReads(Protocol):
         At most `max_bytes`, unless `min_one_message` and the first batch is larger. Raises StrandlineError.
         """
 
-    def without_records(self, isolation: FetchIsolation) -> ReadResult:
+    def without_records(self) -> ReadResult:
         """The answer of a read whose records did not come in time. Raises KafkaStorageError."""
 
     def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:

@@ -30,6 +30,11 @@ _CREATED_AT_ONCE: Final = 64
 _CREATED_PER_TURN: Final = 4
 
 
+def every_partition(partition: int) -> bool:
+    """Every partition of a topic is local."""
+    return True
+
+
 class LeadershipListener(Protocol):
     """A coordinator, which keeps its state in partitions that this broker leads."""
 
@@ -60,7 +65,7 @@ class ReplicaManager:
         *,
         loop: asyncio.AbstractEventLoop,
         topic_config: Callable[[str], TopicConfig],
-        local_partitions: Callable[[TopicImage], Callable[[int], bool]] = lambda topic: _every,
+        local_partitions: Callable[[TopicImage], Callable[[int], bool]] = lambda topic: every_partition,
     ) -> None:
         self.node_id = node_id
         self._logs = logs
@@ -269,7 +274,3 @@ class ReplicaManager:
             writer.close()
         for partition in self.partitions():
             partition.close(NotLeaderOrFollower(f"Broker {self.node_id} is shutting down."))
-
-
-def _every(partition: int) -> bool:
-    return True

@@ -170,7 +170,7 @@ class DisklessPartition:
         found = self._tier.reader.read_now(request, min_one_message=min_one_message)
         return PendingRead(self._tier, request) if found is None else found
 
-    def without_records(self, isolation: FetchIsolation) -> ReadResult:
+    def without_records(self) -> ReadResult:
         known = self._tier.reader.known_offsets(self.id)
         if known is None:
             raise KafkaStorageError(f"The high watermark of {self.topic_partition} could not be read in time.")

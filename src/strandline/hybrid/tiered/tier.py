@@ -55,7 +55,7 @@ class RemoteTier:
 
     def read_now(
         self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | FinalRead | PendingRead:
+    ) -> FinalRead | PendingRead:
         """See `TieredStorage`."""
         request = RemoteRead(replica.id, replica.log, offset, max_bytes, isolation)
         found = self.reader.read_now(request, min_one_message=min_one_message)

@@ -10,7 +10,7 @@ from strandline.config.tiers import TierSettings
 from strandline.errors import KafkaStorageError
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import LeaderEpoch, Offset, TimestampMs
-from strandline.reads import FetchIsolation, FoundOffset, ReadResult
+from strandline.reads import FetchIsolation, FoundOffset
 from strandline.replication import Partition
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
@@ -25,7 +25,7 @@ class TieredStorage(Protocol):
 
     def read_now(
         self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | FinalRead | PendingRead:
+    ) -> FinalRead | PendingRead:
         """See `PartitionReads`. Raises KafkaStorageError if remote storage is not open."""
 
     async def offset_by_timestamp(
@@ -51,7 +51,7 @@ class Off:
 
     def read_now(
         self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | FinalRead | PendingRead:
+    ) -> FinalRead | PendingRead:
         raise _not_open(replica)
 
     async def offset_by_timestamp(

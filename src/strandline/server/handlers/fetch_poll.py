@@ -327,7 +327,7 @@ class FetchPoll:
         """The answer for a partition whose records did not come in time."""
         entry = place.entry
         try:
-            known = self._handler.find(entry).without_records(self._isolation)
+            known = self._handler.find(entry).without_records()
         except StrandlineError as error:
             return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
         return FetchAnswer(
