@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
@@ -18,7 +19,9 @@ from strandline.admin.status import (
 )
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.traffic import NO_TRAFFIC
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
@@ -43,6 +46,7 @@ class BrokerParts(Protocol):
     loader: MetadataLoader
     lifecycle: BrokerLifecycle
     replicas: ReplicaManager
+    partitions: Partitions
     diskless: DisklessTopics
     tiered: TieredTopics
     logs: LogManager
@@ -88,7 +92,8 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         log_dirs=tuple(_log_dir_rows(broker.logs)),
         diskless=_diskless(broker.diskless),
         tiered=read(broker.tiered.tier, _tiered, None),
-        topic_rows=tuple(_topic_rows(broker.replicas)),
+        topic_rows=tuple(_topic_rows(broker)),
+        traffic=broker.partitions.traffic.of_all(),
     )
 
 
@@ -141,15 +146,23 @@ def _reasons_not_ready(broker: BrokerParts, *, is_stopping: bool) -> Iterator[st
         yield f"broker {broker.node_id} is fenced by the controller"
 
 
-def _topic_rows(replicas: ReplicaManager) -> Iterator[TopicRow]:
+def _topic_rows(broker: BrokerParts) -> Iterator[TopicRow]:
+    traffic = broker.partitions.traffic.of_topics()
     found: dict[str, list[int]] = {}
-    for partition in replicas.partitions():
-        row = found.setdefault(partition.topic_partition.topic, [0, 0, 0])
+    for partition in broker.replicas.partitions():
+        row = found.setdefault(partition.topic_partition.topic, [0, 0])
         row[0] += 1
         row[1] += partition.log.size
-        row[2] += partition.log.log_end_offset if partition.is_leader else 0
-    for name, (partitions, size, end_offsets) in sorted(found.items()):
-        yield TopicRow(name=name, partitions=partitions, bytes=size, end_offsets=end_offsets)
+    diskless = Counter(topic for topic, _ in broker.diskless.by_key)
+    for name in sorted(found.keys() | diskless.keys()):
+        partitions, size = found.get(name, (0, 0))
+        yield TopicRow(
+            name=name,
+            is_diskless=name in diskless,
+            partitions=partitions + diskless[name],
+            bytes=size,
+            traffic=traffic.get(name, NO_TRAFFIC),
+        )
 
 
 def _log_dir_rows(logs: LogManager) -> Iterator[LogDirRow]:

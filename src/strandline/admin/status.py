@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
+
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.diskless.reader import DisklessReaderStatus
     from strandline.diskless.upkeep import FileCleanerStatus, OrphanStatus, RetentionStatus
@@ -52,13 +54,16 @@ class LogDirRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRow:
-    """The local replicas of one topic on this broker."""
+    """One topic of which this broker has replicas, or which is diskless: every broker serves those."""
 
     name: str
+    is_diskless: bool = False
     partitions: int = 0
+    """Local replicas; of a diskless topic, the partitions that this broker serves."""
     bytes: int = 0
-    end_offsets: int = 0
-    """The sum over the partitions led here: it grows by one with each record, so its rate is that of records."""
+    """Of the local logs."""
+    traffic: TrafficTotals = NO_TRAFFIC
+    """What clients wrote and read through this broker since it started. Rates follow from two readings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +149,9 @@ class BrokerStatus:
     tiered: TieredStatus | None = None
     """None on a broker without tiered storage."""
     topic_rows: tuple[TopicRow, ...] = ()
+    """Sorted by name."""
+    traffic: TrafficTotals = NO_TRAFFIC
+    """Of all topics since the start, deleted ones included."""
 
     @property
     def is_ready(self) -> bool:

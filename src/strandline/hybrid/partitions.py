@@ -13,6 +13,7 @@ from strandline.errors import StrandlineError
 from strandline.hybrid.classic import ClassicPartition
 from strandline.hybrid.partition import PendingRead, ServedPartition, TierReader
 from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.traffic import TrafficByTopic
 from strandline.reads import ReadResult
 from strandline.replication import Partition
 
@@ -33,6 +34,7 @@ class Partitions:
         self._served: dict[tuple[str, int], ServedPartition] = {}
         self._classic: dict[Partition, ClassicPartition] = {}
         self.topic_name = topic_name
+        self.traffic = TrafficByTopic(topic_name)
 
     @property
     def by_key(self) -> Mapping[tuple[str, int], ServedPartition]:

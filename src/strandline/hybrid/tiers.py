@@ -103,6 +103,8 @@ class Tiers:
         """Make every partition what the metadata says. Called on the event loop, in order."""
         self.replicas.apply(delta, image)
         self.diskless.apply(delta, image)
+        for topic in delta.deleted_topics.values():
+            self.partitions.traffic.forget(topic.name, topic.topic_id.bytes)
 
     def check(self) -> None:
         """Raise TierFailed if a tiered log would be opened without remote storage: it would lose its remote part."""

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from strandline.admin.http.server import build_app, open_http
 from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, LogDirRow, TopicRow
 from strandline.diskless.writer import WriterTotals
+from strandline.hybrid.traffic import TrafficTotals
 from strandline.model import ZERO_UUID, TopicIdPartition, TopicPartition
 from strandline.objects import OperationStatus
 from strandline.remote.manager import PartitionTierStatus, SegmentRow, SegmentTier, TopicTierStatus
@@ -43,7 +44,8 @@ READY = BrokerStatus(
     connections=6,
     requests={"PRODUCE": 8, "FETCH": 9},
     cleaner=CLEANER,
-    topic_rows=(TopicRow(name="tides", partitions=2, bytes=700, end_offsets=42),),
+    topic_rows=(TopicRow(name="tides", partitions=2, bytes=700, traffic=TrafficTotals(messages_in=42)),),
+    traffic=TrafficTotals(messages_in=50),
     log_dirs=(LogDirRow(path="/d/<one>", partitions=10, bytes=1234), LogDirRow(path="/d/two", is_online=False)),
 )
 
@@ -107,6 +109,7 @@ async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> N
     assert values["strandline_log_dir_bytes", "/d/<one>"] == 1234
     assert values["kafka_network_requestmetrics_requests_total", "PRODUCE"] == 8
     assert values["kafka_server_brokertopicmetrics_messagesin_total", "tides"] == 42
+    assert values["kafka_server_brokertopicmetrics_messagesin_total", ""] == 50
     assert values["kafka_log_log_size", "tides"] == 700
     assert values["process_resident_memory_bytes",] > 0
 

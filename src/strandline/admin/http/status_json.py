@@ -120,6 +120,7 @@ def broker_status(status: BrokerStatus) -> Json:
         "diskless": _diskless(status.diskless),
         "tiered": _fields(_TIERED, status.tiered),
         "topic_rows": [asdict(row) for row in status.topic_rows],
+        "traffic": asdict(status.traffic),
     }
 
 

@@ -21,6 +21,7 @@ from strandline.reads import FetchIsolation, ReadResult
 from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
+from strandline.server.handlers.fetch_counting import count_reads
 from strandline.wire.errors import error_code_of
 from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, FetchRequest, write_fetch_response
 
@@ -190,6 +191,8 @@ class FetchPoll:
             return False
         self._is_answered = True
         self._stop_waiting()
+        if self._isolation is not FetchIsolation.LOG_END:
+            count_reads(self._handler.partitions.traffic, answers)
         exchange = self._exchange
         exchange.respond(
             write_fetch_response(

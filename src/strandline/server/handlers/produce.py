@@ -22,13 +22,14 @@ from strandline.errors import (
 )
 from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.traffic import TrafficByTopic
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import INTERNAL_TOPICS
 from strandline.records import check_codec_of_version
 from strandline.replication import Appended
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
-from strandline.wire.errors import error_code_of
+from strandline.wire.errors import ErrorCode, error_code_of
 from strandline.wire.produce_codec import (
     ProduceAnswer,
     ProduceEntry,
@@ -44,6 +45,14 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 _ATTRIBUTES_BYTE: Final = 22
 _HEADER_BYTES: Final = 61
 _TRANSACTIONAL: Final = 0x10
+_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+# As in Kafka these do not count as failed requests: a producer that knows an old leader, or sends what no broker takes.
+_EXPECTED_ERRORS: Final = _TOO_LARGE | {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.CORRUPT_MESSAGE,
+}
 
 
 class ProduceHandler:
@@ -51,12 +60,13 @@ class ProduceHandler:
 
     def __init__(self, partitions: Partitions, deadlines: Deadlines) -> None:
         self._partitions = partitions
+        self._traffic = partitions.traffic
         self._deadlines = deadlines
 
     def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
         """Append every partition's batch in the order of the request, then answer or wait for replication."""
         request = read_produce_request(frame, position, exchange.api_version)
-        production = _Production(exchange, request, self._deadlines)
+        production = _Production(exchange, request, self._deadlines, self._traffic)
         for index, entry in enumerate(request.entries):
             try:
                 appended = self._append(request, entry, exchange, client_id, production, index)
@@ -78,6 +88,7 @@ class ProduceHandler:
         if request.acks not in (-1, 0, 1):
             raise InvalidRequiredAcks(f"acks is {request.acks}; it must be -1 (all), 0 or 1.")
         partition = self._find(entry, client_id)
+        self._traffic[entry.topic].produce_requests += 1
         return partition.append(
             _check_records(entry, exchange.api_version, request.transactional_id),
             acks=request.acks,
@@ -122,13 +133,17 @@ class _Production:
         "_remaining",
         "_request",
         "_starting",
+        "_traffic",
         "_unwritten",
     )
 
-    def __init__(self, exchange: Exchange, request: ProduceRequest, deadlines: Deadlines) -> None:
+    def __init__(
+        self, exchange: Exchange, request: ProduceRequest, deadlines: Deadlines, traffic: TrafficByTopic
+    ) -> None:
         self._exchange = exchange
         self._request = request
         self._deadlines = deadlines
+        self._traffic = traffic
         self._deadline: Deadline | None = None
         self._answers: list[ProduceAnswer | None] = [None] * len(request.entries)
         self._infos: dict[int, LogAppendInfo] = {}
@@ -142,13 +157,34 @@ class _Production:
     def appended(self, index: int, appended: Appended) -> None:
         """Entry `index` was appended: it is done, or waits to be written, committed or replicated."""
         if appended.is_done:
+            self._count(index, appended.info)
             self._answers[index] = _success(appended.info)
             return
         self._infos[index] = appended.info
         self._remaining += 1
-        if not appended.is_written:
+        if appended.is_written:
+            self._count(index, appended.info)
+        else:
             self._unwritten.add(index)
             self._hold_records(appended)
+
+    def _count(self, index: int, info: LogAppendInfo) -> None:
+        """The records of entry `index` are in the log, whether or not other replicas have them."""
+        traffic = self._traffic.get(self._request.entries[index].topic)
+        if traffic is not None:  # else the topic was deleted meanwhile
+            traffic.messages_in += info.last_offset - info.first_offset + 1
+            traffic.bytes_in += info.size
+
+    def _failed(self, index: int, error: StrandlineError) -> ProduceAnswer:
+        answer = _failure(error)
+        entry = self._request.entries[index]
+        traffic = self._traffic.get(entry.topic)
+        if traffic is not None:
+            if answer.error_code in _TOO_LARGE and entry.records is not None:
+                traffic.bytes_rejected += len(entry.records)
+            if answer.error_code not in _EXPECTED_ERRORS:
+                traffic.produce_failures += 1
+        return answer
 
     def _hold_records(self, appended: Appended) -> None:
         """Count the memory that an append keeps until it is written: a copy, or the request itself."""
@@ -161,18 +197,25 @@ class _Production:
 
     def refused(self, index: int, error: StrandlineError) -> None:
         """Entry `index` was not appended."""
-        self._answers[index] = _failure(error)
+        self._answers[index] = self._failed(index, error)
 
     def written(self, index: int) -> None:
         """An append is in the log of this broker, and waits for others."""
-        self._unwritten.discard(index)
+        if index in self._unwritten:
+            self._unwritten.discard(index)
+            self._count(index, self._infos[index])
         self._wait_on()
 
     def done(self, index: int, error: StrandlineError | None) -> None:
         """An append that waited is durable, or failed."""
         if self._is_answered:
             return
-        self._answers[index] = _success(self._infos[index]) if error is None else _failure(error)
+        if error is not None:
+            self._answers[index] = self._failed(index, error)
+        else:
+            self._answers[index] = _success(self._infos[index])
+            if index in self._unwritten:
+                self._count(index, self._infos[index])
         self._unwritten.discard(index)
         self._remaining -= 1
         self._wait_on()
@@ -200,8 +243,8 @@ class _Production:
         """The request timed out. Batches that were written stay written, but are not known to be replicated."""
         for index, answer in enumerate(self._answers):
             if answer is None:
-                self._answers[index] = _failure(
-                    RequestTimedOut(f"The records were not replicated within {self._request.timeout_ms} ms.")
+                self._answers[index] = self._failed(
+                    index, RequestTimedOut(f"The records were not replicated within {self._request.timeout_ms} ms.")
                 )
         self._answer()
 

@@ -109,12 +109,6 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
         "topic",
         lambda s: {row.name: row.bytes for row in s.topic_rows},
     ),
-    counters(
-        "kafka_server_brokertopicmetrics_messagesin",
-        "Records taken in by partitions led here, since their creation.",
-        "topic",
-        lambda s: {row.name: row.end_offsets for row in s.topic_rows},
-    ),
     counter("kafka_server_socket_server_metrics_incoming_byte", "Bytes received.", lambda s: s.network_bytes_in),
     counter("kafka_server_socket_server_metrics_outgoing_byte", "Bytes sent.", lambda s: s.network_bytes_out),
     counter(

@@ -11,6 +11,7 @@ from strandline.admin.http.metrics.broker import BROKER
 from strandline.admin.http.metrics.diskless import DISKLESS_TIER, DISKLESS_TOPICS
 from strandline.admin.http.metrics.families import Family
 from strandline.admin.http.metrics.tiered import TIERED
+from strandline.admin.http.metrics.traffic import TRAFFIC
 
 _INTRODUCTION: Final = """\
 # Metrics
@@ -31,7 +32,7 @@ def render() -> str:
 
 
 def _rows() -> Iterator[str]:
-    families: list[Family[Any]] = [*BROKER, *DISKLESS_TOPICS, *DISKLESS_TIER, *TIERED]
+    families: list[Family[Any]] = [*BROKER, *TRAFFIC, *DISKLESS_TOPICS, *DISKLESS_TIER, *TIERED]
     for family in sorted(families, key=lambda family: family.name):
         labels = ", ".join(f"`{label}`" for label in family.labels)
         yield f"| `{family.exposed_name}` | {family.kind} | {labels} | {family.text} |"
