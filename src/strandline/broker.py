@@ -268,7 +268,12 @@ class Broker:
             self.settings.network.max_incremental_fetch_session_cache_slots, self._clock, self._chance
         )
         fetch = FetchHandler(
-            self.partitions, self.sessions, deadlines, loop=loop, max_bytes=self.settings.network.fetch_max_bytes
+            self.partitions,
+            self.sessions,
+            deadlines,
+            memory=self.network.memory.answers,
+            loop=loop,
+            max_bytes=self.settings.network.fetch_max_bytes,
         )
         self._stack.push_async_callback(fetch.close)
         self.dispatcher = ApiDispatcher(

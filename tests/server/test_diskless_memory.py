@@ -13,7 +13,7 @@ from strandline.broker import Broker
 from strandline.controlplane import SqlControlPlane
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from tests.server.test_connection import until
+from tests.server.test_connection import turn, until
 from tests.server.test_produce_memory import CREATE, LARGE, PRODUCE, Client, production, settings
 
 
@@ -27,7 +27,7 @@ class World:
 
     @property
     def held(self) -> int:
-        return self.broker.network._held_bytes
+        return self.broker.network.memory.commits.held
 
     async def connect(self) -> Client:
         client = Client(*await asyncio.open_connection("127.0.0.1", self.broker.listeners[0].port))
@@ -101,7 +101,11 @@ async def test_requests_wait_in_their_connections_before_batches_are_refused(wor
     tier = world.broker.diskless.tier
     assert tier is not None
     writer = tier.writer
-    await until(lambda: world.held > clients * each * size or writer.status().totals.batches_over_limit > 0)
+    await until(lambda: world.broker.network.memory.commits.is_full)
+    for _ in range(100):
+        await turn()
+    assert world.held < world.broker.settings.network.strandline_queued_max_diskless_bytes
     world.may_commit.set()
     for client in opened:
         assert [code for code, _ in await client.all_produced(each)] == [0] * each
+    assert writer.status().totals.batches_over_limit == 0

@@ -12,6 +12,7 @@ import struct
 import pytest
 import uvloop
 
+from strandline.clock import SystemClock
 from strandline.config.network import NetworkSettings
 from strandline.server.connection import MAX_IN_FLIGHT
 from strandline.server.exchange import Exchange
@@ -37,7 +38,7 @@ async def test_a_large_request_that_fails_gives_its_memory_back(
             reader, writer = await connect()
             writer.write(request(METADATA, n, b"x" * LARGE))
             assert await reader.read() == b""
-        assert not server.is_saturated
+        assert not server.memory.frames.is_full
         assert not server.connections
         reader, writer = await connect()
         writer.write(request(METADATA, 1, b"served"))
@@ -55,17 +56,128 @@ async def test_copies_that_wait_to_be_written_are_counted() -> None:
             await until(lambda n=n: len(collected.exchanges) == n + 1)  # type: ignore[misc]
         for exchange in collected.exchanges:
             exchange.hold_copy(LIMIT // 3 + 1)
-        assert server.is_saturated
+        assert server.memory.frames.is_full
         writer.write(request(PRODUCE, 3))
         for _ in range(100):
             await turn()
         assert len(collected.exchanges) == 3, "nothing is read while there is no memory for it"
         echo(collected.exchanges[0], memoryview(bytes(8)))
-        assert not server.is_saturated
+        assert not server.memory.frames.is_full
         await until(lambda: len(collected.exchanges) == 4)
         for exchange in collected.exchanges[1:]:
             echo(exchange, memoryview(bytes(8)))
         assert [(await receive(reader))[0] for _ in range(4)] == [0, 1, 2, 3]
+
+
+async def test_without_memory_small_requests_of_others_are_read() -> None:
+    """Heartbeats of groups and brokers are small: whatever holds the memory, they come through."""
+    collected = Collecting()
+
+    def serve(exchange: Exchange, frame: memoryview) -> None:
+        (collected if exchange.api_key == PRODUCE else echo)(exchange, frame)
+
+    async with serving(serve, NetworkSettings(queued_max_request_bytes=LIMIT)) as (server, connect):
+        (reader, writer), (other_reader, other), (large_reader, large) = (
+            await connect(),
+            await connect(),
+            await connect(),
+        )
+        writer.write(request(PRODUCE, 0))
+        await until(lambda: len(collected.exchanges) == 1)
+        collected.exchanges[0].hold_copy(LIMIT)
+        writer.write(request(PRODUCE, 1))
+        large.write(request(METADATA, 0, b"x" * LARGE) + request(METADATA, 1))
+        for n in range(100):
+            other.write(request(METADATA, n, b"y" * (n * 600)))
+            assert (await receive(other_reader))[0] == n
+        other.write(request(PRODUCE, 100))
+        await until(lambda: len(collected.exchanges) == 2)
+        assert collected.exchanges[1].correlation_id == 100, "the one that waits is not read, others are"
+        other.write(request(METADATA, 101))
+        for _ in range(100):
+            await turn()
+        assert sum(connection._buffer is not None for connection in server.connections) == 0
+        echo(collected.exchanges[0], memoryview(bytes(8)))
+        assert (await receive(reader))[0] == 0
+        assert [(await receive(large_reader))[0] for _ in range(2)] == [0, 1]
+        echo(collected.exchanges[1], memoryview(bytes(8)))
+        assert [(await receive(other_reader))[0] for _ in range(2)] == [100, 101]
+        await until(lambda: len(collected.exchanges) == 3)
+        echo(collected.exchanges[2], memoryview(bytes(8)))
+        assert (await receive(reader))[0] == 1
+        assert server.memory.frames.held == 0
+
+
+async def test_diskless_batches_that_wait_for_their_commit_hold_up_their_own_connection_only() -> None:
+    collected = Collecting()
+    settings = NetworkSettings(strandline_queued_max_diskless_bytes=2 * LIMIT)
+    async with serving(collected, settings) as (server, connect):
+        (reader, writer), (_, other) = await connect(), await connect()
+        for n in range(3):
+            writer.write(request(PRODUCE, n))
+            await until(lambda n=n: len(collected.exchanges) == n + 1)  # type: ignore[misc]
+        for exchange in collected.exchanges:
+            exchange.hold_uncommitted(LIMIT // 3 + 1)
+        writer.write(request(PRODUCE, 3))
+        for n in range(10, 14):
+            other.write(request(PRODUCE, n, b"x" * LARGE))
+        await until(lambda: len(collected.exchanges) == 7)
+        assert [exchange.correlation_id for exchange in collected.exchanges[3:]] == [10, 11, 12, 13]
+        collected.exchanges[6].hold_uncommitted(1)  # now it waits as well
+        other.write(request(PRODUCE, 14))
+        for _ in range(100):
+            await turn()
+        assert len(collected.exchanges) == 7
+        echo(collected.exchanges[0], memoryview(bytes(8)))
+        await until(lambda: len(collected.exchanges) == 9)
+        for exchange in collected.exchanges[1:]:
+            echo(exchange, memoryview(bytes(8)))
+        assert [(await receive(reader))[0] for _ in range(4)] == [0, 1, 2, 3]
+        assert server.memory.commits.held == 0
+
+
+async def test_a_client_that_reads_none_of_its_answers_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    def serve(exchange: Exchange, frame: memoryview) -> None:
+        exchange.respond([memoryview(b"z" * 50_000_000)], memory=50_000_000)  # type: ignore[list-item]
+
+    async with serving(serve, NetworkSettings(connections_max_idle_ms=500)) as (server, _):
+        with socket.create_connection(server._sockets[0][0].getsockname()) as silent:
+            silent.sendall(request(METADATA, 0))
+            await until(lambda: server.memory.answers.held == 50_000_000)
+            await until(lambda: not server.connections)
+        assert server.memory.answers.held == 0
+    assert "has not read any of its answers for 500 ms (connections.max.idle.ms)" in caplog.text
+
+
+async def test_a_client_that_reads_slowly_is_not_closed() -> None:
+    def serve(exchange: Exchange, frame: memoryview) -> None:
+        exchange.respond([b"z" * 20_000_000], memory=20_000_000)
+
+    async with serving(serve, NetworkSettings(connections_max_idle_ms=400)) as (server, _):
+        with socket.create_connection(server._sockets[0][0].getsockname()) as slow:
+            slow.sendall(request(METADATA, 0))
+            slow.setblocking(False)
+            left = 20_000_000
+            while left:
+                await SystemClock().sleep(0.05)
+                received = await asyncio.get_running_loop().sock_recv(slow, 1_000_000)
+                assert received, "it was closed"
+                left -= len(received)
+            await until(lambda: server.memory.answers.held == 0)
+
+
+async def test_a_client_that_leaves_gives_back_the_memory_of_its_answers() -> None:
+    collected = Collecting()
+    async with serving(collected) as (server, connect):
+        _, writer = await connect()
+        for n in range(3):
+            writer.write(request(PRODUCE, n))
+        await until(lambda: len(collected.exchanges) == 3)
+        collected.exchanges[1].respond([b"behind the first"], memory=1000)
+        collected.exchanges[1].connection.close(None)
+        for exchange in (collected.exchanges[0], collected.exchanges[2]):
+            exchange.respond([b"too late"], memory=1000)
+        assert server.memory.answers.held == 0
 
 
 def test_frames_behind_a_large_one_survive_a_pause() -> None:

@@ -199,7 +199,7 @@ async def test_a_client_that_left_while_its_records_are_written_leaves_nothing_b
     world.gate.set()
     assert await other.produced() == (0, 3)
     assert [value[:1] for value in world.values()] == [b"a", b"b", b"c", b"d"]
-    assert world.broker.network._held_bytes == 0
+    assert world.broker.network.memory.frames.held == 0
 
 
 async def test_a_topic_deleted_while_its_records_are_written_is_unknown(world: World) -> None:

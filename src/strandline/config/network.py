@@ -148,7 +148,24 @@ class NetworkSettings:
         "queued.max.request.bytes",
         LONG,
         -1,
-        "Bytes of requests that are processed before the broker stops reading from connections. -1 is 256 MiB.",
+        "Bytes of requests that are processed before the broker stops reading from connections. -1 is 256 MiB. "
+        "Small requests of connections that wait for nothing are read even then.",
+    )
+    strandline_queued_max_diskless_bytes: int = setting(
+        "strandline.queued.max.diskless.bytes",
+        LONG,
+        256 * 1024 * 1024,
+        "Bytes of diskless batches that wait to be uploaded and committed. From half of it on, connections that have "
+        "such batches are not read; beyond it batches are refused with REQUEST_TIMED_OUT.",
+        least=1024 * 1024,
+    )
+    strandline_queued_max_answer_bytes: int = setting(
+        "strandline.queued.max.answer.bytes",
+        LONG,
+        128 * 1024 * 1024,
+        "Bytes of diskless and remote records in memory that are being read for clients or sent to them. The less is "
+        "left, the smaller are answers; at the limit Fetch requests wait.",
+        least=1024 * 1024,
     )
     request_timeout_ms: int = setting(
         "request.timeout.ms",
@@ -220,6 +237,14 @@ class NetworkSettings:
     def max_held_bytes(self) -> int:
         """Bytes of requests without an answer, above which the broker stops reading."""
         return self.queued_max_request_bytes if self.queued_max_request_bytes > 0 else _MAX_HELD_BYTES
+
+    @property
+    def diskless_pause_bytes(self) -> int:
+        """Bytes of uncommitted diskless batches, above which connections with such batches are not read.
+
+        Half of the limit: each other connection may still send one request before it has to wait as well.
+        """
+        return self.strandline_queued_max_diskless_bytes // 2
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

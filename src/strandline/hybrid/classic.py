@@ -65,6 +65,10 @@ class ClassicPartition:
             self._layout = classic_layout(start, local_start, has_remote)
         return self._layout
 
+    def reads_memory(self, offset: Offset) -> bool:
+        """Remote records may come from a bucket; local ones stay in their files."""
+        return offset < self.replica.log.offsets.local_start
+
     @property
     def log_start_offset(self) -> Offset:
         return self.replica.log.log_start_offset

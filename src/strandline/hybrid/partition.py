@@ -87,6 +87,9 @@ class PartitionReads(Protocol):
     def layout(self) -> PartitionLayout:
         """Which tier serves which offsets now."""
 
+    def reads_memory(self, offset: Offset) -> bool:
+        """True if a read at `offset` may answer with records in memory, which stay there until they are sent."""
+
     @property
     def log_start_offset(self) -> Offset:
         """The first offset that may be read, as far as this broker knows; -1 if it does not know."""

@@ -8,7 +8,9 @@ and small:
 - at most SEND_BUDGET bytes per socket and turn of the event loop;
 - a request other than Produce is answered before the next one starts, as in Kafka; Produce requests are
   pipelined, since each reserves its place in the log when it arrives;
-- nothing is read while responses wait for a slow reader.
+- nothing is read while responses wait for a slow reader, and a reader that makes no progress is closed after
+  connections.max.idle.ms;
+- while memory is short, only connections that would need more of it are not read (`server.memory`).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ logger = logging.getLogger(__name__)
 SEND_BUDGET: Final = 512 * 1024
 MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
+SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
 PRODUCE: Final = 0
 
 _I32 = Struct(">i")
@@ -54,7 +57,9 @@ class Connection:
         "_is_resuming",
         "_is_writing",
         "_loop",
+        "_needs_room",
         "_out",
+        "_unsent_memory",
         "_waiting_for",
         "client_host",
         "connection_id",
@@ -64,6 +69,7 @@ class Connection:
         "listener",
         "server",
         "sock",
+        "uncommitted",
     )
 
     def __init__(self, server: NetworkServer, sock: socket.socket, *, listener: str, host: str, number: int) -> None:
@@ -84,6 +90,11 @@ class Connection:
         self._filled = 0
         self._frame_size = 0
         self._expects_large = False
+        self._needs_room = False
+        """True if the next request is large, and waits until there is memory for it."""
+        self._unsent_memory = 0
+        self.uncommitted = 0
+        """Bytes of diskless batches of this connection that wait for their commit."""
         self._in_turn = False
         self._is_resuming = False
         self._is_writing = False
@@ -97,6 +108,16 @@ class Connection:
     def is_busy(self) -> bool:
         """True while a request waits for its answer or an answer for its reader."""
         return bool(self._exchanges or self._out)
+
+    @property
+    def is_stuck(self) -> bool:
+        """True while the client does not read its answers."""
+        return bool(self._out) and not self._out.is_loading
+
+    @property
+    def holds_answers(self) -> bool:
+        """True while answers keep records in memory."""
+        return self._unsent_memory > 0
 
     @property
     def owes_answer(self) -> bool:
@@ -155,7 +176,7 @@ class Connection:
         """Receive into the buffer that all connections share, and serve the frames in it."""
         server = self.server
         # A large frame is usually followed by another: receive only its head; the rest goes where it is parsed.
-        room = server.peek_buffer if self._expects_large else server.shared_buffer
+        room = server.peek_buffer if self._expects_large or server.memory.is_tight else server.shared_buffer
         start = 0
         if self._carry is not None:
             start = len(self._carry)
@@ -171,11 +192,15 @@ class Connection:
     def _consume(self, view: memoryview, end: int) -> None:
         """Serve every whole frame in view[:end]; keep what is left."""
         position = 0
+        self._needs_room = False
         while end - position >= 4 and not self._must_pause():
             (size,) = _I32.unpack_from(view, position)
             if size <= 0 or size > self.server.max_request_bytes:
                 limit = self.server.max_request_bytes
                 raise MalformedRequest(f"A frame of {size} bytes is announced; socket.request.max.bytes is {limit}.")
+            if size > SMALL_FRAME and self.server.memory.frames.is_full:
+                self._needs_room = True
+                break
             start = position + 4
             if end - start < size:
                 self._start_frame(view[start:end], size)
@@ -218,12 +243,24 @@ class Connection:
     # Flow control
 
     def _must_pause(self) -> bool:
+        server = self.server
         return (
             self._waiting_for is not None
             or bool(self._out)
             or len(self._exchanges) >= MAX_IN_FLIGHT
-            or self.server.is_saturated
+            or server.is_draining
+            or (server.memory.is_tight and self._needs_memory())
         )
+
+    def _needs_memory(self) -> bool:
+        """True if reading on would take memory of which there is too little."""
+        memory = self.server.memory
+        if memory.commits.is_full and self.uncommitted:
+            return True
+        if not memory.frames.is_full:
+            return False
+        is_large = self._needs_room or (self._buffer is not None and self._frame_size > SMALL_FRAME)
+        return is_large or bool(self._exchanges)
 
     def wake(self) -> None:
         """Resume reading unless something still forbids it."""
@@ -233,6 +270,8 @@ class Connection:
 
     def _resume(self) -> None:
         self._is_resuming = False
+        if self._needs_room and not self.server.memory.frames.is_full:
+            self._needs_room = False
         if self.is_closed or self._must_pause():
             return
         if self._carry is not None and len(self._carry) >= 4:
@@ -254,7 +293,7 @@ class Connection:
     def _send_answers(self) -> None:
         exchanges, out = self._exchanges, self._out
         while exchanges and (parts := exchanges[0].parts) is not None:
-            exchanges.popleft()
+            self._unsent_memory += exchanges.popleft().memory
             out.extend(parts)
         if out and not self._is_writing and not self._out.is_loading:
             self._flush()
@@ -265,10 +304,16 @@ class Connection:
         if self.is_closed:
             return
         try:
-            self.server.bytes_out += self._out.send(SEND_BUDGET)
+            sent = self._out.send(SEND_BUDGET)
         except OSError as error:
             self.close(None if isinstance(error, ConnectionError) else f"sending failed: {error}")
             return
+        self.server.bytes_out += sent
+        if not self._out:
+            if self._unsent_memory:
+                self._answers_gone()
+        elif sent or not self._is_writing:
+            self.last_active = self._loop.time()
         wants_to_write = bool(self._out) and not self._out.is_loading
         if wants_to_write and not self._is_writing:
             self._is_writing = True
@@ -276,6 +321,10 @@ class Connection:
         elif self._is_writing and not wants_to_write:
             self._is_writing = False
             self._loop.remove_writer(self.fd)
+
+    def _answers_gone(self) -> None:
+        size, self._unsent_memory = self._unsent_memory, 0
+        self.server.memory.answers.give_back(size)
 
     def _on_writable(self) -> None:
         self._flush()
@@ -318,6 +367,8 @@ class Connection:
             self.server.pool.give_back(self._buffer)
             self._buffer = None
         self._out.clear()
+        self._unsent_memory += sum(exchange.memory for exchange in self._exchanges)
+        self._answers_gone()
         self._exchanges.clear()
         self._waiting_for = None
         self._carry = None

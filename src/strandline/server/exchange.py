@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 class Exchange:
     """Answer it exactly once: `respond`, `respond_nothing` or `abort`, now or later, on the event loop."""
 
-    __slots__ = ("_frame", "_held", "api_key", "api_version", "connection", "correlation_id", "parts")
+    __slots__ = (
+        "_frame",
+        "_held",
+        "_uncommitted",
+        "api_key",
+        "api_version",
+        "connection",
+        "correlation_id",
+        "memory",
+        "parts",
+    )
 
     def __init__(self, connection: Connection, api_key: int, api_version: int, correlation_id: int) -> None:
         self.connection = connection
@@ -23,6 +33,9 @@ class Exchange:
         self.parts: list[Part] | None = None
         self._frame: FrameBuffer | None = None
         self._held = 0
+        self._uncommitted = 0
+        self.memory = 0
+        """Bytes of records in memory that the answer holds until it is sent."""
 
     @property
     def is_answered(self) -> bool:
@@ -33,11 +46,19 @@ class Exchange:
         """True if the request's bytes stay valid until the answer; else only while it is dispatched."""
         return self._frame is not None
 
-    def respond(self, parts: list[Part]) -> None:
-        """Send these parts once every earlier response of the connection has been sent."""
+    def respond(self, parts: list[Part], *, memory: int = 0) -> None:
+        """Send these parts once every earlier response of the connection has been sent.
+
+        `memory` is how many bytes of records in memory they hold.
+        """
         self.parts = parts
         if self._held:
             self.release_frame()
+        if self._uncommitted:
+            self._commits_ended()
+        if memory and not self.connection.is_closed:
+            self.memory = memory
+            self.connection.server.memory.answers.take(memory)
         self.connection.answered(self)
 
     def respond_nothing(self) -> None:
@@ -47,17 +68,30 @@ class Exchange:
     def abort(self, reason: str) -> None:
         """Close the connection; the log gets one line with the reason."""
         self.release_frame()
+        self._commits_ended()
         self.connection.close(reason)
 
     def hold_frame(self, buffer: FrameBuffer) -> None:
-        """The request's bytes lie in this buffer, which goes back to the pool with the answer."""
+        """The request's bytes lie in this buffer, which goes back to the pool with the answer, or earlier."""
         self._frame = buffer
         self.hold_copy(buffer.capacity)
 
     def hold_copy(self, size: int) -> None:
-        """A copy of this many bytes of the request is kept until the answer."""
+        """A copy of this many bytes of the request is kept until it is written."""
         self._held += size
-        self.connection.server.memory_held(size)
+        self.connection.server.memory.frames.take(size)
+
+    def hold_uncommitted(self, size: int) -> None:
+        """Diskless batches of this many bytes are kept until their commit, and then answered."""
+        self._uncommitted += size
+        self.connection.uncommitted += size
+        self.connection.server.memory.commits.take(size)
+
+    def _commits_ended(self) -> None:
+        size, self._uncommitted = self._uncommitted, 0
+        if size:
+            self.connection.uncommitted -= size
+            self.connection.server.memory.commits.give_back(size)
 
     def release_frame(self) -> None:
         """The request's bytes are not needed any more."""
@@ -71,4 +105,4 @@ class Exchange:
         self._frame = None
         held, self._held = self._held, 0
         if held:
-            self.connection.server.memory_released(held)
+            self.connection.server.memory.frames.give_back(held)

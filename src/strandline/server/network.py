@@ -17,6 +17,7 @@ from strandline.errors import StrandlineError
 from strandline.server.buffers import BufferPool
 from strandline.server.connection import Connection
 from strandline.server.exchange import Exchange
+from strandline.server.memory import ClientMemory
 from strandline.server.page_cache import PageCache
 
 logger = logging.getLogger(__name__)
@@ -25,7 +26,10 @@ _SHARED_BUFFER_BYTES: Final = 256 * 1024
 _PEEK_BYTES: Final = 4 * 1024
 _ACCEPTS_PER_TURN: Final = 64
 _ACCEPT_PAUSE_SECONDS: Final = 0.5
-_MAX_SWEEP_SECONDS: Final = 10.0
+_MAX_SWEEP_SECONDS: Final = 5.0
+STUCK_SECONDS: Final = (
+    10.0  # a client that reads nothing for so long is closed, if others need the memory of its answers
+)
 _KAFKA_BUFFER_DEFAULT: Final = 102_400
 _DRAIN_ANSWERS_SECONDS: Final = 1.0
 _DRAIN_UPLOADS_SECONDS: Final = 4.0
@@ -71,9 +75,9 @@ class NetworkServer:
         self.connections: set[Connection] = set()
         self.connections_accepted = 0
         self._settings = settings
-        self._max_held_bytes = settings.max_held_bytes
-        self._held_bytes = 0
-        self._is_draining = False
+        self.memory = ClientMemory(settings, has_room=self._wake_connections)
+        self.is_draining = False
+        """True while no request is read, because the broker stops."""
         self._per_host: Counter[str] = Counter()
         self._per_host_limits = settings.connections_per_ip_overrides
         self._numbers = itertools.count(1)
@@ -178,22 +182,9 @@ class NetworkServer:
         if self._per_host[connection.client_host] <= 0:
             del self._per_host[connection.client_host]
 
-    @property
-    def is_saturated(self) -> bool:
-        """True while no request is read: unanswered requests hold all the memory they may, or the broker stops."""
-        return self._held_bytes >= self._max_held_bytes or self._is_draining
-
-    def memory_held(self, size: int) -> None:
-        """An unanswered request keeps this many bytes."""
-        self._held_bytes += size
-
-    def memory_released(self, size: int) -> None:
-        """The request is answered."""
-        was_saturated = self.is_saturated
-        self._held_bytes -= size
-        if was_saturated and not self.is_saturated:
-            for connection in tuple(self.connections):
-                connection.wake()
+    def _wake_connections(self) -> None:
+        for connection in tuple(self.connections):
+            connection.wake()
 
     def _schedule_sweep(self) -> None:
         idle_seconds = self._settings.connections_max_idle_ms / 1000
@@ -205,12 +196,29 @@ class NetworkServer:
         idle_ms = self._settings.connections_max_idle_ms
         if idle_ms >= 0:
             oldest = self.loop.time() - idle_ms / 1000
-            for connection in [c for c in self.connections if c.last_active < oldest and not c.is_busy]:
-                connection.close(None)
+            for connection in [c for c in self.connections if c.last_active < oldest]:
+                if connection.is_stuck:
+                    connection.close(f"it has not read any of its answers for {idle_ms} ms (connections.max.idle.ms)")
+                elif not connection.is_busy:
+                    connection.close(None)
+        if self.memory.answers.is_full:
+            self._close_stuck()
         if self.bytes_in == self._bytes_at_last_sweep:
             self.pool.trim()
         self._bytes_at_last_sweep = self.bytes_in
         self._schedule_sweep()
+
+    def _close_stuck(self) -> None:
+        """Close clients that do not read, the longest silent first, until there is room for the answers of others."""
+        latest = self.loop.time() - STUCK_SECONDS
+        stuck = [c for c in self.connections if c.is_stuck and c.holds_answers and c.last_active < latest]
+        for connection in sorted(stuck, key=lambda c: c.last_active):
+            if not self.memory.answers.is_full:
+                break
+            connection.close(
+                f"it has not read any of its answers for {STUCK_SECONDS:.0f} s, "
+                "and strandline.queued.max.answer.bytes are held by such answers"
+            )
 
     def stop_listening(self) -> None:
         """Accept no further connection."""
@@ -226,7 +234,7 @@ class NetworkServer:
         A producer without its answers would send several batches again after the restart, of which a restarted log
         recognises only the newest. Answers that wait for an upload to object storage get more time.
         """
-        self._is_draining = True
+        self.is_draining = True
         await _wait_while(lambda: self._owes_answers, _DRAIN_ANSWERS_SECONDS, clock)
         await _wait_while(lambda: self._owes_answers and is_uploading(), _DRAIN_UPLOADS_SECONDS, clock)
         for connection in tuple(self.connections):

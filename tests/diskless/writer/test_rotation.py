@@ -124,7 +124,7 @@ def test_the_timer_ends_when_the_interval_is_over(waiting: Gathered) -> None:
 
 
 def test_the_limits_come_from_the_settings() -> None:
-    limits = WriterLimits.from_settings(DisklessSettings(), let_in_bytes=300)
+    limits = WriterLimits.from_settings(DisklessSettings(), max_pending_bytes=300)
     assert (limits.max_bytes, limits.commit_interval, limits.parallel_uploads) == (8 * 1024 * 1024, 0.25, 8)
     assert (limits.upload_attempts, limits.upload_backoff) == (3, 0.01)
-    assert limits.max_pending_bytes == 600, "connections wait before batches are refused"
+    assert limits.max_pending_bytes == 300

@@ -48,8 +48,8 @@ class WriterLimits:
     """Seconds for which an upload is retried, and after it, seconds for which its commit is."""
 
     @classmethod
-    def from_settings(cls, settings: DisklessSettings, *, let_in_bytes: int) -> WriterLimits:
-        """Limits from the broker's settings. The broker stops reading at `let_in_bytes` of unanswered requests."""
+    def from_settings(cls, settings: DisklessSettings, *, max_pending_bytes: int) -> WriterLimits:
+        """Limits from the broker's settings."""
         max_bytes = settings.inkless_produce_buffer_max_bytes
         uploads = settings.inkless_produce_upload_thread_pool_size
         return cls(
@@ -58,8 +58,7 @@ class WriterLimits:
             parallel_uploads=uploads,
             upload_attempts=settings.inkless_produce_max_upload_attempts,
             upload_backoff=settings.inkless_produce_upload_backoff_ms / 1000,
-            # More than the broker lets in: producers of a slow store wait in their connections and are not refused.
-            max_pending_bytes=2 * let_in_bytes,
+            max_pending_bytes=max_pending_bytes,
         )
 
 

@@ -61,13 +61,12 @@ async def open_tier(
         reader = await enter(
             DisklessReader(plane, sql, objects, clock=clock, limits=_reader_limits(diskless)).running()
         )
-        network = settings.network
-        let_in_bytes = network.max_held_bytes + network.socket_request_max_bytes  # the last may exceed the limit
+        max_pending = settings.network.strandline_queued_max_diskless_bytes
         writer = WalWriter(
             objects,
             plane,
             reader,
-            WriterLimits.from_settings(diskless, let_in_bytes=let_in_bytes),
+            WriterLimits.from_settings(diskless, max_pending_bytes=max_pending),
             broker_id=node_id,
             cluster_id=cluster_id,
             clock=clock,

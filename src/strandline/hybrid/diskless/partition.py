@@ -158,6 +158,9 @@ class DisklessPartition:
     def layout(self) -> PartitionLayout:
         return DISKLESS_LAYOUT
 
+    def reads_memory(self, offset: Offset) -> bool:
+        return True
+
     @property
     def log_start_offset(self) -> Offset:
         known = self._tier.reader.known_offsets(self.id)

@@ -19,6 +19,7 @@ from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, RequestTimedOut, StrandlineError
 from strandline.metadata.controller.leadership import Leadership, LeaseTiming, as_kafka_error
+from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.controller.sessions import Sessions
 from strandline.metadata.controller.upkeep import Upkeep
 from strandline.metadata.delta import MetadataDelta
@@ -92,9 +93,10 @@ class Controller:
         self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance, max_replicas=max_replicas)
         self._configs = ConfigPlanner(rules=rules)
         self._membership = MembershipPlanner(rules)
-        self._sessions = Sessions(clock, settings.cluster.broker_session_timeout_ms / 1000)
+        listening = ListeningTime(clock)
+        self._sessions = Sessions(listening, settings.cluster.broker_session_timeout_ms / 1000)
         self._leadership = Leadership(store, loader, self.node_id, clock, timing or LeaseTiming())
-        self._upkeep = Upkeep(self, store, loader, self._sessions, self._membership, settings.cluster, clock)
+        self._upkeep = Upkeep(self, store, loader, self._sessions, listening, self._membership, settings.cluster, clock)
         self._turn = asyncio.Lock()
 
     @property

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from strandline.clock import Clock
+from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.image import MetadataImage
 
 
 class Sessions:
-    """Deadlines of sessions. A new controller gives every broker a whole session before it fences one."""
+    """Deadlines of sessions, by the time in which the controller itself could receive heartbeats.
 
-    def __init__(self, clock: Clock, timeout: float) -> None:
-        self._clock, self._timeout = clock, timeout
+    A new controller gives every broker a whole session before it fences one.
+    """
+
+    def __init__(self, listening: ListeningTime, timeout: float) -> None:
+        self._listening, self._timeout = listening, timeout
         self._deadlines: dict[int, float] = {}
         self._contacts: dict[int, int] = {}  # node id -> broker epoch of its last heartbeat
         self._offsets: dict[int, int] = {}  # node id -> metadata offset it has reached
@@ -21,23 +24,23 @@ class Sessions:
         self._contacts.clear()
         self._offsets.clear()
         self._shutdown_offsets.clear()
-        deadline = self._clock.monotonic() + self._timeout
+        deadline = self._listening.now() + self._timeout
         self._deadlines = {node_id: deadline for node_id, broker in image.brokers.items() if not broker.fenced}
 
     def touch(self, node_id: int, broker_epoch: int, metadata_offset: int = -1) -> None:
         """A heartbeat of the broker arrived."""
-        self._deadlines[node_id] = self._clock.monotonic() + self._timeout
+        self._deadlines[node_id] = self._listening.now() + self._timeout
         self._contacts[node_id] = broker_epoch
         self._offsets[node_id] = metadata_offset
 
     def is_valid(self, node_id: int, broker_epoch: int) -> bool:
         """True if the session of this incarnation has not expired."""
         is_known = self._contacts.get(node_id) == broker_epoch
-        return is_known and self._deadlines.get(node_id, 0.0) > self._clock.monotonic()
+        return is_known and self._deadlines.get(node_id, 0.0) > self._listening.now()
 
     def silent(self) -> list[int]:
         """The brokers whose session has expired."""
-        now = self._clock.monotonic()
+        now = self._listening.now()
         return sorted(node_id for node_id, deadline in self._deadlines.items() if deadline <= now)
 
     def forget(self, node_id: int) -> None:
@@ -46,11 +49,6 @@ class Sessions:
         self._contacts.pop(node_id, None)
         self._offsets.pop(node_id, None)
         self._shutdown_offsets.pop(node_id, None)
-
-    def extend(self, seconds: float) -> None:
-        """Extend all sessions by a time in which the controller itself did not run."""
-        for node_id in self._deadlines:
-            self._deadlines[node_id] += seconds
 
     def begin_shutdown(self, node_id: int, offset: int) -> None:
         """The controlled shutdown of the broker is recorded at this offset."""

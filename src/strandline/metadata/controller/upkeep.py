@@ -12,6 +12,7 @@ from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import NotController, StrandlineError
 from strandline.metadata.controller.leadership import Leadership
+from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.controller.sessions import Sessions
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.log.loader import MetadataLoader
@@ -55,14 +56,15 @@ class Upkeep:
         store: MetadataStore,
         loader: MetadataLoader,
         sessions: Sessions,
+        listening: ListeningTime,
         membership: MembershipPlanner,
         settings: ClusterSettings,
         clock: Clock,
     ) -> None:
         self._controller, self._store, self._loader = controller, store, loader
-        self._sessions, self._membership, self._settings, self._clock = sessions, membership, settings, clock
+        self._sessions, self._listening, self._membership = sessions, listening, membership
+        self._settings, self._clock = settings, clock
         self._stopping = asyncio.Event()
-        self._last_step = clock.monotonic()
         self._last_balance = clock.monotonic()
         self._last_unclean = clock.monotonic()
         self._snapshot_offset: int | None = None
@@ -70,7 +72,6 @@ class Upkeep:
 
     async def step(self) -> None:
         """Everything that is due now."""
-        self._extend_sessions_after_a_stall()
         await self._controller.leadership.keep()
         if not self._controller.is_active and not await self._controller.activate():
             return
@@ -78,14 +79,6 @@ class Upkeep:
         await self._balance_leaders()
         await self._elect_uncleanly()
         await self.snapshot_if_due()
-
-    def _extend_sessions_after_a_stall(self) -> None:
-        """Extend sessions by the time in which this event loop did not run and could not receive heartbeats."""
-        now = self._clock.monotonic()
-        late = now - self._last_step - TICK_SECONDS
-        self._last_step = now
-        if late > TICK_SECONDS:
-            self._sessions.extend(late)
 
     async def fence_silent_brokers(self) -> None:
         """Fence every broker whose session is over."""
@@ -147,11 +140,12 @@ class Upkeep:
     async def running(self) -> AsyncIterator[None]:
         """Step while the block lasts."""
         self._stopping.clear()
-        self._last_step = self._clock.monotonic()
         async with asyncio.TaskGroup() as tasks:
+            listening = tasks.create_task(self._listening.run(), name="controller-listening")
             tasks.create_task(self._run(), name="controller-upkeep")
             yield
             self._stopping.set()
+            listening.cancel()
 
     async def _run(self) -> None:
         while not await self._clock.wait_set(self._stopping, within=TICK_SECONDS):

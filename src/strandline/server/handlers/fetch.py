@@ -17,6 +17,7 @@ from strandline.server.deadlines import Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.handlers.fetch_poll import FetchPoll
+from strandline.server.memory import AnswerMemory
 from strandline.tasks import TaskSet
 from strandline.wire.errors import error_code_of
 from strandline.wire.fetch_codec import FIRST_WITH_TOPIC_IDS, FetchEntry, read_fetch_request, write_fetch_response
@@ -31,10 +32,12 @@ class FetchHandler:
         sessions: FetchSessions,
         deadlines: Deadlines,
         *,
+        memory: AnswerMemory,
         loop: asyncio.AbstractEventLoop,
         max_bytes: int,
     ) -> None:
         self.partitions = partitions
+        self.memory = memory
         self.loop = loop
         self.max_bytes = max_bytes
         self._sessions = sessions

@@ -6,23 +6,28 @@ together, once, and the request waits for them; records that come too late are i
 How long the request waits follows from the pending reads. Some bring a limit of their own, whatever the client says
 (for remote storage that is remote.fetch.max.wait.ms, as in Kafka); for the others it is the client's max.wait.ms, and
 some more if there would be nothing else to answer with. Results that end the wait are sent however few they are.
+
+Records in memory count against the memory of answers (`server.memory`) from the moment they are read for until they are
+sent. Without room the request waits for some, and is answered without records if its time is over.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Final, Protocol
 
-from strandline.errors import OffsetOutOfRange, StrandlineError
+from strandline.errors import StrandlineError
 from strandline.hybrid.partition import PendingRead, ServedPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.reads import FetchIsolation, ReadResult
+from strandline.records.slices import MemorySlices
 from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
+from strandline.server.handlers.fetch_answers import answer_with, diverging_epoch, grouped, length_of, refusal
 from strandline.server.handlers.fetch_counting import count_reads
-from strandline.wire.errors import error_code_of
+from strandline.server.memory import AnswerMemory, ReadGrant
 from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, FetchRequest, write_fetch_response
 
 logger = logging.getLogger(__name__)
@@ -37,6 +42,10 @@ class PollOwner(Protocol):
     @property
     def partitions(self) -> Partitions:
         """Where partitions are found."""
+
+    @property
+    def memory(self) -> AnswerMemory:
+        """For records in memory."""
 
     @property
     def max_bytes(self) -> int:
@@ -62,6 +71,7 @@ class FetchPoll:
         "_context",
         "_ends_wait",
         "_exchange",
+        "_grant",
         "_handler",
         "_has_missed_news",
         "_is_answered",
@@ -92,6 +102,7 @@ class FetchPoll:
         """How long the pending reads may take, if one of them has a limit."""
         self._kept: dict[Place, ReadResult | StrandlineError] = {}
         """Results of pending reads, and those that end the wait: not read again until they are sent or outdated."""
+        self._grant = ReadGrant(handler.memory)
         self._times_expired = 0
         self.deadline: Deadline | None = None
         """When the wait ends, once the poll waits."""
@@ -138,7 +149,7 @@ class FetchPoll:
             return
         if self._request.min_bytes > 1 and not self._is_worth_reading():
             return
-        self._kept.clear()  # there may be more now
+        self._forget_kept()  # there may be more now
         self.answer_if_enough(is_last=False)
 
     def _is_worth_reading(self) -> bool:
@@ -171,13 +182,18 @@ class FetchPoll:
         for partition in self._watched:
             partition.unwatch(self)
         self._watched.clear()
+        self._handler.memory.unwatch(self)
+        self._forget_kept()
+
+    def _forget_kept(self) -> None:
         self._kept.clear()
+        self._grant.give_back()
 
     # Answering
 
     def answer_if_enough(self, *, is_last: bool) -> bool:
         """Read every partition; answer if there is min.bytes, an error or no more time. True if answered."""
-        answers, size, must_answer, slow = self._read_all()
+        answers, size, memory, must_answer, slow = self._read_all()
         is_enough = must_answer or size >= (1 if self._ends_wait else self._request.min_bytes)
         if slow:
             if not self._is_reading and not self._times_expired:
@@ -198,9 +214,10 @@ class FetchPoll:
             write_fetch_response(
                 exchange.correlation_id,
                 exchange.api_version,
-                _grouped(self._context.select(answers)),
+                grouped(self._context.select(answers)),
                 session_id=self._context.session_id,
-            )
+            ),
+            memory=memory,
         )
         return True
 
@@ -210,15 +227,15 @@ class FetchPoll:
             self._has_missed_news = False
             self.notify()
 
-    def _read_all(self) -> tuple[list[FetchAnswer], int, bool, list[tuple[Place, PendingRead]]]:
-        """The answers, their bytes, whether one of them must not wait (an error, a diverging epoch), and the pending
-        reads."""
+    def _read_all(self) -> tuple[list[FetchAnswer], int, int, bool, list[tuple[Place, PendingRead]]]:
+        """The answers, their bytes, how many of these are in memory, whether one answer must not wait (an error, a
+        diverging epoch), and the pending reads."""
         remaining = min(self._request.max_bytes, self._handler.max_bytes)
-        kept_size = sum(map(_length, self._kept.values())) if self._kept else 0
+        kept_size = sum(map(length_of, self._kept.values())) if self._kept else 0
         remaining -= kept_size
         answers: list[FetchAnswer] = []
         slow: list[tuple[Place, PendingRead]] = []
-        size = 0
+        size = memory = 0
         must_answer = False
         # A fetch with max.wait.ms=0 registers no watcher: without one, the known end of a diskless partition grows old.
         may_wait = self._request.max_wait_ms > 0
@@ -230,31 +247,44 @@ class FetchPoll:
             # The first batch of the whole response may exceed every limit, so that a reader never gets stuck.
             min_one_message = size == 0 and kept_size == 0
             kept = self._kept.get(place)
-            answer = self._read(place, kept, max(min(entry.max_bytes, remaining), 0), min_one_message=min_one_message)
+            limit = max(min(entry.max_bytes, remaining), 0)
+            answer = self._read(place, kept, limit, memory, min_one_message=min_one_message)
             if not isinstance(answer, FetchAnswer):
                 slow.append((place, answer))
                 continue
             answers.append(answer)
             if answer.records is not None:
-                size += answer.records.length
+                length = answer.records.length
+                size += length
+                if type(answer.records) is MemorySlices:
+                    memory += length
                 if kept is None:
-                    remaining -= answer.records.length
+                    remaining -= length
             must_answer = must_answer or answer.error_code != 0 or answer.diverging_epoch is not None
-        return answers, size, must_answer, slow
+        return answers, size, memory, must_answer, slow
 
     def _read(
-        self, place: Place, kept: ReadResult | StrandlineError | None, max_bytes: int, *, min_one_message: bool
+        self,
+        place: Place,
+        kept: ReadResult | StrandlineError | None,
+        max_bytes: int,
+        memory: int,
+        *,
+        min_one_message: bool,
     ) -> FetchAnswer | PendingRead:
         entry = place.entry
         try:
             partition = self._handler.find(entry)
             place.found(partition)
             if entry.last_fetched_epoch >= 0:
-                diverging = _diverging_epoch(partition, entry)
+                diverging = diverging_epoch(partition, entry)
                 if diverging is not None:
                     return FetchAnswer(entry.topic, entry.partition, diverging_epoch=diverging)
             result = kept
             if result is None:
+                if partition.reads_memory(entry.fetch_offset):
+                    room = self._room(memory)
+                    max_bytes, min_one_message = min(max_bytes, room), min_one_message and room > 0
                 found = partition.read_now(
                     entry.fetch_offset, max_bytes, isolation=self._isolation, min_one_message=min_one_message
                 )
@@ -268,18 +298,16 @@ class FetchPoll:
             if isinstance(result, StrandlineError):
                 raise result
         except StrandlineError as error:
-            return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
-        records = result.records
-        return FetchAnswer(
-            entry.topic,
-            entry.partition,
-            0,
-            result.high_watermark,
-            result.last_stable_offset,
-            result.log_start_offset,
-            result.aborted_transactions,
-            records if records is not None and records.length else None,
-        )
+            return refusal(entry, error)
+        return answer_with(entry, result)
+
+    def _room(self, memory: int) -> int:
+        """How many bytes of records in memory the answer may hold besides the `memory` it has."""
+        answers = self._handler.memory
+        if answers.is_full:
+            answers.watch(self)
+            return 0
+        return max(answers.allowance - memory, 0)
 
     def _limit_wait(self, max_wait_s: float | None) -> None:
         if max_wait_s is not None:
@@ -298,9 +326,13 @@ class FetchPoll:
     # Pending reads
 
     def _read_slowly(self, slow: list[tuple[Place, PendingRead]], size: int) -> None:
-        self._is_reading = True
         limit = min(self._request.max_bytes, self._handler.max_bytes)
-        self._handler.start(self._read_and_answer(slow, max(limit - size, 1), min_one_message=size == 0))
+        granted = self._grant.take(max(limit - size, 1))
+        if not granted:
+            self._handler.memory.watch(self)
+            return
+        self._is_reading = True
+        self._handler.start(self._read_and_answer(slow, granted, min_one_message=size == 0))
 
     async def _read_and_answer(
         self, slow: list[tuple[Place, PendingRead]], max_bytes: int, *, min_one_message: bool
@@ -330,35 +362,6 @@ class FetchPoll:
         """The answer for a partition whose records did not come in time."""
         entry = place.entry
         try:
-            known = self._handler.find(entry).without_records()
+            return answer_with(entry, self._handler.find(entry).without_records())
         except StrandlineError as error:
-            return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
-        return FetchAnswer(
-            entry.topic, entry.partition, 0, known.high_watermark, known.last_stable_offset, known.log_start_offset
-        )
-
-
-def _length(result: ReadResult | StrandlineError) -> int:
-    return 0 if isinstance(result, StrandlineError) or result.records is None else result.records.length
-
-
-def _diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int, int] | None:
-    """Where the reader's log diverges from ours (KIP-595), or None if it does not. Raises OffsetOutOfRange."""
-    epoch, end_offset = partition.known_end_of_epoch(entry.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.log_start_offset:
-        raise OffsetOutOfRange(
-            f"{partition.topic_partition} does not know epoch {entry.last_fetched_epoch} at {entry.fetch_offset}."
-        )
-    if epoch < entry.last_fetched_epoch or end_offset < entry.fetch_offset:
-        return epoch, end_offset
-    return None
-
-
-def _grouped(answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:
-    """Answers of one topic side by side: sessions reorder partitions, the wire groups them by topic."""
-    topics: dict[str | bytes, list[FetchAnswer]] = {}
-    for answer in answers:
-        topics.setdefault(answer.topic, []).append(answer)
-    if len(topics) <= 1:
-        return answers
-    return [answer for rows in topics.values() for answer in rows]
+            return refusal(entry, error)

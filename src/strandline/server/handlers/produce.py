@@ -123,17 +123,17 @@ class _Production:
 
     __slots__ = (
         "_answers",
-        "_copied_bytes",
         "_deadline",
         "_deadlines",
         "_exchange",
+        "_in_frame",
         "_infos",
         "_is_answered",
-        "_needs_frame",
         "_remaining",
         "_request",
         "_starting",
         "_traffic",
+        "_uncommitted_bytes",
         "_unwritten",
     )
 
@@ -151,8 +151,9 @@ class _Production:
         self._remaining = 0
         self._starting = True
         self._is_answered = False
-        self._copied_bytes = 0
-        self._needs_frame = False
+        self._uncommitted_bytes = 0
+        self._in_frame: set[int] = set()
+        """The appends that still need the bytes of the request."""
 
     def appended(self, index: int, appended: Appended) -> None:
         """Entry `index` was appended: it is done, or waits to be written, committed or replicated."""
@@ -166,7 +167,7 @@ class _Production:
             self._count(index, appended.info)
         else:
             self._unwritten.add(index)
-            self._hold_records(appended)
+            self._hold_records(index, appended)
 
     def _count(self, index: int, info: LogAppendInfo) -> None:
         """The records of entry `index` are in the log, whether or not other replicas have them."""
@@ -186,14 +187,14 @@ class _Production:
                 traffic.produce_failures += 1
         return answer
 
-    def _hold_records(self, appended: Appended) -> None:
+    def _hold_records(self, index: int, appended: Appended) -> None:
         """Count the memory that an append keeps until it is written: a copy, or the request itself."""
         if appended.is_copied:
-            self._copied_bytes += appended.info.size
-        else:
-            self._needs_frame = True
-            if not self._exchange.holds_frame:
-                self._exchange.hold_copy(appended.info.size)
+            self._uncommitted_bytes += appended.info.size
+            return
+        self._in_frame.add(index)
+        if not self._exchange.holds_frame:
+            self._exchange.hold_copy(appended.info.size)
 
     def refused(self, index: int, error: StrandlineError) -> None:
         """Entry `index` was not appended."""
@@ -202,8 +203,8 @@ class _Production:
     def written(self, index: int) -> None:
         """An append is in the log of this broker, and waits for others."""
         if index in self._unwritten:
-            self._unwritten.discard(index)
             self._count(index, self._infos[index])
+        self._no_longer_unwritten(index)
         self._wait_on()
 
     def done(self, index: int, error: StrandlineError | None) -> None:
@@ -216,16 +217,24 @@ class _Production:
             self._answers[index] = _success(self._infos[index])
             if index in self._unwritten:
                 self._count(index, self._infos[index])
-        self._unwritten.discard(index)
+        self._no_longer_unwritten(index)
         self._remaining -= 1
         self._wait_on()
 
+    def _no_longer_unwritten(self, index: int) -> None:
+        """The request's bytes go back as soon as no log needs them: other batches may wait long for their commit."""
+        self._unwritten.discard(index)
+        if index in self._in_frame:
+            self._in_frame.discard(index)
+            if not self._in_frame:
+                self._exchange.release_frame()
+
     def everything_started(self) -> None:
         """Every entry was tried; answer unless some wait."""
-        if self._copied_bytes:
-            if not self._needs_frame:
+        if self._uncommitted_bytes:
+            if not self._in_frame:
                 self._exchange.release_frame()
-            self._exchange.hold_copy(self._copied_bytes)
+            self._exchange.hold_uncommitted(self._uncommitted_bytes)
         self._starting = False
         self._wait_on()
 

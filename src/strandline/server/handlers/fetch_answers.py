@@ -1,0 +1,58 @@
+"""The parts of a Fetch answer: one partition's records or error, diverging epochs, partitions grouped by topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strandline.errors import OffsetOutOfRange, StrandlineError
+from strandline.hybrid.partition import ServedPartition
+from strandline.reads import ReadResult
+from strandline.wire.errors import error_code_of
+from strandline.wire.fetch_codec import FetchAnswer, FetchEntry
+
+
+def answer_with(entry: FetchEntry, result: ReadResult) -> FetchAnswer:
+    """The answer for a partition that was read."""
+    records = result.records
+    return FetchAnswer(
+        entry.topic,
+        entry.partition,
+        0,
+        result.high_watermark,
+        result.last_stable_offset,
+        result.log_start_offset,
+        result.aborted_transactions,
+        records if records is not None and records.length else None,
+    )
+
+
+def refusal(entry: FetchEntry, error: StrandlineError) -> FetchAnswer:
+    """The answer for a partition that could not be read."""
+    return FetchAnswer(entry.topic, entry.partition, int(error_code_of(error)))
+
+
+def length_of(result: ReadResult | StrandlineError) -> int:
+    """How many bytes of records a result has."""
+    return 0 if isinstance(result, StrandlineError) or result.records is None else result.records.length
+
+
+def diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int, int] | None:
+    """Where the reader's log diverges from ours (KIP-595), or None if it does not. Raises OffsetOutOfRange."""
+    epoch, end_offset = partition.known_end_of_epoch(entry.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0 or entry.fetch_offset < partition.log_start_offset:
+        raise OffsetOutOfRange(
+            f"{partition.topic_partition} does not know epoch {entry.last_fetched_epoch} at {entry.fetch_offset}."
+        )
+    if epoch < entry.last_fetched_epoch or end_offset < entry.fetch_offset:
+        return epoch, end_offset
+    return None
+
+
+def grouped(answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:
+    """Answers of one topic side by side: sessions reorder partitions, the wire groups them by topic."""
+    topics: dict[str | bytes, list[FetchAnswer]] = {}
+    for answer in answers:
+        topics.setdefault(answer.topic, []).append(answer)
+    if len(topics) <= 1:
+        return answers
+    return [answer for rows in topics.values() for answer in rows]
