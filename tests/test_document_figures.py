@@ -28,7 +28,7 @@ from strandline.remote.reader.segments import memory, opened
 from strandline.remote.storage import StorageDeadlines, names
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
-from strandline.server import connection
+from strandline.server import connection, network
 from strandline.wire import primitives
 
 ROOT = Path(__file__).parents[1]
@@ -88,6 +88,18 @@ FIGURES = (
         r"`queued.max.request.bytes` \((\d+) MiB by default",
         DEFAULTS.network.max_held_bytes / MIB,
     ),
+    Figure(
+        "docs/operations.md",
+        r"`strandline.queued.max.diskless.bytes` \((\d+) MiB by",
+        DEFAULTS.network.strandline_queued_max_diskless_bytes / MIB,
+    ),
+    Figure(
+        "docs/operations.md",
+        r"`strandline.queued.max.answer.bytes` \((\d+) MiB",
+        DEFAULTS.network.strandline_queued_max_answer_bytes / MIB,
+    ),
+    Figure("docs/operations.md", r"requests of more than (\d+) KB, are not read", connection.SMALL_FRAME / 1024),
+    Figure("docs/operations.md", r"have read nothing for (\d+) s are closed", network.STUCK_SECONDS),
     Figure("docs/operations.md", r"everything (once a) day and after a start", orphans._FULL_SCAN_MS / DAY),
     Figure("docs/operations.md", r"would be deleted after (an) hour", _ORPHAN_MS / HOUR),
     Figure(

@@ -81,6 +81,7 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         offline_partitions=sum(not p.has_leader for _, p in image.all_partitions()),
         groups=broker.groups.group_count,
         connections=len(network.connections),
+        client_memory={name: (budget.held, budget.limit) for name, budget in network.memory.by_name.items()},
         connections_accepted=network.connections_accepted,
         network_bytes_in=network.bytes_in,
         network_bytes_out=network.bytes_out,

@@ -134,6 +134,8 @@ class BrokerStatus:
     offline_partitions: int = 0
     groups: int = 0
     connections: int = 0
+    client_memory: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Bytes that are held for clients and their limit, by what holds them."""
     connections_accepted: int = 0
     network_bytes_in: int = 0
     network_bytes_out: int = 0

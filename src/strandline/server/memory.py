@@ -13,7 +13,7 @@ slow reader, never take the room of requests that could be served at once:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from strandline.config.network import NetworkSettings
@@ -23,7 +23,7 @@ _ROOM: Final = 0.75
 _SHARE_OF_REST: Final = 4
 
 
-class MemoryBudget:
+class ByteBudget:
     """Counts bytes. It is full from its limit on until a quarter of it is free again, so that it does not flicker."""
 
     __slots__ = ("_changed", "_low", "held", "is_full", "limit")
@@ -51,7 +51,7 @@ class MemoryBudget:
             self._changed()
 
 
-class AnswerMemory(MemoryBudget):
+class AnswerMemory(ByteBudget):
     """Records in memory that are being read for clients or sent to them.
 
     An answer gets a quarter of what is left: clients that never read cannot take everything, and what they leave is
@@ -112,12 +112,17 @@ class ClientMemory:
 
     def __init__(self, settings: NetworkSettings, *, has_room: Callable[[], None]) -> None:
         """`has_room` is called when connections that were not read may be read again."""
-        self.frames = MemoryBudget(settings.max_held_bytes, self._changed)
-        self.commits = MemoryBudget(settings.diskless_pause_bytes, self._changed)
+        self.frames = ByteBudget(settings.max_held_bytes, self._changed)
+        self.commits = ByteBudget(settings.diskless_pause_bytes, self._changed)
         self.answers = AnswerMemory(settings.strandline_queued_max_answer_bytes)
         self.is_tight = False
         """True while some connections are not read."""
         self._has_room = has_room
+
+    @property
+    def by_name(self) -> Mapping[str, ByteBudget]:
+        """The budgets, by what holds their memory."""
+        return {"requests": self.frames, "diskless_batches": self.commits, "answers": self.answers}
 
     def _changed(self) -> None:
         was_tight = self.is_tight

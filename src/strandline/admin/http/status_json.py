@@ -107,6 +107,9 @@ def broker_status(status: BrokerStatus) -> Json:
         "offline_partitions": status.offline_partitions,
         "groups": status.groups,
         "connections": status.connections,
+        "client_memory": {
+            name: {"bytes": held, "limit": limit} for name, (held, limit) in status.client_memory.items()
+        },
         "connections_accepted": status.connections_accepted,
         "network_bytes_in": status.network_bytes_in,
         "network_bytes_out": status.network_bytes_out,

@@ -76,6 +76,18 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
     ),
     gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups coordinated here.", lambda s: s.groups),
     gauge("kafka_server_socket_server_metrics_connection_count", "Open client connections.", lambda s: s.connections),
+    gauges(
+        "strandline_client_memory_bytes",
+        "Bytes held for clients: requests being served, diskless batches without a commit, answers in memory.",
+        "kind",
+        lambda s: {name: held for name, (held, _) in s.client_memory.items()},
+    ),
+    gauges(
+        "strandline_client_memory_limit_bytes",
+        "Their limits. At a limit, connections that would need more are not read, or Fetch requests wait.",
+        "kind",
+        lambda s: {name: limit for name, (_, limit) in s.client_memory.items()},
+    ),
     gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", lambda s: s.fetch_sessions),
     gauge(
         "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
