@@ -155,7 +155,7 @@ class LogHarness:
 
     def delete_due(self) -> None:
         """Let the deletions happen whose time has come."""
-        delete_all(self.env.deletions.take_due(self.clock.now_ms()))
+        delete_all(self.env.deletions.take_due(self.clock.monotonic()))
 
 
 def headers_in(log: UnifiedLog, *, isolation: FetchIsolation = FetchIsolation.LOG_END) -> list[BatchHeader]:

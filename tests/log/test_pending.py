@@ -13,7 +13,7 @@ from strandline.log import LoadedOffsets, LogManager
 from strandline.model import INT64_MAX
 from strandline.testing.clock import VirtualClock
 from tests.log.harness import NOW, LogHarness, batch, offsets_in
-from tests.log.test_manager import T0, loaded
+from tests.log.test_manager import T0, T1, doomed, loaded
 
 SIZE = len(batch())
 
@@ -159,6 +159,23 @@ async def test_flush_ms_holds_from_when_it_is_set(tmp_path: Path) -> None:
     manager.shutdown()
 
 
+async def test_flush_ms_and_the_delay_of_deletions_do_not_follow_a_wall_clock_that_is_set_back(tmp_path: Path) -> None:
+    clock, config = VirtualClock(NOW), TopicConfig(flush_ms=1000, file_delete_delay_ms=1000)
+    manager = loaded(tmp_path, clock=clock, config=config)
+    log = manager.get_or_create(T0, None, config)
+    manager.get_or_create(T1, None, config)
+    log.append(batch(2), leader_epoch=0)
+    manager.delete(T1)
+    assert doomed(tmp_path)
+    clock.set_wall_clock(-3600)
+    clock.move(1)
+    await manager.housekeeping.flush_due()
+    await manager.housekeeping.delete_due()
+    assert log.flusher.recovery_point == 2
+    assert not doomed(tmp_path)
+    manager.shutdown()
+
+
 async def test_flush_ms_waits_for_writes_under_way_without_spinning(tmp_path: Path) -> None:
     clock, config = VirtualClock(NOW), TopicConfig(flush_ms=1000)
     manager = loaded(tmp_path, clock=clock, config=config)
@@ -169,7 +186,7 @@ async def test_flush_ms_waits_for_writes_under_way_without_spinning(tmp_path: Pa
     clock.move(1)
     await manager.housekeeping.flush_due()
     assert log.flusher.recovery_point == 1
-    assert log.flusher.last_flush_ms == clock.now_ms(), "the next look comes after another flush.ms"
+    assert log.flusher.flushed_at == clock.monotonic(), "the next look comes after another flush.ms"
     pending.write()
     log.finish_append(pending)
     clock.move(1)

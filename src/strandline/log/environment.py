@@ -73,23 +73,23 @@ class DeletionQueue:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, LogSegment | str]] = []
+        self._waiting: list[tuple[float, LogSegment | str]] = []
 
-    def add(self, due_ms: int, doomed: LogSegment | str) -> None:
-        """Delete a segment, or a file or directory by its path, at `due_ms`."""
-        self._waiting.append((due_ms, doomed))
+    def add(self, due: float, doomed: LogSegment | str) -> None:
+        """Delete a segment, or a file or directory by its path, at `due` of the monotonic clock."""
+        self._waiting.append((due, doomed))
 
-    def take_due(self, now_ms: int) -> list[LogSegment | str]:
+    def take_due(self, now: float) -> list[LogSegment | str]:
         """The deletions that are due."""
-        due = [doomed for due_ms, doomed in self._waiting if due_ms <= now_ms]
-        if due:
-            self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]
-        return due
+        taken = [doomed for due, doomed in self._waiting if due <= now]
+        if taken:
+            self._waiting = [entry for entry in self._waiting if entry[0] > now]
+        return taken
 
     @property
-    def next_due_ms(self) -> int | None:
+    def next_due(self) -> float | None:
         """When the next deletion is due."""
-        return min((due_ms for due_ms, _ in self._waiting), default=None)
+        return min((due for due, _ in self._waiting), default=None)
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -62,7 +62,7 @@ class LogFlusher:
         "_offsets",
         "_producers",
         "_segments",
-        "last_flush_ms",
+        "flushed_at",
         "recovery_point",
     )
 
@@ -80,7 +80,8 @@ class LogFlusher:
         self._epochs = epochs
         self._producers = producers
         self.recovery_point = 0
-        self.last_flush_ms = directory.env.clock.now_ms()
+        self.flushed_at = directory.env.clock.monotonic()
+        """When flush.ms began, by the monotonic clock."""
 
     @property
     def has_unflushed(self) -> bool:
@@ -169,7 +170,7 @@ class LogFlusher:
 
     def postpone(self) -> None:
         """Let flush.ms begin again."""
-        self.last_flush_ms = self._directory.env.clock.now_ms()
+        self.flushed_at = self._directory.env.clock.monotonic()
 
     def truncate_to(self, offset: int) -> None:
         """Follow the log, which ends at `offset` now."""

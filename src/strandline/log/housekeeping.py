@@ -24,6 +24,11 @@ _LOGS_PER_TURN: Final = 100
 _SEGMENTS_PER_TURN: Final = 20
 
 
+def _flush_due(log: UnifiedLog) -> float:
+    """When the flush.ms of a log is over, by the monotonic clock: one that is set back must not put flushes off."""
+    return log.flusher.flushed_at + log.config.flush_ms / 1000
+
+
 class Logs(Protocol):
     """The logs of a broker."""
 
@@ -103,15 +108,16 @@ class Housekeeping:
 
     def _time_until(self, moment: float) -> float:
         """Seconds to the next thing to do."""
-        waits = [moment - self._clock.monotonic(), _LONGEST_WAIT_S]
-        next_deletion = self._logs.deletions.next_due_ms
+        now = self._clock.monotonic()
+        moments = [moment, now + _LONGEST_WAIT_S]
+        next_deletion = self._logs.deletions.next_due
         if next_deletion is not None:
-            waits.append((next_deletion - self._clock.now_ms()) / 1000)
+            moments.append(next_deletion)
         for partition in self._timed:
             log = self._logs.get(partition)
             if log is not None:
-                waits.append((log.flusher.last_flush_ms + log.config.flush_ms - self._clock.now_ms()) / 1000)
-        return max(min(waits), 0.0)
+                moments.append(_flush_due(log))
+        return max(min(moments) - now, 0.0)
 
     # Steps
 
@@ -151,12 +157,12 @@ class Housekeeping:
 
     async def flush_due(self) -> None:
         """Force logs to disk whose flush.ms is over."""
-        now_ms = self._clock.now_ms()
+        now = self._clock.monotonic()
         for partition in list(self._timed):
             log = self._logs.get(partition)
             if log is None or log.is_offline or not log.flusher.has_unflushed:
                 self._timed.discard(partition)
-            elif now_ms - log.flusher.last_flush_ms >= log.config.flush_ms:
+            elif now >= _flush_due(log):
                 await self._flush(log, None)
                 if not log.flusher.has_unflushed:
                     self._timed.discard(partition)
@@ -176,7 +182,7 @@ class Housekeeping:
 
     async def delete_due(self) -> None:
         """Delete the files whose delay is over."""
-        due = self._logs.deletions.take_due(self._clock.now_ms())
+        due = self._logs.deletions.take_due(self._clock.monotonic())
         if due:
             await asyncio.get_running_loop().run_in_executor(self._executor, delete_all, due)
 

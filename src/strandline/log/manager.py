@@ -175,7 +175,7 @@ class LogManager:
         """Remove a log: renamed at once, off the disk after file.delete.delay.ms."""
         log = self._set_aside(partition, DELETE_DIRECTORY)
         if log is not None:
-            self._deletions.add(self._clock.now_ms() + log.config.file_delete_delay_ms, str(log.directory))
+            self._deletions.add(self._clock.monotonic() + log.config.file_delete_delay_ms / 1000, str(log.directory))
 
     def mark_stray(self, partition: TopicPartition) -> None:
         """Set a log aside that the cluster does not know: renamed, kept on disk, not served."""

@@ -140,12 +140,12 @@ class Segments:
         self.remove(segment)
         segment.rename(DELETED)
         env = self._directory.env
-        due_ms = env.clock.now_ms() + self._applied.config.file_delete_delay_ms
-        env.deletions.add(due_ms, segment)
+        due = env.clock.monotonic() + self._applied.config.file_delete_delay_ms / 1000
+        env.deletions.add(due, segment)
         if not keep_snapshot:
             snapshot = self._producers.rename_snapshot(segment.base_offset, DELETED)
             if snapshot is not None:
-                env.deletions.add(due_ms, snapshot)
+                env.deletions.add(due, snapshot)
         self._directory.changes += 1
 
     def truncate_active(self, offset: int) -> None:

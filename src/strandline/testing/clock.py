@@ -52,6 +52,10 @@ class VirtualClock:
             if not future.done():
                 future.set_result(None)
 
+    def set_wall_clock(self, by_seconds: float) -> None:
+        """Set the wall clock forward or back, as an operator or NTP does. The monotonic clock does not notice."""
+        self._start_ms += round(by_seconds * 1000)
+
     async def advance(self, seconds: float) -> None:
         """Let time pass step by step: each sleeper wakes at its own time and runs until it waits again."""
         await self.settle()

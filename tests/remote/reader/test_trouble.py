@@ -15,7 +15,10 @@ from strandline.errors import KafkaStorageError, OffsetOutOfRange
 from strandline.model import uuid_to_text
 from strandline.reads import ReadResult
 from strandline.records import iter_headers
+from strandline.remote.topic_based.records import serialize
+from strandline.remote.values import RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from strandline.testing.objects import ALWAYS
+from tests.log.harness import NOW
 from tests.reads import found
 from tests.remote.reader.consuming import UNCOMMITTED, Consumer, bytes_of, id_of, request
 from tests.remote.reader.world import PER_SEGMENT, World, open_world
@@ -134,6 +137,52 @@ async def test_a_segment_that_expires_while_it_is_read_is_out_of_range(world: Wo
     gate.release()
     ((result,),) = (await reading,)
     assert isinstance(result, OffsetOutOfRange)
+    assert f"is below the log start offset {PER_SEGMENT}" in str(result)
+
+
+async def test_a_log_start_that_moves_before_the_segment_is_found_is_out_of_range_without_a_line(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = await world.add_log()
+    reader = await world.reader()
+    assert reader.read_now(request(log, 0), min_one_message=True) is None  # the request is let in, the log starts at 0
+    log.start.increment(PER_SEGMENT)
+    (result,) = await reader.read([request(log, 0)], max_bytes=1 << 20)
+    assert isinstance(result, OffsetOutOfRange)
+    assert f"Offset 0 of orders-0 is below the log start offset {PER_SEGMENT}" in str(result)
+    assert not caplog.records
+
+
+async def test_an_offset_of_the_log_that_no_segment_has_is_logged_with_all_that_explains_it(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = await world.add_log()
+    first, lost, last = world.segments(log)
+    world.topic.values[0] += [
+        serialize(
+            RemoteLogSegmentMetadataUpdate(segment_id=lost.segment_id, event_timestamp_ms=NOW, state=state, broker_id=1)
+        )
+        for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
+    ]
+    world.topic.wake()
+    async with asyncio.timeout(20):
+        while len(world.segments(log)) > 2:
+            await asyncio.to_thread(lambda: None)
+    reader = await world.reader()
+    for _ in range(3):
+        (result,) = await reader.read([request(log, PER_SEGMENT)], max_bytes=1 << 20)
+        assert isinstance(result, OffsetOutOfRange)
+    (line,) = [record.getMessage() for record in caplog.records]
+    for part in (
+        f"offset {PER_SEGMENT} of orders-0 is in the log, but no remote segment has it",
+        "its leader epoch is 0",
+        "the log start offset is 0",
+        f"the local log start offset {3 * PER_SEGMENT}",
+        "the leader epochs from there on are [(0, 0)]",
+        f"the segment before it is {uuid_to_text(first.segment_id.id)} (offsets 0 to 19",
+        f"the segment after it is {uuid_to_text(last.segment_id.id)} (offsets 40 to 59",
+    ):
+        assert part in line
 
 
 async def test_partitions_whose_metadata_has_not_been_read_are_retriable(world: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, Generic, TypeVar
 from uuid import UUID
 
 from strandline.clock import Clock
@@ -14,28 +14,45 @@ from strandline.remote.values import RemoteLogSegmentMetadata
 
 logger = logging.getLogger(__name__)
 
-# A segment that cannot be read is logged once per interval; so many segments are remembered.
+K = TypeVar("K")
+
+# A segment that cannot be read, or that is missing, is logged once per interval; so many are remembered.
 _LOG_INTERVAL_SECONDS: Final = 60.0
 _REMEMBERED: Final = 1000
+
+
+class LoggedLately(Generic[K]):
+    """What was logged in the last minute: consumers retry many times a second, and each would log the same line."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._logged_at: dict[K, float] = {}
+
+    def add(self, key: K) -> bool:
+        """True if `key` is to be logged now; it then counts as logged."""
+        now = self._clock.monotonic()
+        logged_at = self._logged_at.get(key)
+        if logged_at is not None and now - logged_at < _LOG_INTERVAL_SECONDS:
+            return False
+        if len(self._logged_at) >= _REMEMBERED:
+            self._logged_at.clear()
+        self._logged_at[key] = now
+        return True
 
 
 class RemoteReadErrors:
     """Turns an error of a segment into the error that clients get, and logs it."""
 
     def __init__(self, url: str, clock: Clock) -> None:
-        self._url, self._clock = url, clock
-        self._logged_at: dict[UUID, float] = {}
+        self._url = url
+        self._logged: LoggedLately[UUID] = LoggedLately(clock)
 
     def error_of(self, metadata: RemoteLogSegmentMetadata, trouble: Exception) -> StrandlineError:
         """The error for a client that reads this segment. It is logged, as consumers only see its code, and retry."""
         if isinstance(trouble, KafkaStorageError):
             return trouble  # already logged, or about the load of this broker and not about the segment
         error = KafkaStorageError(self._sentence(metadata, trouble))
-        now = self._clock.monotonic()
-        if now - self._logged_at.get(metadata.segment_id.id, -_LOG_INTERVAL_SECONDS) >= _LOG_INTERVAL_SECONDS:
-            if len(self._logged_at) >= _REMEMBERED:
-                self._logged_at.clear()
-            self._logged_at[metadata.segment_id.id] = now
+        if self._logged.add(metadata.segment_id.id):
             logger.warning("remote records cannot be read: %s", error)
         return error
 

@@ -6,20 +6,26 @@ which of them belong to it.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError, OffsetOutOfRange
-from strandline.model import LeaderEpoch, Offset, TopicIdPartition
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition, uuid_to_text
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.reader.errors import LoggedLately
 from strandline.remote.reader.log import ReadableLog
 from strandline.remote.values import RemoteLogSegmentMetadata
 
+logger = logging.getLogger(__name__)
+
 _REMEMBERED: Final = 1024
 _REMEMBERED_SECONDS: Final = 1.0
+_LOGGED_EPOCHS: Final = 4
 
 FindSegment: TypeAlias = Callable[[TopicIdPartition, LeaderEpoch, Offset], RemoteLogSegmentMetadata | None]
 
@@ -44,6 +50,7 @@ class SegmentFinder:
     def __init__(self, metadata: RemoteLogMetadataManager, clock: Clock) -> None:
         self._metadata, self._clock = metadata, clock
         self._found: dict[TopicIdPartition, _Found] = {}
+        self._logged: LoggedLately[TopicIdPartition] = LoggedLately(clock)
 
     def segment_of(self, partition: TopicIdPartition, log: ReadableLog, offset: Offset) -> RemoteLogSegmentMetadata:
         """The segment that holds `offset`.
@@ -52,7 +59,7 @@ class SegmentFinder:
         """
         epoch = log.epoch_for_offset(offset)
         if epoch is None:
-            raise out_of_range(log, offset)
+            raise self._refusal(partition, log, offset, epoch)
         now = self._clock.monotonic()
         known = self._found.get(partition)
         if known is not None and known.epoch == epoch and known.first <= offset <= known.last and now < known.until:
@@ -62,11 +69,48 @@ class SegmentFinder:
         except RemoteStorageError as error:
             raise metadata_not_ready(partition, error) from error
         if found is None:
-            raise out_of_range(log, offset)
+            raise self._refusal(partition, log, offset, epoch)
         if len(self._found) >= _REMEMBERED:
             self._found.clear()
         self._found[partition] = _Found(found, epoch, offset, _end_of(epoch, found), now + _REMEMBERED_SECONDS)
         return found
+
+    def _refusal(
+        self, partition: TopicIdPartition, log: ReadableLog, offset: Offset, epoch: LeaderEpoch | None
+    ) -> OffsetOutOfRange:
+        """An offset below the log start is refused every day; one in the log that no segment has is a defect."""
+        if offset >= log.log_start_offset and self._logged.add(partition):
+            before, after = self._neighbours(partition, offset)
+            logger.error(
+                "offset %d of %s is in the log, but no remote segment has it: its leader epoch is %s, the log start "
+                "offset is %d, the local log start offset %d, the leader epochs from there on are %s; the segment "
+                "before it is %s, the segment after it is %s",
+                offset,
+                log.topic_partition,
+                "unknown" if epoch is None else epoch,
+                log.log_start_offset,
+                log.local_log_start_offset,
+                list(islice(epochs_from(log, offset), _LOGGED_EPOCHS)),
+                _described(before),
+                _described(after),
+            )
+        return out_of_range(log, offset)
+
+    def _neighbours(
+        self, partition: TopicIdPartition, offset: Offset
+    ) -> tuple[RemoteLogSegmentMetadata | None, RemoteLogSegmentMetadata | None]:
+        """The last segment that begins at or before an offset, and the first that begins after it, in any state."""
+        before: RemoteLogSegmentMetadata | None = None
+        after: RemoteLogSegmentMetadata | None = None
+        if not self._metadata.is_ready(partition):
+            return None, None
+        for segment in self._metadata.iter_remote_log_segments(partition):
+            if segment.start_offset > offset:
+                if after is None or segment.start_offset < after.start_offset:
+                    after = segment
+            elif before is None or segment.start_offset >= before.start_offset:
+                before = segment
+        return before, after
 
     def forget(self, segment_ids: Collection[UUID]) -> None:
         """These segments were deleted or are damaged."""
@@ -113,10 +157,23 @@ def epochs_from(log: ReadableLog, offset: Offset) -> Iterator[tuple[LeaderEpoch,
 
 
 def out_of_range(log: ReadableLog, offset: Offset) -> OffsetOutOfRange:
-    """Neither tier has the offset."""
+    """Neither tier has the offset. It may have been in the log when the read began."""
+    if offset < log.log_start_offset:
+        return OffsetOutOfRange(
+            f"Offset {offset} of {log.topic_partition} is below the log start offset {log.log_start_offset}."
+        )
     return OffsetOutOfRange(
         f"Offset {offset} of {log.topic_partition} is neither in remote storage nor local: the log start offset is "
         f"{log.log_start_offset}, the local log start offset {log.local_log_start_offset}."
+    )
+
+
+def _described(segment: RemoteLogSegmentMetadata | None) -> str:
+    if segment is None:
+        return "none"
+    return (
+        f"{uuid_to_text(segment.segment_id.id)} (offsets {segment.start_offset} to {segment.end_offset}, "
+        f"{segment.state.name}, leader epochs {dict(segment.segment_leader_epochs)})"
     )
 
 

@@ -233,6 +233,27 @@ async def test_a_plan_that_was_made_under_other_settings_is_not_carried_out(
         assert len(planned) == 2
 
 
+async def test_a_broker_that_lost_the_leadership_while_it_planned_does_not_move_the_log_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.append(13, timestamp=NOW - 100_000)
+    async with world.running():
+        await world.until_copied()
+        planned: list[bool] = []
+
+        async def lose_leadership(clock: Clock, items: Iterable[RemoteLogSegmentMetadata]) -> object:
+            found = await turns.gathered(clock, items)
+            planned.append(True)
+            world.manager.stop(TIERED)
+            return found
+
+        monkeypatch.setattr(expiration, "gathered", lose_leadership)
+        world.configure(retention_ms=60_000)
+        await world.until(lambda: planned)
+        await world.pass_time(3)
+        assert world.log.log_start_offset == 0
+
+
 async def test_segments_that_expire_are_planned_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan looks at all segments, of which there may be very many."""
     world.append(6, timestamp=NOW - 100_000)

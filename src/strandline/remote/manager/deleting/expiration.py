@@ -141,6 +141,8 @@ class ExpirationTask:
         basis, end, copied = self._now(leader), log.log_end_offset, partition.copied
         self._basis = None
         plan = await self._plan(log)
+        if not partition.is_led_as(leader):
+            return False  # the log start is the new leader's to move
         # Making the plan took a while. It still holds if meanwhile the log start has moved up, or a segment was copied
         # and the plan keeps others.
         is_same = self._now(leader)._replace(changes=basis.changes, log_start=basis.log_start) == basis
