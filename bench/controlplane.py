@@ -87,7 +87,7 @@ class _Load:
         file = FileToCommit(
             object_key=f"wal/2026010100/1-{next(self._keys)}", size=ROW_BYTES * partitions, broker_id=1, batches=batches
         )
-        (answers,) = await self._plane.commit_files([file], now_ms=FIRST_TIMESTAMP)
+        (answers,) = await self._plane.commit_files([file])
         if any(answer.refusal for answer in answers):
             raise RuntimeError(f"The control plane refused a batch: {answers}")
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from strandline.controlplane import SqlControlPlane
 from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
-from tests.controlplane.making import LOGS
+from tests.controlplane.making import LOGS, HandSetClock
 from tests.postgres import start_postgres
 
 
@@ -32,9 +32,15 @@ async def sql(database_url: str) -> AsyncIterator[SqlStore]:
         yield store
 
 
+@pytest.fixture
+def time() -> HandSetClock:
+    """The time of the control plane: NOW of tests.controlplane.making, until a test sets it."""
+    return HandSetClock()
+
+
 @pytest_asyncio.fixture
-async def plane(sql: SqlStore) -> SqlControlPlane:
+async def plane(sql: SqlStore, time: HandSetClock) -> SqlControlPlane:
     """A control plane with the logs A, B and C of tests.controlplane.making."""
-    control = SqlControlPlane(sql, clock=VirtualClock())
+    control = SqlControlPlane(sql, clock=VirtualClock(), time=time)
     await control.create_logs(LOGS)
     return control

@@ -19,7 +19,21 @@ from strandline.controlplane import (
 )
 from strandline.records import TimestampType
 from tests.controlplane.making import ALL_BYTES as ALL
-from tests.controlplane.making import LOGS, MISSING, NOW, A, B, C, bases, batch, commit, find, rows_of, wal
+from tests.controlplane.making import (
+    LOGS,
+    MISSING,
+    NOW,
+    A,
+    B,
+    C,
+    HandSetClock,
+    bases,
+    batch,
+    commit,
+    find,
+    rows_of,
+    wal,
+)
 from tests.partitions import id_partition
 
 
@@ -30,30 +44,31 @@ async def test_it_offers_every_port(plane: SqlControlPlane) -> None:
 
 async def test_offsets_are_dense_in_the_order_of_files_and_batches(plane: SqlControlPlane) -> None:
     first, second = await plane.commit_files(
-        [wal("one", batch(A, 3), batch(A, 2), batch(B, 4)), wal("two", batch(A, 1), batch(C, 5))], now_ms=NOW
+        [wal("one", batch(A, 3), batch(A, 2), batch(B, 4)), wal("two", batch(A, 1), batch(C, 5))]
     )
     assert bases(first) == [0, 3, 0]
     assert bases(second) == [5, 0]
-    (third,) = await plane.commit_files([wal("three", batch(A, 1), batch(B, 1))], now_ms=NOW)
+    (third,) = await plane.commit_files([wal("three", batch(A, 1), batch(B, 1))])
     assert bases(third) == [6, 4]
     logs = await plane.logs([A, B, C, MISSING])
     assert {partition: log.high_watermark for partition, log in logs.items()} == {A: 7, B: 5, C: 5}
-    assert logs[A] == DisklessLog(partition=A, log_start_offset=0, high_watermark=7, byte_size=400)
+    assert logs[A] == DisklessLog(partition=A, log_start_offset=0, high_watermark=7, byte_size=400, last_epoch=0)
 
 
-async def test_found_rows_lead_to_the_bytes(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal("one", batch(A, 3, size=70), batch(B, 4, leader_epoch=6))], now_ms=NOW)
-    await plane.commit_files([wal("two", batch(B, 2, timestamp=2_000))], now_ms=NOW + 1)
+async def test_found_rows_lead_to_the_bytes(plane: SqlControlPlane, time: HandSetClock) -> None:
+    await plane.commit_files([wal("one", batch(A, 3, size=70), batch(B, 4, leader_epoch=6))])
+    time.now += 1
+    await commit(plane, "two", batch(B, 2, timestamp=2_000))
     (found,) = await find(plane, FindBatches(B, 0, ALL))
     assert (found.refusal, found.log_start_offset, found.high_watermark) == (None, 0, 6)
     one, two = found.rows
     assert one._replace(file_id=0) == (0, 3, 0, "one", 70, 100, TimestampType.CREATE_TIME, NOW, 1_000, 6)
-    assert two._replace(file_id=0) == (4, 5, 0, "two", 0, 100, TimestampType.CREATE_TIME, NOW + 1, 2_000, 0)
+    assert two._replace(file_id=0) == (4, 5, 0, "two", 0, 100, TimestampType.CREATE_TIME, NOW + 1, 2_000, 6)
 
 
 async def test_a_read_begins_with_the_row_that_holds_its_offset(plane: SqlControlPlane) -> None:
     for number in range(5):
-        await plane.commit_files([wal(f"f{number}", batch(A, 10))], now_ms=NOW)
+        await plane.commit_files([wal(f"f{number}", batch(A, 10))])
     answers = await find(
         plane, FindBatches(A, 25, ALL), FindBatches(A, 29, ALL), FindBatches(A, 30, ALL), FindBatches(A, 50, ALL)
     )
@@ -68,13 +83,13 @@ async def test_a_read_begins_with_the_row_that_holds_its_offset(plane: SqlContro
 
 async def test_a_read_is_limited_by_bytes_and_rows_and_has_one_row_at_least(plane: SqlControlPlane) -> None:
     for number in range(5):
-        await plane.commit_files([wal(f"f{number}", batch(A, 1, size=100))], now_ms=NOW)
+        await plane.commit_files([wal(f"f{number}", batch(A, 1, size=100))])
     answers = await find(plane, *(FindBatches(A, 0, limit) for limit in (0, 1, 100, 101, 200, 1000)), max_rows=3)
     assert [len(answer.rows) for answer in answers] == [1, 1, 1, 2, 2, 3]
 
 
 async def test_a_long_read_is_given_whole_and_in_order(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal(f"f{number}", batch(A, 2), batch(B)) for number in range(100)], now_ms=NOW)
+    await plane.commit_files([wal(f"f{number}", batch(A, 2), batch(B)) for number in range(100)])
     requests = [
         FindBatches(A, 21, ALL),
         FindBatches(B, 95, ALL),
@@ -89,7 +104,7 @@ async def test_a_long_read_is_given_whole_and_in_order(plane: SqlControlPlane) -
 
 
 async def test_offsets_that_do_not_exist_and_unknown_logs_are_refused_alone(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal("one", batch(A, 3))], now_ms=NOW)
+    await plane.commit_files([wal("one", batch(A, 3))])
     answers = await find(
         plane, FindBatches(A, 4, ALL), FindBatches(MISSING, 0, ALL), FindBatches(A, -1, ALL), FindBatches(A, 1, ALL)
     )
@@ -101,14 +116,14 @@ async def test_offsets_that_do_not_exist_and_unknown_logs_are_refused_alone(plan
 
 
 async def test_unknown_logs_fail_only_their_own_batches(plane: SqlControlPlane) -> None:
-    (answers,) = await plane.commit_files([wal("one", batch(A, 3), batch(MISSING), batch(A, 2))], now_ms=NOW)
+    (answers,) = await plane.commit_files([wal("one", batch(A, 3), batch(MISSING), batch(A, 2))])
     assert [answer.refusal for answer in answers] == [None, Refusal.UNKNOWN_LOG, None]
     assert bases(answers) == [0, -1, 3]
     assert answers[1].message
 
 
 async def test_creating_logs_again_changes_nothing(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal("one", batch(A, 3))], now_ms=NOW)
+    await plane.commit_files([wal("one", batch(A, 3))])
     await plane.create_logs(LOGS)
     await plane.create_logs([])
     assert (await plane.logs([A]))[A].high_watermark == 3
@@ -117,7 +132,7 @@ async def test_creating_logs_again_changes_nothing(plane: SqlControlPlane) -> No
 async def test_a_commit_wakes_listeners(plane: SqlControlPlane) -> None:
     heard = asyncio.Event()
     stop = plane.store.listen(COMMIT_CHANNEL, heard.set)
-    await plane.commit_files([wal("one", batch(A))], now_ms=NOW)
+    await plane.commit_files([wal("one", batch(A))])
     async with asyncio.timeout(10):
         await heard.wait()
     stop()
@@ -129,7 +144,7 @@ async def test_many_partitions_in_one_file(plane: SqlControlPlane, count: int) -
     await plane.create_logs(partitions)
     producers = [(7, 0, 0), (8, 0, 0)]
     (answers,) = await plane.commit_files(
-        [wal("one", *(batch(p, 2, producer=producer) for p in partitions for producer in producers))], now_ms=NOW
+        [wal("one", *(batch(p, 2, producer=producer) for p in partitions for producer in producers))]
     )
     assert bases(answers) == [0, 2] * count
     found = await find(plane, *(FindBatches(partition, 3, ALL) for partition in partitions))
@@ -172,7 +187,7 @@ async def test_batches_that_readers_must_tell_apart_are_rows_of_their_own(
 
 
 async def test_batches_of_two_files_are_two_rows(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal("one", batch(A)), wal("two", batch(A))], now_ms=NOW)
+    await plane.commit_files([wal("one", batch(A)), wal("two", batch(A))])
     assert [row.object_key for row in await rows_of(plane, A)] == ["one", "two"]
 
 
@@ -196,12 +211,13 @@ async def test_the_commit_gives_log_append_time(plane: SqlControlPlane) -> None:
 # Lost answers
 
 
-async def test_a_commit_whose_answer_was_lost_gets_it_again(plane: SqlControlPlane) -> None:
+async def test_a_commit_whose_answer_was_lost_gets_it_again(plane: SqlControlPlane, time: HandSetClock) -> None:
     file = wal("one", batch(A, 2, producer=(7, 0, 0)), batch(MISSING), batch(A, 3, producer=(7, 0, 9)), batch(B, 4))
-    (first,) = await plane.commit_files([file], now_ms=NOW)
+    (first,) = await plane.commit_files([file])
     assert [answer.refusal for answer in first] == [None, Refusal.UNKNOWN_LOG, Refusal.OUT_OF_ORDER_SEQUENCE, None]
     await commit(plane, "two", batch(A, 5), batch(B, 5))
-    (again,) = await plane.commit_files([file], now_ms=NOW + 1_000)
+    time.now += 1_000
+    (again,) = await plane.commit_files([file])
     assert again == first
     assert [row.object_key for row in await rows_of(plane, A)] == ["one", "two"]
     assert (await plane.logs([A]))[A].high_watermark == 7
@@ -209,16 +225,16 @@ async def test_a_commit_whose_answer_was_lost_gets_it_again(plane: SqlControlPla
 
 async def test_a_commit_of_known_and_new_files_adds_only_the_new(plane: SqlControlPlane) -> None:
     one, two, three = (wal(key, batch(A, 2)) for key in ("one", "two", "three"))
-    await plane.commit_files([two], now_ms=NOW)
-    answers = await plane.commit_files([one, two, three, one], now_ms=NOW)
+    await plane.commit_files([two])
+    answers = await plane.commit_files([one, two, three, one])
     assert [bases(answer) for answer in answers] == [[2], [0], [4], [2]]
 
 
 async def test_the_answers_of_a_file_whose_rows_are_gone_are_still_known(plane: SqlControlPlane) -> None:
     file = wal("one", batch(A, 2), batch(MISSING))
-    (first,) = await plane.commit_files([file], now_ms=NOW)
+    (first,) = await plane.commit_files([file])
     await plane.delete_records({A: -1})
-    (again,) = await plane.commit_files([file], now_ms=NOW)
+    (again,) = await plane.commit_files([file])
     assert again == first
     assert await rows_of(plane, A) == ()
 
@@ -227,10 +243,10 @@ async def test_a_file_of_which_nothing_was_accepted_is_marked_and_remembers_its_
     plane: SqlControlPlane,
 ) -> None:
     file = wal("one", batch(MISSING), batch(MISSING))
-    (first,) = await plane.commit_files([file], now_ms=NOW)
-    (marked,) = await plane.files_to_delete(marked_before_ms=NOW, limit=10)
+    (first,) = await plane.commit_files([file])
+    (marked,) = await plane.files_to_delete(marked_for_ms=0, limit=10)
     assert (marked.object_key, marked.size, marked.marked_for_deletion_at_ms) == ("one", 250, NOW)
-    assert await plane.commit_files([file], now_ms=NOW) == [first]
+    assert await plane.commit_files([file]) == [first]
 
 
 # Boundaries

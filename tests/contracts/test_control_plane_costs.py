@@ -22,14 +22,14 @@ async def test_retention_looks_without_the_lock_that_commits_need(plane: SqlCont
     async with plane.store.transaction() as tx:
         await tx.execute(LOCK_ALL)  # as a commit in progress has done
         async with asyncio.timeout(5):
-            answers = await plane.enforce_retention(rules, now_ms=NOW, max_rows=100)
+            answers = await plane.enforce_retention(rules, max_rows=100)
             await plane.first_row_at_time(A, NOW)
             await find(plane, FindBatches(A, 0, ALL_BYTES))
     assert [answer.rows_deleted for answer in answers] == [0, 0]
 
 
 async def test_finding_costs_as_much_as_the_answer_at_any_depth(plane: SqlControlPlane) -> None:
-    await plane.commit_files([wal(f"f{number}", batch(A), batch(B)) for number in range(3_000)], now_ms=NOW)
+    await plane.commit_files([wal(f"f{number}", batch(A), batch(B)) for number in range(3_000)])
     store = plane.store
     statement = _Statements(store)
     if store.dialect.name == "sqlite":

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from strandline.controlplane import Refusal, SqlControlPlane, WalFile
-from strandline.testing.clock import VirtualClock
-from tests.controlplane.making import MISSING, NOW, TOPIC, A, B, C, bases, batch, commit, rows_of, wal
+from tests.controlplane.making import MISSING, NOW, TOPIC, A, B, C, HandSetClock, bases, batch, commit, rows_of, wal
 
 EVER = 1 << 60
 DAY_MS = 86_400_000
@@ -29,14 +28,16 @@ async def test_the_rows_of_a_file(plane: SqlControlPlane) -> None:
     assert await plane.rows_of_file(12_345) == []
 
 
-async def test_the_longest_marked_come_first_a_page_at_a_time(plane: SqlControlPlane) -> None:
+async def test_the_longest_marked_come_first_a_page_at_a_time(plane: SqlControlPlane, time: HandSetClock) -> None:
     for number, now in enumerate([30, 10, 20, 10]):
-        await plane.commit_files([wal(f"f{number}", batch(MISSING))], now_ms=now)
-    first = await plane.files_to_delete(marked_before_ms=EVER, limit=3)
+        time.now = now
+        await commit(plane, f"f{number}", batch(MISSING))
+    time.now = 40
+    first = await plane.files_to_delete(marked_for_ms=-EVER, limit=3)
     assert [file.object_key for file in first] == ["f1", "f3", "f2"]
-    assert [file.object_key for file in await plane.files_to_delete(marked_before_ms=10, limit=3)] == ["f1", "f3"]
+    assert [file.object_key for file in await plane.files_to_delete(marked_for_ms=30, limit=3)] == ["f1", "f3"]
     await plane.forget_files([file.file_id for file in first[:2]])  # then the store throttles
-    rest = await plane.files_to_delete(marked_before_ms=EVER, limit=3)
+    rest = await plane.files_to_delete(marked_for_ms=-EVER, limit=3)
     assert [file.object_key for file in rest] == ["f2", "f0"]
 
 
@@ -46,52 +47,53 @@ async def test_only_marked_files_can_be_forgotten(plane: SqlControlPlane) -> Non
     used, unused = await plane.files_after(0, 10)
     await plane.forget_files([used.file_id, unused.file_id, 12_345])
     assert [file.object_key for file in await plane.files_after(0, 10)] == ["used"]
-    assert await plane.files_to_delete(marked_before_ms=EVER, limit=10) == []
+    assert await plane.files_to_delete(marked_for_ms=-EVER, limit=10) == []
     assert len(await rows_of(plane, A)) == 1
     await plane.forget_files([])
 
 
 async def test_orphans_are_taken_and_their_commit_is_refused(plane: SqlControlPlane) -> None:
     await commit(plane, "known", batch(A))
-    taken = await plane.take_orphans(["known", "lost", "other"], broker_id=3, now_ms=NOW)
+    taken = await plane.take_orphans(["known", "lost", "other"], broker_id=3)
     assert sorted(taken) == ["lost", "other"]
-    assert await plane.take_orphans(["lost"], broker_id=3, now_ms=NOW) == []
-    assert await plane.take_orphans([], broker_id=3, now_ms=NOW) == []
-    stale, fresh = await plane.commit_files([wal("lost", batch(A), batch(MISSING)), wal("new", batch(A))], now_ms=NOW)
+    assert await plane.take_orphans(["lost"], broker_id=3) == []
+    assert await plane.take_orphans([], broker_id=3) == []
+    stale, fresh = await plane.commit_files([wal("lost", batch(A), batch(MISSING)), wal("new", batch(A))])
     assert [answer.refusal for answer in stale] == [Refusal.STALE_FILE] * 2
     assert bases(fresh) == [1]
-    marked = await plane.files_to_delete(marked_before_ms=EVER, limit=10)
+    marked = await plane.files_to_delete(marked_for_ms=-EVER, limit=10)
     assert sorted(file.object_key for file in marked) == ["lost", "other"]
 
 
 async def test_a_very_late_commit_of_a_deleted_object_is_refused(plane: SqlControlPlane) -> None:
-    await plane.take_orphans(["lost"], broker_id=3, now_ms=NOW)
+    await plane.take_orphans(["lost"], broker_id=3)
     await commit(plane, "emptied", batch(A))
     await plane.delete_records({A: -1})
-    marked = await plane.files_to_delete(marked_before_ms=EVER, limit=10)
+    marked = await plane.files_to_delete(marked_for_ms=-EVER, limit=10)
     await plane.forget_files([file.file_id for file in marked])
     assert await plane.files_after(0, 10) == []
     for key in ("lost", "emptied"):
         assert [answer.refusal for answer in await commit(plane, key, batch(A))] == [Refusal.STALE_FILE]
 
 
-async def test_an_object_that_appears_again_after_its_deletion_is_taken_again(plane: SqlControlPlane) -> None:
-    await plane.take_orphans(["lost"], broker_id=3, now_ms=NOW)
-    (file,) = await plane.files_to_delete(marked_before_ms=EVER, limit=10)
+async def test_an_object_that_appears_again_after_its_deletion_is_taken_again(
+    plane: SqlControlPlane, time: HandSetClock
+) -> None:
+    await plane.take_orphans(["lost"], broker_id=3)
+    (file,) = await plane.files_to_delete(marked_for_ms=-EVER, limit=10)
     await plane.forget_files([file.file_id])
-    assert await plane.take_orphans(["lost"], broker_id=3, now_ms=NOW + 5) == ["lost"]
-    (again,) = await plane.files_to_delete(marked_before_ms=EVER, limit=10)
+    time.now += 5
+    assert await plane.take_orphans(["lost"], broker_id=3) == ["lost"]
+    (again,) = await plane.files_to_delete(marked_for_ms=-EVER, limit=10)
     assert again.marked_for_deletion_at_ms == NOW + 5
 
 
-async def test_rows_of_deleted_files_do_not_pile_up(plane: SqlControlPlane) -> None:
-    clock = VirtualClock()
-    control = SqlControlPlane(plane.store, clock=clock)
+async def test_rows_of_deleted_files_do_not_pile_up(plane: SqlControlPlane, time: HandSetClock) -> None:
     for number in range(5):
-        await control.take_orphans([f"lost{number}"], broker_id=3, now_ms=clock.now_ms())
-        marked = await control.files_to_delete(marked_before_ms=EVER, limit=10)
-        await control.forget_files([file.file_id for file in marked])
-        clock.move(DAY_MS / 1000 + 1)
+        await plane.take_orphans([f"lost{number}"], broker_id=3)
+        marked = await plane.files_to_delete(marked_for_ms=-EVER, limit=10)
+        await plane.forget_files([file.file_id for file in marked])
+        time.now += DAY_MS + 1_000
     async with plane.store.transaction() as tx:
         assert await tx.fetch("SELECT object_key FROM inkless_file ORDER BY object_key") == [("lost4",)]
 

@@ -7,7 +7,7 @@ import pytest
 from strandline.controlplane import ProducerBatches, Refusal, SqlControlPlane
 from strandline.model import INT32_MAX
 from strandline.records import TimestampType
-from tests.controlplane.making import MISSING, NOW, A, B, bases, batch, commit, high_watermark, wal
+from tests.controlplane.making import MISSING, NOW, A, B, HandSetClock, bases, batch, commit, high_watermark
 
 GAP, FENCED = Refusal.OUT_OF_ORDER_SEQUENCE, Refusal.INVALID_PRODUCER_EPOCH
 
@@ -21,11 +21,14 @@ async def test_a_duplicate_is_answered_with_the_offset_of_the_first_time(plane: 
     assert await high_watermark(plane, A) == 15
 
 
-async def test_a_duplicate_is_answered_with_the_time_of_the_first_time_as_by_kafka(plane: SqlControlPlane) -> None:
+async def test_a_duplicate_is_answered_with_the_time_of_the_first_time_as_by_kafka(
+    plane: SqlControlPlane, time: HandSetClock
+) -> None:
     created = batch(A, timestamp=1_234, producer=(7, 0, 0))
     appended = batch(B, timestamp=1_234, timestamp_type=TimestampType.LOG_APPEND_TIME, producer=(7, 0, 0))
     assert [row.log_append_time_ms for row in await commit(plane, "one", created, appended)] == [-1, NOW]
-    (answers,) = await plane.commit_files([wal("two", created, appended)], now_ms=NOW + 1)
+    time.now += 1
+    answers = await commit(plane, "two", created, appended)
     assert [(row.is_duplicate, row.log_append_time_ms) for row in answers] == [(True, 1_234), (True, NOW)]
 
 
@@ -103,12 +106,14 @@ async def test_a_refused_batch_leaves_the_producer_as_it_was(plane: SqlControlPl
     assert await plane.producers(A) == [ProducerBatches(7, 0, 1, 11)]
 
 
-async def test_silent_producers_are_forgotten_a_page_at_a_time(plane: SqlControlPlane) -> None:
+async def test_silent_producers_are_forgotten_a_page_at_a_time(plane: SqlControlPlane, time: HandSetClock) -> None:
     await commit(plane, "one", *(batch(A, producer=(number, 0, 5)) for number in range(5)))
-    assert await plane.expire_producers(before_ms=NOW, limit=10) == 0
-    assert await plane.expire_producers(before_ms=NOW + 1, limit=3) == 3
-    assert await plane.expire_producers(before_ms=NOW + 1, limit=3) == 2
-    assert await plane.expire_producers(before_ms=NOW + 1, limit=3) == 0
+    time.now += 60
+    assert await plane.expire_producers(silent_ms=60, limit=10) == 0
+    time.now += 1
+    assert await plane.expire_producers(silent_ms=60, limit=3) == 3
+    assert await plane.expire_producers(silent_ms=60, limit=3) == 2
+    assert await plane.expire_producers(silent_ms=60, limit=3) == 0
     assert await plane.producers(A) == []
     assert bases(await commit(plane, "two", batch(A, producer=(1, 0, 77)))) == [5]
 

@@ -16,7 +16,7 @@ import pytest_asyncio
 from strandline.controlplane import FileToCommit, Refusal, RetentionRule, SqlControlPlane
 from strandline.model import TopicIdPartition
 from strandline.sql import open_store
-from tests.controlplane.making import NOW, TOPIC, A, B, bases, batch, commit, high_watermark, rows_of, wal
+from tests.controlplane.making import TOPIC, A, B, bases, batch, commit, high_watermark, rows_of, wal
 from tests.partitions import id_partition
 
 PARTITIONS = [id_partition(TOPIC, number) for number in range(8)]
@@ -49,7 +49,7 @@ async def test_commits_to_the_same_partitions_are_dense_and_never_deadlock(plane
         placed = []
         for turn in range(10):
             file = wal(f"w{number}-{turn}", *(batch(p, 1 + (number + turn) % 4) for p in order))
-            (answers,) = await plane.commit_files([file], now_ms=NOW)
+            (answers,) = await plane.commit_files([file])
             placed += [
                 (item.partition, answer.base_offset, item.record_count)
                 for item, answer in zip(file.batches, answers, strict=True)
@@ -83,7 +83,7 @@ async def test_the_same_commit_twice_at_once_happens_once(planes: list[SqlContro
     for turn in range(10):
         # Without a log to wait for, the key alone keeps the two apart.
         for file in (wal(f"{turn}", batch(A, 3), batch(B, 2)), wal(f"{turn}-unknown", batch(missing))):
-            first, second = await asyncio.gather(*(plane.commit_files([file], now_ms=NOW) for plane in planes))
+            first, second = await asyncio.gather(*(plane.commit_files([file]) for plane in planes))
             assert first == second
     assert await high_watermark(planes[0], A) == 30
 
@@ -92,8 +92,8 @@ async def test_an_orphan_is_either_taken_or_committed(planes: list[SqlControlPla
     for turn in range(15):
         file = wal(f"f{turn}", batch(A))
         taken, ((answer,),) = await asyncio.gather(
-            planes[0].take_orphans([file.object_key], broker_id=1, now_ms=NOW),
-            planes[1].commit_files([file], now_ms=NOW),
+            planes[0].take_orphans([file.object_key], broker_id=1),
+            planes[1].commit_files([file]),
         )
         assert (answer.refusal is Refusal.STALE_FILE) == (taken == [file.object_key])
     await assert_dense(planes[0], A)
@@ -105,7 +105,7 @@ async def test_two_deletions_of_the_last_rows_of_a_file_do_not_both_miss_it(plan
         await asyncio.gather(
             *(planes[number % 2].delete_records({partition: -1}) for number, partition in enumerate(PARTITIONS))
         )
-    marked = await planes[0].files_to_delete(marked_before_ms=EVER, limit=100)
+    marked = await planes[0].files_to_delete(marked_for_ms=-EVER, limit=100)
     assert sorted(file.object_key for file in marked) == sorted(f"shared{turn}" for turn in range(15))
     logs = await planes[0].logs(PARTITIONS)
     assert {log.byte_size for log in logs.values()} == {0}
@@ -118,18 +118,18 @@ async def test_everything_at_once_leaves_a_sound_database(planes: list[SqlContro
             files = [
                 wal(f"e{number}-{turn}-{n}", *(batch(p, 2, producer=producer) for p in PARTITIONS)) for n in (0, 1)
             ]
-            await planes[number % 2].commit_files(files, now_ms=NOW + turn)
+            await planes[number % 2].commit_files(files)
 
     async def trim(plane: SqlControlPlane) -> None:
         rules = [RetentionRule(partition, -1, 500) for partition in PARTITIONS]
         for _ in range(6):
-            await plane.enforce_retention(rules, now_ms=NOW, max_rows=3)
+            await plane.enforce_retention(rules, max_rows=3)
             await plane.delete_records({A: 1, B: 2})
-            await plane.expire_producers(before_ms=NOW + 3, limit=5)
+            await plane.expire_producers(silent_ms=3, limit=5)
 
     async def clean() -> None:
         for _ in range(6):
-            marked = await planes[0].files_to_delete(marked_before_ms=EVER, limit=4)
+            marked = await planes[0].files_to_delete(marked_for_ms=-EVER, limit=4)
             await planes[0].forget_files([file.file_id for file in marked])
 
     await asyncio.gather(*(write(number) for number in range(3)), *(trim(plane) for plane in planes), clean())
@@ -146,7 +146,7 @@ async def test_a_topic_deleted_under_a_writer_takes_everything_with_it(planes: l
     async def write() -> list[Refusal | None]:
         refusals = []
         for turn in range(20):
-            ((answer, *_),) = await planes[0].commit_files([wal(f"d{turn}", batch(A), batch(B))], now_ms=NOW)
+            ((answer, *_),) = await planes[0].commit_files([wal(f"d{turn}", batch(A), batch(B))])
             refusals.append(answer.refusal)
         return refusals
 
@@ -159,7 +159,7 @@ async def test_a_topic_deleted_under_a_writer_takes_everything_with_it(planes: l
     count = refusals.index(Refusal.UNKNOWN_LOG) if Refusal.UNKNOWN_LOG in refusals else 20
     assert set(refusals[:count]) <= {None}
     assert set(refusals[count:]) <= {Refusal.UNKNOWN_LOG}
-    marked = await planes[0].files_to_delete(marked_before_ms=EVER, limit=100)
+    marked = await planes[0].files_to_delete(marked_for_ms=-EVER, limit=100)
     assert len(marked) == 20
     assert await planes[0].topic_ids() == frozenset()
 
@@ -167,11 +167,11 @@ async def test_a_topic_deleted_under_a_writer_takes_everything_with_it(planes: l
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8, 13, 21])
 async def test_a_cancelled_commit_can_be_asked_for_again(planes: list[SqlControlPlane], turns: int) -> None:
     files: list[FileToCommit] = [wal(f"c{number}", batch(A, 2), batch(B, 3)) for number in range(2)]
-    task = asyncio.ensure_future(planes[0].commit_files(files, now_ms=NOW))
+    task = asyncio.ensure_future(planes[0].commit_files(files))
     for _ in range(turns):
         await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    answers = await planes[1].commit_files(files, now_ms=NOW)
+    answers = await planes[1].commit_files(files)
     assert [bases(answer) for answer in answers] == [[0, 0], [2, 3]]
     assert await high_watermark(planes[0], A) == 4

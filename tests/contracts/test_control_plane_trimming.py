@@ -6,6 +6,7 @@ import pytest
 
 from strandline.controlplane import FindBatches, Refusal, RetentionRule, SqlControlPlane, Trimmed
 from strandline.controlplane.trimming import PAGE
+from strandline.testing.clock import VirtualClock
 from tests.controlplane.making import (
     ALL_BYTES,
     LOGS,
@@ -16,6 +17,7 @@ from tests.controlplane.making import (
     A,
     B,
     C,
+    HandSetClock,
     bases,
     batch,
     commit,
@@ -28,11 +30,11 @@ from tests.controlplane.making import (
 async def fill(plane: SqlControlPlane, count: int = 10, *, size: int = 100, records: int = 10) -> None:
     """`count` rows of A with times 0, 100, 200, …, each in a file of its own."""
     files = [wal(f"f{number:04}", batch(A, records, size=size, timestamp=100 * number)) for number in range(count)]
-    await plane.commit_files(files, now_ms=NOW)
+    await plane.commit_files(files)
 
 
 async def marked(plane: SqlControlPlane) -> list[str]:
-    return sorted(file.object_key for file in await plane.files_to_delete(marked_before_ms=1 << 60, limit=10_000))
+    return sorted(file.object_key for file in await plane.files_to_delete(marked_for_ms=-(1 << 60), limit=10_000))
 
 
 # DeleteRecords
@@ -106,7 +108,8 @@ async def test_a_file_stays_while_a_row_refers_to_it(plane: SqlControlPlane) -> 
 async def enforce(
     plane: SqlControlPlane, *, ms: int = -1, size: int = -1, now: int = NOW, max_rows: int = 1_000
 ) -> Trimmed:
-    (answer,) = await plane.enforce_retention([RetentionRule(A, ms, size)], now_ms=now, max_rows=max_rows)
+    later = SqlControlPlane(plane.store, clock=VirtualClock(), time=HandSetClock(now))
+    (answer,) = await later.enforce_retention([RetentionRule(A, ms, size)], max_rows=max_rows)
     return answer
 
 
@@ -156,14 +159,14 @@ async def test_rules_are_answered_in_their_order(plane: SqlControlPlane) -> None
     await fill(plane)
     await commit(plane, "b", batch(B, 5, timestamp=7))
     rules = [RetentionRule(B, 0, -1), RetentionRule(MISSING, 0, 0), RetentionRule(C, 0, 0), RetentionRule(A, -1, 0)]
-    answers = await plane.enforce_retention(rules, now_ms=NOW, max_rows=100)
+    answers = await plane.enforce_retention(rules, max_rows=100)
     assert answers == [
         Trimmed(None, 5, 1, 100),
         Trimmed(Refusal.UNKNOWN_LOG),
         Trimmed(None, 0),
         Trimmed(None, 100, 10, 1000),
     ]
-    assert await plane.enforce_retention([], now_ms=NOW, max_rows=100) == []
+    assert await plane.enforce_retention([], max_rows=100) == []
 
 
 async def test_retention_finishes_what_an_interrupted_deletion_has_left(plane: SqlControlPlane) -> None:
@@ -185,7 +188,7 @@ async def test_a_deleted_topic_leaves_nothing_but_files_to_delete(plane: SqlCont
     assert await plane.topic_ids() == {OTHER_TOPIC}
     assert set(await plane.logs([A, B, C])) == {C}
     assert len(await marked(plane)) == PAGE + 5
-    (answers,) = await plane.commit_files([wal("late", batch(A), batch(C))], now_ms=NOW)
+    (answers,) = await plane.commit_files([wal("late", batch(A), batch(C))])
     assert [answer.refusal for answer in answers] == [Refusal.UNKNOWN_LOG, None]
     assert (await find(plane, FindBatches(B, 0, ALL_BYTES)))[0].refusal is Refusal.UNKNOWN_LOG
     async with plane.store.transaction() as tx:
@@ -206,9 +209,7 @@ async def test_a_deletion_that_was_interrupted_is_continued(plane: SqlControlPla
         await tx.execute("UPDATE inkless_log SET is_deleted = TRUE WHERE log_id = 1")
     assert set(await plane.logs([A, B])) == {B}
     assert TOPIC in await plane.topic_ids()
-    assert await plane.enforce_retention([RetentionRule(A, 0, 0)], now_ms=NOW, max_rows=10) == [
-        Trimmed(Refusal.UNKNOWN_LOG)
-    ]
+    assert await plane.enforce_retention([RetentionRule(A, 0, 0)], max_rows=10) == [Trimmed(Refusal.UNKNOWN_LOG)]
     await plane.create_logs(LOGS)  # too late
     assert A not in await plane.logs([A])
     await plane.delete_topics([TOPIC])

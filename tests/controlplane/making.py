@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
+from strandline.clock import SystemClock
 from strandline.controlplane import (
     BatchRow,
     BatchToCommit,
@@ -27,6 +28,16 @@ NOW = 5_000
 ALL_BYTES = 1 << 40
 MISSING = id_partition(uuid.UUID(int=99), 0)
 LOGS = [A, B, C]
+
+
+class HandSetClock(SystemClock):
+    """The time of a control plane that stands still until a test sets it, also back."""
+
+    def __init__(self, now: int = NOW) -> None:
+        self.now = now
+
+    def now_ms(self) -> int:
+        return self.now
 
 
 def batch(
@@ -59,7 +70,7 @@ def bases(answers: Sequence[CommittedBatch]) -> list[int]:
 
 async def commit(plane: SqlControlPlane, key: str, *batches: BatchToCommit) -> Sequence[CommittedBatch]:
     """Commit one file, and the answers to its batches."""
-    (answers,) = await plane.commit_files([wal(key, *batches)], now_ms=NOW)
+    (answers,) = await plane.commit_files([wal(key, *batches)])
     return answers
 
 

@@ -18,13 +18,13 @@ batches = st.builds(
     size=st.integers(61, 500),
     timestamp=st.integers(-1, 50),
     timestamp_type=st.sampled_from(TimestampType),
-    leader_epoch=st.integers(0, 1),
+    leader_epoch=st.integers(0, 2),
 )
 
 
 @given(st.lists(st.lists(batches, max_size=8), max_size=4))
 def test_rows_hold_every_batch_once_and_in_order(files: list[list[BatchToCommit]]) -> None:
-    logs = {A: LogTail(1, 0, 0, -1), B: LogTail(2, 5, 10, 20)}
+    logs = {A: LogTail(1, 0, 0, -1, -1), B: LogTail(2, 5, 10, 20, 1)}
     order = OffsetAssignment(logs, {}, now_ms=40)
     answers = [
         (item, answer)
@@ -54,6 +54,7 @@ answers = st.builds(
     st.integers(-1, 1 << 62),
     st.booleans(),
     st.text(max_size=20),
+    st.integers(-1, 1 << 31),
 )
 
 
@@ -63,5 +64,5 @@ def test_answers_come_back_as_they_were(given_answers: list[CommittedBatch]) -> 
 
 
 def test_answers_of_a_full_file_take_little_room() -> None:
-    given_answers = [CommittedBatch(None, 1_000_000 + 16 * number, -1, 77) for number in range(512)]
+    given_answers = [CommittedBatch(None, 1_000_000 + 16 * number, -1, 77, leader_epoch=5) for number in range(512)]
     assert len(encode_answers(given_answers)) < 4_000

@@ -27,7 +27,7 @@ from strandline.model import TopicIdPartition
 from strandline.records import TimestampType
 from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
-from tests.controlplane.making import OTHER_TOPIC, TOPIC, batch, wal
+from tests.controlplane.making import OTHER_TOPIC, TOPIC, HandSetClock, batch, wal
 from tests.partitions import id_partition
 from tests.postgres import start_postgres
 
@@ -48,6 +48,8 @@ class Batch:
     size: int
     timestamp: int
     file: str
+    epoch: int
+    """The largest of the log when it was committed."""
 
 
 @dataclass
@@ -56,6 +58,7 @@ class Log:
 
     start: int = 0
     end: int = 0
+    epoch: int = -1
     batches: list[Batch] = field(default_factory=list)
     # producer id -> epoch, and the batches of that epoch: first sequence, count, base offset
     producers: dict[int, tuple[int, list[tuple[int, int, int]]]] = field(default_factory=dict)
@@ -78,7 +81,8 @@ class Log:
     def take(self, item: BatchToCommit, timestamp: int, key: str) -> int:
         base = self.end
         self.end += item.record_count
-        self.batches.append(Batch(base, item.record_count, item.byte_size, timestamp, key))
+        self.epoch = max(self.epoch, item.leader_epoch)
+        self.batches.append(Batch(base, item.record_count, item.byte_size, timestamp, key, self.epoch))
         if item.producer_id >= 0:
             epoch, sent = self.producers.get(item.producer_id, (item.producer_epoch, []))
             sent = sent if epoch == item.producer_epoch else []
@@ -96,7 +100,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
-        self.clock = VirtualClock()
+        self.time = HandSetClock()
         self.logs: dict[TopicIdPartition, Log] = {}
         self.committed: list[tuple[FileToCommit, Sequence[CommittedBatch]]] = []
         self.files: dict[str, bool] = {}  # key -> whether it was committed; False for orphans
@@ -114,7 +118,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         async def opened() -> SqlStore:
             return await self.stack.enter_async_context(open_store(self.url()))
 
-        self.plane = SqlControlPlane(self.run(opened()), clock=self.clock)
+        self.plane = SqlControlPlane(self.run(opened()), clock=VirtualClock(), time=self.time)
         self.create(PARTITIONS[:2])
 
     @rule(chosen=st.lists(partitions, max_size=3))
@@ -142,7 +146,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
             size=data.draw(st.integers(61, 70)),
             timestamp=data.draw(st.integers(-1, 40)),
             timestamp_type=data.draw(st.sampled_from(TimestampType)),
-            leader_epoch=data.draw(st.integers(0, 1)),
+            leader_epoch=data.draw(st.integers(0, 2)),
             producer=triple,
         )
 
@@ -150,7 +154,8 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
     def commit(self, data: st.DataObject, sizes: list[int], now: int) -> None:
         sent: dict[tuple[TopicIdPartition, int], int] = {}
         files = [wal(f"f{next(self.numbers)}", *(self.draw_batch(data, sent) for _ in range(size))) for size in sizes]
-        answers = self.run(self.plane.commit_files(files, now_ms=now))
+        self.time.now = now
+        answers = self.run(self.plane.commit_files(files))
         for file, file_answers in zip(files, answers, strict=True):
             assert len(file_answers) == len(file.batches)
             for item, answer in zip(file.batches, file_answers, strict=True):
@@ -172,13 +177,15 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         else:
             is_appended = item.timestamp_type is TimestampType.LOG_APPEND_TIME
             base = log.take(item, now if is_appended else item.max_timestamp, file.object_key)
-            assert answer == CommittedBatch(None, base, now if is_appended else -1, log.start)
+            time = now if is_appended else -1
+            assert answer == CommittedBatch(None, base, time, log.start, leader_epoch=log.epoch)
 
     @precondition(lambda self: self.committed)
     @rule(data=st.data())
     def commit_again(self, data: st.DataObject) -> None:
         file, answers = data.draw(st.sampled_from(self.committed))
-        (again,) = self.run(self.plane.commit_files([file], now_ms=60))
+        self.time.now = 60
+        (again,) = self.run(self.plane.commit_files([file]))
         if file.object_key in self.forgotten:
             assert {answer.refusal for answer in again} <= {Refusal.STALE_FILE}
         else:
@@ -204,7 +211,8 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         before = self.rows(partition)
         total = self.byte_size(partition)
         rule_ = RetentionRule(partition, ms, size)
-        (trimmed,) = self.run(self.plane.enforce_retention([rule_], now_ms=60, max_rows=max_rows))
+        self.time.now = 60
+        (trimmed,) = self.run(self.plane.enforce_retention([rule_], max_rows=max_rows))
         log = self.logs.get(partition)
         if log is None:
             assert trimmed.refusal is Refusal.UNKNOWN_LOG
@@ -228,16 +236,16 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
 
     @rule()
     def expire_producers(self) -> None:
-        self.run(self.plane.expire_producers(before_ms=EVER, limit=1_000))
+        self.run(self.plane.expire_producers(silent_ms=-EVER, limit=1_000))
         for log in self.logs.values():
             log.producers.clear()
 
     @rule()
     def take_orphan(self) -> None:
         key = f"f{next(self.numbers)}"
-        assert self.run(self.plane.take_orphans([key, *self.files], broker_id=1, now_ms=1)) == self.expected_taken(key)
+        assert self.run(self.plane.take_orphans([key, *self.files], broker_id=1)) == self.expected_taken(key)
         self.files[key] = False
-        (answers,) = self.run(self.plane.commit_files([wal(key, batch(PARTITIONS[0]))], now_ms=1))
+        (answers,) = self.run(self.plane.commit_files([wal(key, batch(PARTITIONS[0]))]))
         assert [answer.refusal for answer in answers] == [Refusal.STALE_FILE]
 
     def expected_taken(self, key: str) -> list[str]:
@@ -255,7 +263,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
 
     @rule()
     def clean(self) -> None:
-        marked = self.run(self.plane.files_to_delete(marked_before_ms=EVER, limit=2))
+        marked = self.run(self.plane.files_to_delete(marked_for_ms=-EVER, limit=2))
         self.run(self.plane.forget_files([file.file_id for file in marked]))
         self.forgotten |= {file.object_key for file in marked}
 
@@ -279,6 +287,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         assert self.run(self.plane.topic_ids()) == {partition.topic_id for partition in self.logs}
         for partition, log in self.logs.items():
             assert (found[partition].log_start_offset, found[partition].high_watermark) == (log.start, log.end)
+            assert found[partition].last_epoch == log.epoch
             rows = self.rows(partition)
             assert found[partition].byte_size == sum(row.byte_size for row in rows)
             log.batches = [item for item in log.batches if item.base + item.count > self.first_base(rows, log)]
@@ -302,6 +311,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
             assert {item.file for item in inside} == {row.object_key}
             assert sum(item.size for item in inside) == row.byte_size
             assert max(item.timestamp for item in inside) == row.max_timestamp
+            assert {item.epoch for item in inside} == {row.leader_epoch}
         assert remaining == []
 
     @invariant()

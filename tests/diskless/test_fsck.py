@@ -27,7 +27,7 @@ async def check(
     options = FsckOptions(
         grace_ms=round(GRACE_S * 1000), overdue_ms=round(OVERDUE_S * 1000), deep=deep, repair=repair, broker_id=1
     )
-    return await Fsck(world.plane, store or world.store, world.clock, options).run()
+    return await Fsck(world.plane, store or world.store, options).run()
 
 
 def only(report: FsckReport) -> Finding:

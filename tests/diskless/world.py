@@ -67,7 +67,7 @@ class World:
         )
 
     async def commit(self, file: FileToCommit) -> Sequence[CommittedBatch]:
-        (answers,) = await self.plane.commit_files([file], now_ms=self.clock.now_ms())
+        (answers,) = await self.plane.commit_files([file])
         return answers
 
     async def write(self, *partitions: TopicIdPartition, records: int = 3, timestamp: int | None = None) -> str:
@@ -87,7 +87,7 @@ class World:
 
     async def marked(self) -> set[str]:
         """The keys of all files that wait for their deletion."""
-        files = await self.plane.files_to_delete(marked_before_ms=2**62, limit=10_000)
+        files = await self.plane.files_to_delete(marked_for_ms=-(2**60), limit=10_000)
         return {file.object_key for file in files}
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
@@ -120,4 +120,4 @@ def _to_commit(batch: DisklessAppend, position: int) -> BatchToCommit:
 async def open_world(database_url: str, root: Path, *, now_ms: int = MIDDAY_MS) -> AsyncIterator[World]:
     clock = VirtualClock(now_ms)
     async with open_store(database_url) as sql, open_objects(f"file://{root}") as store:
-        yield World(SqlControlPlane(sql, clock=clock), store, root, clock)
+        yield World(SqlControlPlane(sql, clock=clock, time=clock), store, root, clock)

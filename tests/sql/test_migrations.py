@@ -7,9 +7,10 @@ import re
 from importlib import resources
 from pathlib import Path
 
+import asyncpg  # type: ignore[import-untyped]
 import pytest
 
-from strandline.sql import SchemaMismatch, open_store
+from strandline.sql import SchemaMismatch, StoreUnavailable, open_store
 from strandline.sql.migrations import Migration, load_migrations, pending
 from tests.postgres import start_postgres
 
@@ -111,3 +112,52 @@ async def test_several_brokers_may_start_at_once() -> None:
 
     counts = await asyncio.gather(*(start() for _ in range(5)))
     assert set(counts) == {len(load_migrations("postgresql"))}
+
+
+# V003: the last epoch of each log
+
+_LOG = (
+    "INSERT INTO inkless_log (topic_id, partition, topic_name, high_watermark) "
+    "VALUES ('00000000-0000-0000-0000-00000000000{number}', 0, 'topic', 10)"
+)
+_ROW = (
+    "INSERT INTO inkless_batch (log_id, last_offset, base_offset, file_id, byte_offset, byte_size, timestamp_type, "
+    "log_append_timestamp, max_timestamp, running_max_timestamp, leader_epoch) VALUES ($1, $2, $2, 1, 0, 1, 0, 0, 0, 0, $3)"
+)
+
+
+async def before_last_epoch(url: str, epochs: dict[int, list[int]]) -> None:
+    """A database as the version before left it: logs by their ids, each with rows of these epochs."""
+    async with open_store(url) as sql, sql.transaction() as tx:
+        await tx.execute("ALTER TABLE inkless_log DROP COLUMN last_epoch")
+        await tx.execute("DELETE FROM schema_migrations WHERE version >= 3")
+        for log_id, of_log in epochs.items():
+            await tx.execute(_LOG.format(number=log_id))
+            await tx.execute_many(_ROW, [(log_id, offset, epoch) for offset, epoch in enumerate(of_log)])
+
+
+async def test_epochs_that_went_back_are_mended_once(url: str) -> None:
+    await before_last_epoch(url, {1: [0, 5, 3, 4, 6, 2], 2: [1, 1], 3: [], 4: [7, 0]})
+    async with open_store(url) as sql, sql.transaction() as tx:
+        rows = await tx.fetch("SELECT log_id, leader_epoch FROM inkless_batch ORDER BY log_id, last_offset")
+        logs = await tx.fetch("SELECT log_id, last_epoch FROM inkless_log ORDER BY log_id")
+    assert rows == [(1, 0), (1, 5), (1, 5), (1, 5), (1, 6), (1, 6), (2, 1), (2, 1), (4, 7), (4, 7)]
+    assert logs == [(1, 6), (2, 1), (3, -1), (4, 7)]
+
+
+async def test_commits_do_not_queue_behind_a_migration_that_waits() -> None:
+    """A backup holds a lock on the table of logs: the migration gives up soon, and can be repeated."""
+    url = start_postgres().new_database()
+    await before_last_epoch(url, {1: [3, 1]})
+    backup = await asyncpg.connect(url)
+    try:
+        async with backup.transaction():
+            await backup.execute("SELECT count(*) FROM inkless_log")
+            with pytest.raises(StoreUnavailable, match="55P03"):
+                async with open_store(url):
+                    pass
+            assert await backup.fetchval("SELECT count(*) FROM schema_migrations WHERE version = 3") == 0
+    finally:
+        await backup.close()
+    async with open_store(url) as sql, sql.transaction() as tx:
+        assert await tx.fetch("SELECT last_epoch FROM inkless_log") == [(3,)]

@@ -23,6 +23,8 @@ class LogTail:
     high_watermark: Offset
     max_timestamp: TimestampMs
     """The largest since the log was last empty."""
+    last_epoch: LeaderEpoch
+    """The largest that a batch ever had."""
     added_bytes: int = 0
 
 
@@ -40,13 +42,16 @@ class NewRow:
     max_timestamp: TimestampMs
     running_max_timestamp: TimestampMs
     leader_epoch: LeaderEpoch
+    """The epoch kept: epochs never go back along a log, whatever a broker with old metadata commits."""
+    accepted_epoch: LeaderEpoch
+    """The epoch that the footer of the object names, by which extents are divided: a row lies within one extent."""
 
     def is_continued_by(self, batch: BatchToCommit) -> bool:
         """Whether the next batch of the log can be part of this row without loss of information."""
         return (
             self.byte_offset + self.byte_size == batch.byte_offset
             and self.timestamp_type == batch.timestamp_type
-            and self.leader_epoch == batch.leader_epoch
+            and self.accepted_epoch == batch.leader_epoch
         )
 
 
@@ -104,6 +109,7 @@ class OffsetAssignment:
         log.high_watermark += batch.record_count
         log.added_bytes += batch.byte_size
         log.max_timestamp = max(log.max_timestamp, timestamp)
+        log.last_epoch = max(log.last_epoch, batch.leader_epoch)
         self.changed_logs[log.log_id] = log
         row = self.rows[-1] if self.rows else None
         if row and row.log is log and row.object_key == object_key and row.is_continued_by(batch):
@@ -123,7 +129,8 @@ class OffsetAssignment:
                     batch.timestamp_type,
                     timestamp,
                     log.max_timestamp,
+                    log.last_epoch,
                     batch.leader_epoch,
                 )
             )
-        return CommittedBatch(None, base_offset, append_time, log.log_start_offset)
+        return CommittedBatch(None, base_offset, append_time, log.log_start_offset, leader_epoch=log.last_epoch)

@@ -49,7 +49,8 @@ def changes_of(
             for row in order.rows
         ],
         logs=[
-            (log.log_id, log.high_watermark, log.added_bytes, log.max_timestamp) for log in order.changed_logs.values()
+            (log.log_id, log.high_watermark, log.added_bytes, log.max_timestamp, log.last_epoch)
+            for log in order.changed_logs.values()
         ],
         producers=[
             (log_id, producer_id, entry.epoch, entry.last_timestamp, pack_spans(entry.batches))

@@ -23,11 +23,9 @@ _STALE: Final = CommittedBatch(
 class SqlBatchCommits(Database):
     """See BatchCommits."""
 
-    async def commit_files(
-        self, files: Sequence[FileToCommit], *, now_ms: TimestampMs
-    ) -> Sequence[Sequence[CommittedBatch]]:
+    async def commit_files(self, files: Sequence[FileToCommit]) -> Sequence[Sequence[CommittedBatch]]:
         async def work(tx: Transaction) -> list[tuple[CommittedBatch, ...]]:
-            return await self._commit(tx, files, now_ms)
+            return await self._commit(tx, files)
 
         try:
             return await self._store.transact(work)
@@ -36,12 +34,11 @@ class SqlBatchCommits(Database):
             # The second attempt sees its row.
             return await self._store.transact(work)
 
-    async def _commit(
-        self, tx: Transaction, files: Sequence[FileToCommit], now_ms: TimestampMs
-    ) -> list[tuple[CommittedBatch, ...]]:
+    async def _commit(self, tx: Transaction, files: Sequence[FileToCommit]) -> list[tuple[CommittedBatch, ...]]:
         logs = await self._lock_logs(tx, files)
-        # Read while the locks are held: an earlier attempt of the same commit has ended, or has written nothing yet.
-        answers = await self._earlier_answers(tx, files)
+        # Read while the locks are held: an earlier attempt of the same commit has ended, or has written nothing yet;
+        # and the commits to a log have their times in the order of their offsets.
+        now_ms, answers = await self._time_and_earlier_answers(tx, files)
         order = OffsetAssignment(logs, await self._producers(tx, files, logs), now_ms=now_ms)
         fresh: list[FileToCommit] = []
         for file in files:
@@ -57,12 +54,14 @@ class SqlBatchCommits(Database):
         found = await self._fetch(tx, "lock_logs", numbered(partitions), 3)
         return {partitions[row[0]]: LogTail(*row[1:]) for row in found}
 
-    async def _earlier_answers(
+    async def _time_and_earlier_answers(
         self, tx: Transaction, files: Sequence[FileToCommit]
-    ) -> dict[str, tuple[CommittedBatch, ...]]:
-        """By key; empty for a file that was marked as an orphan."""
-        found = await self._fetch(tx, "committed_files", [(file.object_key,) for file in files], 1)
-        return {key: decode_answers(text) if text else () for key, text in found}
+    ) -> tuple[TimestampMs, dict[str, tuple[CommittedBatch, ...]]]:
+        """The time of this commit, and answers by key; empty for a file that was marked as an orphan."""
+        keys = [(file.object_key,) for file in files]
+        found = await self._fetch(tx, "committed_files", keys, 1, self._given_ms())
+        answers = {key: decode_answers(text) if text else () for _, key, text in found if key is not None}
+        return found[0][0], answers
 
     async def _producers(
         self, tx: Transaction, files: Sequence[FileToCommit], logs: Mapping[TopicIdPartition, LogTail]
@@ -103,7 +102,7 @@ class SqlBatchCommits(Database):
             now_ms,
             *bulk(changes.files, 5),
             *bulk(changes.rows, 10),
-            *bulk(changes.logs, 4),
+            *bulk(changes.logs, 5),
             *bulk(changes.producers, 5),
         )
 
@@ -112,5 +111,5 @@ class SqlBatchCommits(Database):
         file_ids: dict[object, int] = dict(added)
         rows = [(file_ids[row[0]], *row[1:]) for row in changes.rows]
         await self._execute(tx, "add_batches", rows, 10, now_ms)
-        await self._execute(tx, "advance_logs", changes.logs, 4)
+        await self._execute(tx, "advance_logs", changes.logs, 5)
         await self._execute(tx, "keep_producers", changes.producers, 5, now_ms)

@@ -18,23 +18,26 @@ _REMEMBERED_MS: Final = 24 * 3600 * 1000
 class SqlWalFiles(Database):
     """See WalFiles."""
 
-    async def files_to_delete(self, *, marked_before_ms: TimestampMs, limit: int) -> Sequence[WalFile]:
-        return await self._page("files_to_delete", marked_before_ms, limit)
+    async def now_ms(self) -> TimestampMs:
+        return await self._store.read(self._now_ms)
+
+    async def files_to_delete(self, *, marked_for_ms: int, limit: int) -> Sequence[WalFile]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql["files_to_delete"], await self._now_ms(tx) - marked_for_ms, limit)
+
+        return [WalFile._make(row) for row in await self._store.read(work)]
 
     async def files_after(self, file_id: int, limit: int) -> Sequence[WalFile]:
-        return await self._page("files_after", file_id, limit)
-
-    async def _page(self, name: str, *args: int) -> list[WalFile]:
         async def work(tx: Transaction) -> list[Row]:
-            return await tx.fetch(self._sql[name], *args)
+            return await tx.fetch(self._sql["files_after"], file_id, limit)
 
         return [WalFile._make(row) for row in await self._store.read(work)]
 
     async def forget_files(self, file_ids: Collection[int]) -> None:
         rows = [(file_id,) for file_id in sorted(file_ids)]
-        now_ms = self._clock.now_ms()
 
         async def work(tx: Transaction) -> None:
+            now_ms = await self._now_ms(tx)
             await self._execute(tx, "forget_files", rows, 1, now_ms)
             # Twice as many as were added, so that a backlog shrinks.
             await tx.execute(self._sql["drop_files"], now_ms - _REMEMBERED_MS, 2 * len(rows))
@@ -42,11 +45,11 @@ class SqlWalFiles(Database):
         if rows:
             await self._store.transact(work)
 
-    async def take_orphans(self, object_keys: Collection[str], *, broker_id: int, now_ms: TimestampMs) -> Sequence[str]:
+    async def take_orphans(self, object_keys: Collection[str], *, broker_id: int) -> Sequence[str]:
         rows = [(key,) for key in object_keys]
 
         async def work(tx: Transaction) -> list[Row]:
-            return await tx.fetch(self._sql["take_orphans"], now_ms, broker_id, *self._dialect.bulk(rows, 1))
+            return await tx.fetch(self._sql["take_orphans"], self._given_ms(), broker_id, *self._dialect.bulk(rows, 1))
 
         return [row[0] for row in await self._store.transact(work)] if rows else []
 

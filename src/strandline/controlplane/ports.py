@@ -2,7 +2,8 @@
 
 For every port: one call is one transaction, unless its docstring says that it is several, each of which leaves a legal
 state. Calls may run concurrently, on any broker. Database errors are raised as errors of `strandline.sql`; after
-StoreUnavailable the call may have taken effect, and it is always safe to repeat it.
+StoreUnavailable the call may have taken effect, and it is always safe to repeat it. Every moment that is stored, and
+every moment that it is compared with, is the database's time: the clocks of brokers may differ.
 """
 
 from __future__ import annotations
@@ -30,12 +31,11 @@ from strandline.model import Offset, TimestampMs, TopicIdPartition
 class BatchCommits(Protocol):
     """For the writer."""
 
-    async def commit_files(
-        self, files: Sequence[FileToCommit], *, now_ms: TimestampMs
-    ) -> Sequence[Sequence[CommittedBatch]]:
+    async def commit_files(self, files: Sequence[FileToCommit]) -> Sequence[Sequence[CommittedBatch]]:
         """Give the batches of uploaded files their offsets: all files in their order, in one transaction.
 
-        Offsets are dense, in the order of the files and of the batches in them. A refused batch does not stop the
+        Offsets are dense, in the order of the files and of the batches in them. Leader epochs never go back along a
+        log: a batch of an older epoch than the log has seen is kept with the log's. A refused batch does not stop the
         others; its bytes stay in the object, unreferenced. A file that was committed before (its key is known) gets
         the answers of that commit, so that a caller whose answer was lost can repeat the call. All batches of a file
         that was marked as an orphan are refused (STALE_FILE). A file of which no batch was accepted is marked for
@@ -87,24 +87,25 @@ class LogTrimming(Protocol):
         All log starts move in one transaction; rows are deleted in further ones, page by page.
         """
 
-    async def enforce_retention(
-        self, rules: Sequence[RetentionRule], *, now_ms: TimestampMs, max_rows: int
-    ) -> Sequence[Trimmed]:
+    async def enforce_retention(self, rules: Sequence[RetentionRule], *, max_rows: int) -> Sequence[Trimmed]:
         """Delete the oldest rows that exceed the retention time or size, at most `max_rows` of each log.
 
         Finds them without a lock, then deletes them in short transactions that also move the log start. At least
         `retention_bytes` of what has not expired stay. The answers are in the order of the rules.
         """
 
-    async def expire_producers(self, *, before_ms: TimestampMs, limit: int) -> int:
-        """Forget producers whose last commit is older; returns how many."""
+    async def expire_producers(self, *, silent_ms: int, limit: int) -> int:
+        """Forget producers whose last commit is longer ago; returns how many."""
 
 
 class WalFiles(Protocol):
     """For the file cleaner and fsck."""
 
-    async def files_to_delete(self, *, marked_before_ms: TimestampMs, limit: int) -> Sequence[WalFile]:
-        """Files that were marked at `marked_before_ms` or earlier, in the order of their marking."""
+    async def now_ms(self) -> TimestampMs:
+        """The time by which the moments in the rows are to be judged."""
+
+    async def files_to_delete(self, *, marked_for_ms: int, limit: int) -> Sequence[WalFile]:
+        """Files that have been marked for at least this long, in the order of their marking."""
 
     async def forget_files(self, file_ids: Collection[int]) -> None:
         """Remove the rows of files whose objects were deleted; rows that are not marked stay.
@@ -112,7 +113,7 @@ class WalFiles(Protocol):
         Their keys are kept for a day, in which a late commit is refused (STALE_FILE).
         """
 
-    async def take_orphans(self, object_keys: Collection[str], *, broker_id: int, now_ms: TimestampMs) -> Sequence[str]:
+    async def take_orphans(self, object_keys: Collection[str], *, broker_id: int) -> Sequence[str]:
         """Mark objects without a file row for deletion, so that a late commit of them is refused.
 
         Returns the keys that were marked. Those with a row are left alone, unless their objects were deleted before.

@@ -43,11 +43,12 @@ class SqlProducerStates(Database):
             for entry in entries
         ]
 
-    async def expire_producers(self, *, before_ms: TimestampMs, limit: int) -> int:
-        async def look(tx: Transaction) -> list[Row]:
-            return await tx.fetch(self._sql["silent_producers"], before_ms, limit)
+    async def expire_producers(self, *, silent_ms: int, limit: int) -> int:
+        async def look(tx: Transaction) -> tuple[TimestampMs, list[Row]]:
+            before_ms = await self._now_ms(tx) - silent_ms
+            return before_ms, await tx.fetch(self._sql["silent_producers"], before_ms, limit)
 
-        silent = await self._store.read(look)
+        before_ms, silent = await self._store.read(look)
 
         async def forget(tx: Transaction) -> int:
             return await self._execute(tx, "forget_producers", silent, 2, before_ms)

@@ -142,7 +142,7 @@ class SqlBatchReads(Database):
 
 
 def _log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:
-    start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size = columns
+    start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size, last = columns
     return DisklessLog(
         partition=partition,
         log_start_offset=start,
@@ -154,4 +154,5 @@ def _log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:
         diskless_log_start_epoch=epoch,
         migration_state=MigrationState(state),
         byte_size=byte_size,
+        last_epoch=last,
     )

@@ -67,7 +67,7 @@ class SqlPruning(Database):
         await tx.execute(self._sql["prune_rows"], log_id, last_offset)
         files = self._dialect.bulk([(file_id,) for file_id in json.loads(file_ids)], 1)
         await tx.fetch(self._sql["lock_files"], *files)
-        await tx.execute(self._sql["mark_unused_files"], self._clock.now_ms(), *files)
+        await tx.execute(self._sql["mark_unused_files"], self._given_ms(), *files)
         await tx.execute(self._sql["trim_log"], log_id, last_offset, size)
         return Pruned(rows, size)
 
@@ -100,9 +100,10 @@ class SqlLogTrimming(SqlPruning):
         start = max(log.log_start_offset, _target(log, offset))
         return Trimmed(None, start, *await self._prune(log.log_id, start))
 
-    async def enforce_retention(
-        self, rules: Sequence[RetentionRule], *, now_ms: TimestampMs, max_rows: int
-    ) -> Sequence[Trimmed]:
+    async def enforce_retention(self, rules: Sequence[RetentionRule], *, max_rows: int) -> Sequence[Trimmed]:
+        if not rules:
+            return []
+        now_ms = await self._store.read(self._now_ms)
         wanted = [
             (
                 position,
@@ -118,7 +119,7 @@ class SqlLogTrimming(SqlPruning):
             return await self._fetch(tx, "retention_heads", wanted, 5)
 
         answers = [_UNKNOWN] * len(rules)
-        for position, log_id, log_start, has_work in await self._store.read(heads) if rules else []:
+        for position, log_id, log_start, has_work in await self._store.read(heads):
             answers[position] = Trimmed(None, log_start)
             if has_work:
                 limits = wanted[position][3:]

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
+from strandline.model import NO_EPOCH, LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
 from strandline.records import TimestampType, increment_sequence
 
 
@@ -54,7 +54,7 @@ class BatchToCommit(NamedTuple):
     timestamp_type: TimestampType
     """LOG_APPEND_TIME if the topic is configured so: the commit then gives the batch its time."""
     leader_epoch: LeaderEpoch
-    """The epoch in which the batch was accepted; kept with the row and injected on read."""
+    """The epoch in which the batch was accepted. The commit keeps it, or the log's last one if that is larger."""
     producer_id: ProducerId = -1
     producer_epoch: int = -1
     base_sequence: int = -1
@@ -95,6 +95,8 @@ class CommittedBatch(NamedTuple):
     is_duplicate: bool = False
     message: str = ""
     """The reason of a refusal, for the client."""
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    """The epoch that was kept with the batch, which readers get; -1 for a duplicate or a refused batch."""
 
 
 # Reading
@@ -154,6 +156,8 @@ class DisklessLog:
     diskless_log_start_epoch: LeaderEpoch = 0
     migration_state: MigrationState = MigrationState.DISKLESS_ONLY
     byte_size: int = 0
+    last_epoch: LeaderEpoch = NO_EPOCH
+    """The epoch of the newest batch that was ever committed, which is the largest; -1 if there was none."""
 
     def boundary_of(self, offset: Offset) -> OffsetBoundary:
         """Which tier holds an offset. The high watermark counts as diskless: the next record will be there."""

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from strandline.clock import Clock
 from strandline.controlplane import BatchRow, WalFile, WalFiles
 from strandline.diskless.wal import DamagedObject, Footer, keys, read_footer, verify_extent
 from strandline.model import TimestampMs, TopicIdPartition
@@ -82,12 +81,13 @@ class Fsck:
         self,
         files: WalFiles,
         store: ObjectStore,
-        clock: Clock,
         options: FsckOptions,
         progress: Progress = ignore_progress,
     ) -> None:
-        self._files, self._store, self._clock = files, store, clock
+        self._files, self._store = files, store
         self._options, self._progress = options, progress
+        self._now_ms: TimestampMs = 0
+        """The database's time when the present page of rows was read."""
         self._seen = _WalTally()
 
     async def run(self) -> FsckReport:
@@ -126,6 +126,7 @@ class Fsck:
             after = page[-1].file_id
 
     async def _check(self, page: Sequence[WalFile]) -> None:
+        self._now_ms = await self._files.now_ms()
         await for_each(page, self._check_file)
         self._seen.files += len(page)
         self._progress("files compared", self._seen.files)
@@ -141,7 +142,7 @@ class Fsck:
             await self._judge_broken(file, error)
 
     def _judge_marked(self, file: WalFile, marked_ms: TimestampMs, *, is_there: bool) -> None:
-        age_ms = self._clock.now_ms() - marked_ms
+        age_ms = self._now_ms - marked_ms
         if is_there and age_ms > self._options.overdue_ms:
             self._find(WalFault.OVERDUE, file, age_ms, "No batch refers to it, and it has not been deleted.")
         else:
@@ -153,7 +154,7 @@ class Fsck:
         if not now or now[0].file_id != file.file_id or now[0].marked_for_deletion_at_ms is not None:
             self._seen.marked += 1
             return
-        age_ms = self._clock.now_ms() - file.committed_at_ms
+        age_ms = self._now_ms - file.committed_at_ms
         if isinstance(error, ObjectNotFound):
             rows = await self._files.rows_of_file(file.file_id)
             self._find(WalFault.MISSING, file, age_ms, f"{len(rows)} rows of batches refer to it.")
@@ -166,7 +167,7 @@ class Fsck:
     # Objects without a row
 
     async def _judge_unclaimed(self) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = await self._files.now_ms()
         orphans: list[Finding] = []
 
         async def judge(item: tuple[str, tuple[int, TimestampMs]]) -> None:
@@ -194,9 +195,7 @@ class Fsck:
     async def _repair(self, page: Sequence[Finding]) -> list[Finding]:
         """Mark, then delete: a late commit is refused. The file cleaner removes the rows."""
         by_key = {finding.key: finding for finding in page}
-        taken = await self._files.take_orphans(
-            list(by_key), broker_id=self._options.broker_id, now_ms=self._clock.now_ms()
-        )
+        taken = await self._files.take_orphans(list(by_key), broker_id=self._options.broker_id)
         await self._store.delete(taken)
         self._progress("orphans deleted", len(taken))
         # An object that was not marked has been committed since it was found: it is no orphan.

@@ -57,10 +57,12 @@ class Lake:
 
     def __init__(self, store: SqlStore, objects: ObjectStore, clock: VirtualClock) -> None:
         self.store = store
-        self.plane = SqlControlPlane(store, clock=clock)
+        self.plane = SqlControlPlane(store, clock=clock, time=clock)
         self.objects = FaultyStore(objects, clock)
         self.clock = clock
         self.model: defaultdict[TopicIdPartition, list[ModelBatch]] = defaultdict(list)
+        self.deleted: set[TopicIdPartition] = set()
+        """Partitions that the metadata does not have any more."""
         self._numbers = itertools.count()
 
     @property
@@ -80,6 +82,7 @@ class Lake:
             self.objects,
             clock=self.clock,
             limits=limits or DisklessReaderLimits(),
+            is_known=lambda partition: partition not in self.deleted,
         )
 
     async def write(self, *writes: Write, reader: DisklessReader | None = None, leader_epoch: int = 3) -> str:
@@ -106,7 +109,7 @@ class Lake:
                 for append, byte_offset in placed
             ),
         )
-        (answers,) = await self.plane.commit_files([file], now_ms=self.clock.now_ms())
+        (answers,) = await self.plane.commit_files([file])
         self._committed([append for append, _ in placed], answers, reader)
         return key
 
@@ -116,7 +119,7 @@ class Lake:
         grouped: dict[TopicIdPartition, list[tuple[DisklessAppend, CommittedBatch]]] = {}
         for append, answer in zip(appends, answers, strict=True):
             assert answer.refusal is None, answer.message
-            stamp(append.buffer, 0, answer.base_offset, append.leader_epoch)
+            stamp(append.buffer, 0, answer.base_offset, answer.leader_epoch)
             if append.timestamp_type is TimestampType.LOG_APPEND_TIME:
                 stamp_log_append_time(append.buffer, 0, answer.log_append_time_ms)
             last_offset = answer.base_offset + append.header.last_offset_delta

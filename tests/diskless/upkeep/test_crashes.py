@@ -51,8 +51,6 @@ async def test_a_crash_at_any_step_leaves_work_for_the_next_one_and_no_loss(tmp_
         await clean_up(world)
         assert await world.keys() == {shared, kept}
         assert await world.marked() == set()
-        report = await Fsck(
-            world.plane, world.store, world.clock, FsckOptions(grace_ms=0, overdue_ms=0, deep=True)
-        ).run()
+        report = await Fsck(world.plane, world.store, FsckOptions(grace_ms=0, overdue_ms=0, deep=True)).run()
         assert report.findings == ()
         assert report.files == 2

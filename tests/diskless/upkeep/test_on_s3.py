@@ -21,7 +21,7 @@ async def test_objects_are_checked_and_cleaned_on_s3() -> None:
     clock, chance = VirtualClock(SystemClock().now_ms()), SystemChance(1)
     url = f"s3://{s3.new_bucket()}/some/prefix"
     async with open_store("sqlite:///:memory:") as sql, open_objects(url, s3.object_options) as store:
-        world = World(SqlControlPlane(sql, clock=clock), store, None, clock)
+        world = World(SqlControlPlane(sql, clock=clock, time=clock), store, None, clock)
         await world.create_logs(A0, B0)
         expired = [await world.write(A0) for _ in range(5)]
         kept = await world.write(A0, B0)
@@ -30,7 +30,7 @@ async def test_objects_are_checked_and_cleaned_on_s3() -> None:
         clock.move(2 * GRACE_MS / 1000)
 
         options = FsckOptions(grace_ms=GRACE_MS, overdue_ms=GRACE_MS, deep=True)
-        report = await Fsck(world.plane, store, clock, options).run()
+        report = await Fsck(world.plane, store, options).run()
         assert {(finding.kind, finding.key) for finding in report.findings} == {
             (WalFault.ORPHAN, lost),
             *((WalFault.OVERDUE, key) for key in expired),
@@ -45,4 +45,4 @@ async def test_objects_are_checked_and_cleaned_on_s3() -> None:
         assert (await finder.run_once()).orphans_taken == 1
         assert (await cleaner.run_once()).files_deleted == 6
         assert await world.keys() == {kept}
-        assert (await Fsck(world.plane, store, clock, options).run()).findings == ()
+        assert (await Fsck(world.plane, store, options).run()).findings == ()

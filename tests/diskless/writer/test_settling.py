@@ -30,14 +30,14 @@ def settled(claim: Claim, answers: Sequence[CommittedBatch]) -> Settlement:
     return settlement
 
 
-def at(offset: int, *, time_ms: int = -1, is_duplicate: bool = False) -> CommittedBatch:
-    return CommittedBatch(None, offset, time_ms, 5, is_duplicate)
+def at(offset: int, *, time_ms: int = -1, is_duplicate: bool = False, epoch: int = 0) -> CommittedBatch:
+    return CommittedBatch(None, offset, time_ms, 5, is_duplicate, leader_epoch=epoch)
 
 
 def test_neighbours_of_one_partition_are_one_block_with_their_offsets_in_place() -> None:
     batches = [batch(P1, records=2), batch(P0, records=3, leader_epoch=4), batch(P1, records=1)]
     claim = claimed(batches)
-    settlement = settled(claim, [at(10), at(20), at(22)])
+    settlement = settled(claim, [at(10, epoch=4), at(20), at(22)])
     assert [(block.partition, block.base_offset, block.last_offset) for block in settlement.blocks] == [
         (P0, 10, 12),
         (P1, 20, 22),

@@ -366,7 +366,7 @@ async def test_an_object_taken_for_an_orphan_is_refused_with_a_retriable_error(w
     world.held_plane.gate.clear()
     number = world.send(batch())
     await until(lambda: bool(world.held_plane.calls))
-    taken = await world.plane.take_orphans(world.held_plane.calls[0], broker_id=1, now_ms=0)
+    taken = await world.plane.take_orphans(world.held_plane.calls[0], broker_id=1)
     assert list(taken) == world.held_plane.calls[0]
     world.held_plane.gate.set()
     assert isinstance(await world.error(number), KafkaStorageError)

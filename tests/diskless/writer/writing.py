@@ -14,7 +14,7 @@ from strandline.controlplane import CommittedBatch, FileToCommit, FindBatches, S
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessAppended
 from strandline.diskless.writer import WalWriter, WriterLimits
 from strandline.errors import StrandlineError
-from strandline.model import Offset, TimestampMs, TopicIdPartition
+from strandline.model import Offset, TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.objects.opening import open_objects
 from strandline.objects.store import Buffer, ObjectInfo
@@ -139,16 +139,14 @@ class HeldPlane:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def commit_files(
-        self, files: Sequence[FileToCommit], *, now_ms: TimestampMs
-    ) -> Sequence[Sequence[CommittedBatch]]:
+    async def commit_files(self, files: Sequence[FileToCommit]) -> Sequence[Sequence[CommittedBatch]]:
         self.calls.append([file.object_key for file in files])
         await self.gate.wait()
         if self.failures:
             raise self.failures.popleft()
         self.is_busy = True
         try:
-            answers = await self._plane.commit_files(files, now_ms=now_ms)
+            answers = await self._plane.commit_files(files)
         finally:
             self.is_busy = False
         if self.lost_answers:
@@ -244,7 +242,7 @@ async def open_world(
         open_objects(objects_url or f"file://{path}/objects") as objects,
         open_store(f"sqlite:///{path}/metadata.db") as sql,
     ):
-        plane = SqlControlPlane(sql)
+        plane = SqlControlPlane(sql, clock=clock)
         await plane.create_logs([P0, P1])
         faults = FaultyStore(objects, clock or SystemClock())
         store, held_plane, readers = HeldStore(faults), HeldPlane(plane), Listening()

@@ -36,9 +36,9 @@ class OffsetLookups:
         self._plane, self._blocks = plane, blocks
 
     async def latest(self, partition: TopicIdPartition) -> FoundOffset:
-        """The high watermark. Its epoch is that of the present leader, which is not known here."""
+        """The high watermark, with the epoch of the newest batch. That of the present leader is not known here."""
         log = await self._log(partition)
-        return FoundOffset(NO_TIMESTAMP, log.high_watermark, NO_EPOCH)
+        return FoundOffset(NO_TIMESTAMP, log.high_watermark, log.last_epoch)
 
     async def earliest(self, partition: TopicIdPartition) -> FoundOffset:
         """The log start, with the epoch of the record there."""

@@ -21,7 +21,7 @@ from strandline.diskless.reader.limits import DisklessReaderLimits
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.readahead import DisklessReadAhead
 from strandline.diskless.reader.reading import Reading, result_of
-from strandline.diskless.reader.tails import Announcements, Tail, Tails
+from strandline.diskless.reader.tails import Announcements, IsKnown, Tail, Tails
 from strandline.diskless.values import CommittedBlock, DisklessRead, MemorySlices
 from strandline.errors import OffsetOutOfRange, StrandlineError
 from strandline.model import Offset, TopicIdPartition
@@ -55,11 +55,12 @@ class DisklessReader:
         *,
         clock: Clock,
         limits: DisklessReaderLimits,
+        is_known: IsKnown,
     ) -> None:
-        """`announcements` is the SqlStore below `plane`."""
+        """`announcements` is the SqlStore below `plane`; `is_known` tells whether the metadata has a topic."""
         self._clock = clock
         self._cache = BlockCache(limits.cache_max_bytes)
-        self._tails = Tails(plane, announcements, self._cache, clock)
+        self._tails = Tails(plane, announcements, self._cache, clock, is_known=is_known)
         self._loader = BlockLoader(objects, self._cache, clock, limits)
         self._reading = Reading(plane, self._tails, self._loader, max_rows=limits.rows_at_once)
         self._ahead = DisklessReadAhead(plane, self._loader, clock, max_bytes=self._cache.cold.limit // 2)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from strandline.clock import Clock
 from strandline.controlplane import COMMIT_CHANNEL, BatchReads
@@ -26,6 +26,10 @@ POLL_SECONDS: Final = 1.0
 EXCLUSIVE_POLL_SECONDS: Final = 10.0
 # Every commit of every broker is announced: under load one query answers several announcements.
 QUERY_GAP_SECONDS: Final = 0.02
+
+
+# Whether the metadata has the topic of a partition.
+IsKnown: TypeAlias = Callable[[TopicIdPartition], bool]
 
 
 class Announcements(Protocol):
@@ -60,7 +64,16 @@ class Tail:
 class Tails:
     """All partitions that were read or written on this broker. Lives on the event loop."""
 
-    def __init__(self, plane: BatchReads, announcements: Announcements, cache: BlockCache, clock: Clock) -> None:
+    def __init__(
+        self,
+        plane: BatchReads,
+        announcements: Announcements,
+        cache: BlockCache,
+        clock: Clock,
+        *,
+        is_known: IsKnown,
+    ) -> None:
+        self._is_known = is_known
         self._plane, self._announcements, self._cache, self._clock = plane, announcements, cache, clock
         self.by_partition: dict[TopicIdPartition, Tail] = {}
         self.is_shared = not announcements.is_exclusive
@@ -81,10 +94,18 @@ class Tails:
     # Known offsets
 
     def of(self, partition: TopicIdPartition) -> Tail:
-        """The tail of a partition, created if there is none."""
+        """The tail of a partition, created if there is none.
+
+        The tail of a deleted topic is for the caller alone: its log may take commits until the controller has removed
+        it, and nothing would make this broker forget what it kept of them.
+        """
         tail = self.by_partition.get(partition)
         if tail is None:
-            tail = self.by_partition[partition] = Tail(partition)
+            tail = Tail(partition)
+            if self._is_known(partition):
+                self.by_partition[partition] = tail
+            else:
+                self._cache.forget(tail.blocks)
         return tail
 
     def learn(self, tail: Tail, high_watermark: Offset, log_start_offset: Offset) -> None:
@@ -122,6 +143,9 @@ class Tails:
     def watch(self, partition: TopicIdPartition, watcher: Watcher) -> None:
         """Notify `watcher` after commits to the partition: of this broker at once, of other brokers soon."""
         tail = self.of(partition)
+        if tail.blocks.is_forgotten:
+            watcher.notify()  # as `forget` does
+            return
         if not tail.watchers:
             self._watched[partition] = tail
         tail.watchers.add(watcher)

@@ -57,7 +57,7 @@ class FileCleaner:
         max_files_per_round: int,
         is_on_duty: IsOnDuty = always_on_duty,
     ) -> None:
-        self._files, self._store, self._clock = files, store, clock
+        self._files, self._store = files, store
         self._grace_ms = grace_ms
         self._max_files = max_files_per_round
         self._page = _PAGE
@@ -73,11 +73,10 @@ class FileCleaner:
     async def run_once(self) -> CleaningSummary:
         """Delete files whose grace period is over. Raises SqlErrors and ObjectStoreErrors; finished pages stay done."""
         files, size = self._deleted, self._bytes
-        marked_before_ms = self._clock.now_ms() - self._grace_ms
         has_more = True
         while has_more and (left := self._max_files - (self._deleted - files)) > 0:
             limit = min(self._page, left)
-            page = await self._files.files_to_delete(marked_before_ms=marked_before_ms, limit=limit)
+            page = await self._files.files_to_delete(marked_for_ms=self._grace_ms, limit=limit)
             if page:
                 await self._delete(page)
             has_more = len(page) == limit

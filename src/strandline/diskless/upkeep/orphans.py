@@ -95,7 +95,7 @@ class OrphanFinder:
     async def run_once(self) -> OrphanSummary:
         """Search once. Raises SqlErrors and ObjectStoreErrors; objects marked before stay marked."""
         listed, taken = self._listed, self._taken
-        scan = self._scan = self._scan or self._begin()
+        scan = self._scan = self._scan or self._begin(await self._files.now_ms())
         page: list[str] = []
         async with aclosing(self._store.list(keys.PREFIX, after=scan.after)) as items:
             async for item in items:
@@ -119,8 +119,7 @@ class OrphanFinder:
     def status(self) -> OrphanStatus:
         return OrphanStatus(upkeep=self._upkeep.status(), objects_listed=self._listed, orphans_taken=self._taken)
 
-    def _begin(self) -> _Scan:
-        now_ms = self._clock.now_ms()
+    def _begin(self, now_ms: TimestampMs) -> _Scan:
         until_ms = now_ms - self._grace_ms
         if now_ms >= self._full_scan_due_ms:
             return _Scan(until_ms, is_full=True, after="")
@@ -138,7 +137,7 @@ class OrphanFinder:
             return
         started = self._clock.monotonic()
         crash_point("diskless.orphans.before_take")
-        taken = await self._files.take_orphans(page, broker_id=self._broker_id, now_ms=self._clock.now_ms())
+        taken = await self._files.take_orphans(page, broker_id=self._broker_id)
         crash_point("diskless.orphans.after_take")
         self._taken += len(taken)
         scan.after = page[-1]

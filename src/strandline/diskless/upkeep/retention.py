@@ -130,7 +130,7 @@ class RetentionEnforcer:
     async def _enforce(self, rules: Sequence[RetentionRule]) -> list[RetentionRule]:
         """One call; returns the rules that may have more to delete."""
         started = self._clock.monotonic()
-        answers = await self._trimming.enforce_retention(rules, now_ms=self._clock.now_ms(), max_rows=self._max_rows)
+        answers = await self._trimming.enforce_retention(rules, max_rows=self._max_rows)
         crash_point("diskless.retention.after_trim")
         self._rows += sum(trimmed.rows_deleted for trimmed in answers)
         self._bytes += sum(trimmed.bytes_deleted for trimmed in answers)
@@ -138,11 +138,11 @@ class RetentionEnforcer:
         return [rule for rule, trimmed in zip(rules, answers, strict=True) if trimmed.rows_deleted >= self._max_rows]
 
     async def _expire_producers(self) -> int:
-        before_ms = self._clock.now_ms() - self._producer_expiration_ms
+        silent_ms = self._producer_expiration_ms
         total, expired = 0, _PRODUCERS_PER_CALL
         while expired >= _PRODUCERS_PER_CALL:
             started = self._clock.monotonic()
-            expired = await self._trimming.expire_producers(before_ms=before_ms, limit=_PRODUCERS_PER_CALL)
+            expired = await self._trimming.expire_producers(silent_ms=silent_ms, limit=_PRODUCERS_PER_CALL)
             total += expired
             self._producers += expired
             await self._clock.sleep(self._clock.monotonic() - started)

@@ -60,7 +60,7 @@ class CommitCalls:
                 raise CommitFailed("Too much time has passed since its upload.", may_have_happened=may_have_happened)
             crash_point("diskless.writer.before_commit")
             try:
-                answers = await self._control_plane.commit_files(files, now_ms=self._clock.now_ms())
+                answers = await self._control_plane.commit_files(files)
             except SqlError as error:
                 may_have_happened |= error.retriable and not isinstance(error, TransactionConflict)
                 if not error.retriable or self._clock.monotonic() >= deadline:

@@ -94,7 +94,7 @@ class Settlement:
             results.append(DisklessAppended(answer.base_offset, answer.log_append_time_ms, answer.log_start_offset))
             if answer.is_duplicate:
                 continue
-            stamp(batch.buffer, 0, answer.base_offset, batch.leader_epoch)
+            stamp(batch.buffer, 0, answer.base_offset, answer.leader_epoch)
             if batch.timestamp_type:
                 stamp_log_append_time(batch.buffer, 0, answer.log_append_time_ms)
             if not run.continues_with(batch, position, answer.base_offset):

@@ -25,7 +25,6 @@ from strandline.hybrid.diskless.gathered_reads import GatheredReads
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.metadata import MetadataLoader
 from strandline.metadata.image import TopicImage
-from strandline.model import TimestampMs
 from strandline.objects import ObjectStoreMisconfigured, claim_prefix, open_objects
 from strandline.sql import SqlStore
 from strandline.tasks import in_background
@@ -59,7 +58,14 @@ async def open_tier(
         objects = await enter(open_objects(address, options, clock=clock, ids=ids, chance=chance))
         await claim_prefix(objects, cluster_id)
         reader = await enter(
-            DisklessReader(plane, sql, objects, clock=clock, limits=_reader_limits(diskless)).running()
+            DisklessReader(
+                plane,
+                sql,
+                objects,
+                clock=clock,
+                limits=_reader_limits(diskless),
+                is_known=lambda partition: partition.topic_id in loader.image.topics_by_id,
+            ).running()
         )
         max_pending = settings.network.strandline_queued_max_diskless_bytes
         writer = WalWriter(
@@ -146,10 +152,8 @@ class _NotifyingTrimming:
         self.delete_records = plane.delete_records
         self.expire_producers = plane.expire_producers
 
-    async def enforce_retention(
-        self, rules: Sequence[RetentionRule], *, now_ms: TimestampMs, max_rows: int
-    ) -> Sequence[Trimmed]:
-        answers = await self._plane.enforce_retention(rules, now_ms=now_ms, max_rows=max_rows)
+    async def enforce_retention(self, rules: Sequence[RetentionRule], *, max_rows: int) -> Sequence[Trimmed]:
+        answers = await self._plane.enforce_retention(rules, max_rows=max_rows)
         for rule, trimmed in zip(rules, answers, strict=True):
             if trimmed.rows_deleted:
                 self._reader.log_start_moved(rule.partition, trimmed.log_start_offset)

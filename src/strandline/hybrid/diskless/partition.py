@@ -189,8 +189,11 @@ class DisklessPartition:
         return 0 if self._end is None and known is not None and known[0] == offset else None
 
     def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
-        """No epoch of a diskless log ever lost a record: none ends before what a reader has."""
-        return (epoch, INT64_MAX) if epoch <= self.leader_epoch else (NO_EPOCH, NO_OFFSET)
+        """No epoch of a diskless log ever lost a record: none ends before what a reader has.
+
+        The reader may have an epoch that this broker's metadata does not have yet: that of another broker's commit.
+        """
+        return epoch, INT64_MAX
 
     def watch(self, watcher: Watcher) -> None:
         self._tier.reader.watch(self.id, watcher)
@@ -213,8 +216,10 @@ class DisklessPartition:
         if timestamp == EARLIEST_PENDING_UPLOAD:
             return NOTHING  # every committed batch is uploaded already
         found = await self._look_up(timestamp)
-        is_end = found.leader_epoch == NO_EPOCH and timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL)
-        return found._replace(leader_epoch=self.leader_epoch) if is_end else found
+        is_empty = found.leader_epoch == NO_EPOCH and timestamp in (EARLIEST, EARLIEST_LOCAL)
+        if timestamp == LATEST or is_empty:  # the epoch of the next record: never older than that of the last one
+            return found._replace(leader_epoch=max(found.leader_epoch, self.leader_epoch))
+        return found
 
     async def _look_up(self, timestamp: TimestampMs) -> FoundOffset:
         lookups = self._tier.lookups
@@ -234,11 +239,15 @@ class DisklessPartition:
     async def end_offset_for_epoch(
         self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch = NO_EPOCH
     ) -> tuple[LeaderEpoch, Offset]:
-        """OffsetForLeaderEpoch: no epoch ever lost a record, so every known epoch reaches up to the end."""
+        """OffsetForLeaderEpoch: no epoch ever lost a record, so every known epoch reaches up to the end.
+
+        Known are the epochs of the metadata, and those of records, which other brokers with newer metadata committed.
+        """
         self.check_leader(current_leader_epoch)
-        if not 0 <= epoch <= self.leader_epoch:
+        end = await self._tier.lookups.latest(self.id)
+        if not 0 <= epoch <= max(self.leader_epoch, end.leader_epoch):
             return NO_EPOCH, NO_OFFSET
-        return epoch, (await self._tier.lookups.latest(self.id)).offset
+        return epoch, end.offset
 
     async def delete_records(self, before: Offset) -> Offset:
         """DeleteRecords: move the log start to `before` (-1: the high watermark). Returns the low watermark."""

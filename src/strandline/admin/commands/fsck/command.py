@@ -215,7 +215,7 @@ async def _run_diskless(settings: Settings, request: _Request, sql: SqlStore, im
     async with open_bucket(settings) as store:
         await _check_owner(image.cluster_id, store, is_repaired=options.repair)
         with _progress() as show:
-            return await Fsck(SqlControlPlane(sql), store, SystemClock(), options, show).run()
+            return await Fsck(SqlControlPlane(sql), store, options, show).run()
 
 
 async def _run_remote(settings: Settings, request: _Request, image: MetadataImage, compared: _Compared) -> None:

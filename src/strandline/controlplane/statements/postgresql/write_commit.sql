@@ -1,5 +1,5 @@
--- All changes of a commit in one round trip. $1: now; $2..$6: files; $7..$16: rows of batches; $17..$20: logs, which are
--- locked already; $21..$25: producers. A file of which no batch was accepted is marked for deletion.
+-- All changes of a commit in one round trip. $1: now; $2..$6: files; $7..$16: rows of batches; $17..$21: logs, which are
+-- locked already; $22..$26: producers. A file of which no batch was accepted is marked for deletion.
 WITH files AS (
     INSERT INTO inkless_file (
         object_key, state, uploader_broker_id, size, committed_at_ms, marked_for_deletion_at_ms, answers
@@ -34,14 +34,15 @@ WITH files AS (
     JOIN files f ON f.object_key = b.object_key
 ), logs AS (
     UPDATE inkless_log l
-    SET high_watermark = u.high_watermark, byte_size = l.byte_size + u.added_bytes, max_timestamp = u.max_timestamp
-    FROM unnest($17::int[], $18::bigint[], $19::bigint[], $20::bigint[])
-        AS u(log_id, high_watermark, added_bytes, max_timestamp)
+    SET high_watermark = u.high_watermark, byte_size = l.byte_size + u.added_bytes, max_timestamp = u.max_timestamp,
+        last_epoch = u.last_epoch
+    FROM unnest($17::int[], $18::bigint[], $19::bigint[], $20::bigint[], $21::int[])
+        AS u(log_id, high_watermark, added_bytes, max_timestamp, last_epoch)
     WHERE l.log_id = u.log_id
 )
 INSERT INTO inkless_producer_state (log_id, producer_id, producer_epoch, last_timestamp, committed_at_ms, batches)
 SELECT log_id, producer_id, producer_epoch, last_timestamp, $1::bigint, batches
-FROM unnest($21::int[], $22::bigint[], $23::int[], $24::bigint[], $25::text[])
+FROM unnest($22::int[], $23::bigint[], $24::int[], $25::bigint[], $26::text[])
     AS p(log_id, producer_id, producer_epoch, last_timestamp, batches)
 ON CONFLICT (log_id, producer_id) DO UPDATE
 SET producer_epoch = excluded.producer_epoch, last_timestamp = excluded.last_timestamp,

@@ -1,4 +1,5 @@
 UPDATE inkless_log
-SET high_watermark = u.value->>1, byte_size = byte_size + (u.value->>2), max_timestamp = u.value->>3
+SET high_watermark = u.value->>1, byte_size = byte_size + (u.value->>2), max_timestamp = u.value->>3,
+    last_epoch = u.value->>4
 FROM json_each($1) AS u
 WHERE log_id = u.value->>0
