@@ -173,6 +173,16 @@ class BrokerProcess:
             self.process.kill()
             self.wait()
 
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """SIGSTOP; the process goes on at the end of the block as if no time had passed."""
+        assert self.process is not None, "the broker was never started"
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def restart(self) -> None:
         """Stop it cleanly and start it again."""
         self.stop()

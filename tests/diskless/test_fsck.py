@@ -47,6 +47,16 @@ async def test_a_world_in_order_is_clean_at_every_depth(world: World) -> None:
         assert report.object_bytes > 0
 
 
+async def test_a_footer_may_name_an_older_epoch_than_the_rows(world: World) -> None:
+    """Rows have the epoch of the commit, footers that of the acceptance."""
+    await world.create_logs(A0)
+    for epochs in ((5,), (3, 3, 5, 4, 6)):
+        answers = await world.commit(await world.upload([append(A0, leader_epoch=epoch) for epoch in epochs]))
+        assert [answer.refusal for answer in answers] == [None] * len(epochs)
+    report = await check(world, deep=True)
+    assert (report.is_clean, report.findings) == (True, ())
+
+
 async def test_an_empty_world_is_clean(world: World) -> None:
     assert (await check(world)).is_clean
 

@@ -122,7 +122,8 @@ _LOG = (
 )
 _ROW = (
     "INSERT INTO inkless_batch (log_id, last_offset, base_offset, file_id, byte_offset, byte_size, timestamp_type, "
-    "log_append_timestamp, max_timestamp, running_max_timestamp, leader_epoch) VALUES ($1, $2, $2, 1, 0, 1, 0, 0, 0, 0, $3)"
+    "log_append_timestamp, max_timestamp, running_max_timestamp, leader_epoch) "
+    "VALUES ($1, $2, $2, 1, 0, 1, 0, 0, 0, 0, $3)"
 )
 
 

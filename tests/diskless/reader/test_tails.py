@@ -238,6 +238,27 @@ class InterruptedPlane(SqlControlPlane):
         return await super().logs(partitions)
 
 
+async def test_a_commit_after_the_metadata_has_lost_the_topic_leaves_nothing_in_memory(
+    lake: Lake, reader: DisklessReader
+) -> None:
+    """The controller removes the log from the control plane later: until then it takes commits."""
+    await lake.write(Write(P0), Write(P1), reader=reader)
+    lake.deleted.add(P0)
+    reader.forget(P0)
+    await lake.write(Write(P0), Write(P1), reader=reader)
+    assert reader.status().partitions == 1
+    assert reader.status().cache.hot_blocks == 2
+    assert reader.known_offsets(P0) is None
+    # A read that was under way is answered, and keeps nothing either.
+    assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0)
+    poll = Poll()
+    reader.watch(P0, poll)
+    assert poll.times == 1, "it reads again, and finds no such topic"
+    reader.unwatch(P0, poll)
+    status = reader.status()
+    assert (status.partitions, status.watched, status.cache.hot_blocks, status.cache.cold_blocks) == (1, 0, 2, 0)
+
+
 async def test_a_database_that_is_away_is_asked_again(
     lake: Lake, shared: SharedDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from strandline.controlplane import FindBatches
 from strandline.diskless.values import DisklessAppended
 from strandline.diskless.wal import verify
 from strandline.errors import KafkaStorageError, OutOfOrderSequence, RequestTimedOut, UnknownTopicOrPartition
@@ -17,6 +18,8 @@ from strandline.objects import ObjectStoreError, ObjectStoreUnavailable
 from strandline.records import TimestampType, read_header
 from strandline.sql import IntegrityViolation, StoreUnavailable, TransactionConflict
 from strandline.testing.clock import VirtualClock
+from tests.controlplane.making import HandSetClock
+from tests.diskless.batches import NOON_MS
 from tests.diskless.writer.writing import LIMITS, P0, P1, UNKNOWN, World, batch, open_world, until
 
 
@@ -45,6 +48,30 @@ async def test_the_batches_of_one_turn_of_the_loop_share_an_object(world: World)
     footer = verify(await world.store.get(key))
     assert [(extent.partition, extent.batch_count) for extent in footer.extents] == [(0, 5), (1, 5)]
     assert (footer.broker_id, footer.cluster_id) == (7, "a-cluster")
+
+
+async def test_readers_get_the_epoch_that_the_commit_kept(world: World) -> None:
+    """The metadata of this broker went back to an old epoch: another broker's commit has shown a newer one."""
+    newer, *late = [batch(P0, leader_epoch=epoch) for epoch in (5, 3, 3)]
+    await world.offset(world.send(newer))
+    numbers = [world.send(each) for each in late]
+    assert [await world.offset(number) for number in numbers] == [1, 2]
+    (found,) = await world.plane.find_batches([FindBatches(P0, 0, 1 << 20)], max_rows=10)
+    assert [(row.base_offset, row.last_offset, row.leader_epoch) for row in found.rows] == [(0, 0, 5), (1, 2, 5)]
+    assert [(block.base_offset, block.last_offset) for block in world.readers.blocks] == [(0, 0), (1, 2)]
+    in_memory = [read_header(buffer) for block in world.readers.blocks for buffer in block.batches]
+    assert [header.leader_epoch for header in in_memory] == [5, 5, 5]
+
+
+async def test_log_append_time_is_that_of_the_control_plane(tmp_path: Path) -> None:
+    """The clock of the writing broker does not matter: here it is years behind."""
+    async with open_world(tmp_path, time=HandSetClock(NOON_MS), clock=VirtualClock(1)) as world:
+        one = batch(P0, timestamp_type=TimestampType.LOG_APPEND_TIME)
+        assert await world.result(world.send(one)) == DisklessAppended(0, NOON_MS, 0)
+        assert read_header(one.buffer).max_timestamp == NOON_MS
+        (block,) = world.readers.blocks
+        (found,) = await world.plane.find_batches([FindBatches(P0, 0, 1 << 20)], max_rows=10)
+        assert (block.max_timestamp, found.rows[0].max_timestamp) == (NOON_MS, NOON_MS)
 
 
 async def test_readers_know_of_a_batch_before_its_producer_is_answered(world: World) -> None:

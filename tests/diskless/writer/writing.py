@@ -235,14 +235,22 @@ class World:
 
 @asynccontextmanager
 async def open_world(
-    path: Path, *, limits: WriterLimits = LIMITS, clock: Clock | None = None, objects_url: str | None = None
+    path: Path,
+    *,
+    limits: WriterLimits = LIMITS,
+    clock: Clock | None = None,
+    time: Clock | None = None,
+    objects_url: str | None = None,
 ) -> AsyncIterator[World]:
-    """A writer on a directory and a SQLite file. At the end it is closed, and nothing may be left undone."""
+    """A writer on a directory and a SQLite file. At the end it is closed, and nothing may be left undone.
+
+    `clock` is the broker's, `time` the database's.
+    """
     async with (
         open_objects(objects_url or f"file://{path}/objects") as objects,
         open_store(f"sqlite:///{path}/metadata.db") as sql,
     ):
-        plane = SqlControlPlane(sql, clock=clock)
+        plane = SqlControlPlane(sql, clock=clock, time=time)
         await plane.create_logs([P0, P1])
         faults = FaultyStore(objects, clock or SystemClock())
         store, held_plane, readers = HeldStore(faults), HeldPlane(plane), Listening()

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.clock import SystemClock
+from strandline.diskless.values import DisklessAppend, DisklessAppended
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
 from strandline.hybrid.diskless import topics as diskless_topics
 from strandline.hybrid.diskless.topics import DisklessTopics
@@ -18,6 +19,7 @@ from strandline.metadata import TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects import ObjectStoreMisconfigured, ObjectStoreUnavailable
 from strandline.reads import FetchIsolation, ReadResult
+from strandline.records import TimestampType, read_header
 from strandline.replication import Appended
 from strandline.sql import StoreUnavailable
 from tests.hybrid.diskless.world import World, open_world
@@ -79,6 +81,25 @@ async def test_the_logs_of_a_deleted_topic_go(world: World) -> None:
         with pytest.raises(UnknownTopicOrPartition):
             partition.check_leader()
         await logs_are_gone(world)
+
+
+async def test_a_commit_between_the_deletion_and_the_removal_of_the_log_leaves_nothing_in_memory(world: World) -> None:
+    async with world.diskless(node_id=9) as topics:  # not the controller: the log stays for now
+        await world.create("t")
+        await topics.wait_served(["t"])
+        partition, tier = topics.by_key["t", 0], topics.tier
+        assert tier is not None
+        await append(topics, batch(b"a", b"b", b"c"))
+        assert tier.reader.status().partitions == 1
+        await world.delete("t")
+        late: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        records = bytearray(batch(b"a", b"b", b"c"))
+        tier.writer.append(
+            DisklessAppend(partition.id, records, read_header(records), TimestampType.CREATE_TIME, 0), late.set_result
+        )
+        assert await late == DisklessAppended(3, -1, 0), "the control plane does not know of the deletion yet"
+        status = tier.reader.status()
+        assert (status.partitions, status.cache.hot_blocks) == (0, 0)
 
 
 async def logs_are_gone(world: World) -> None:
