@@ -52,7 +52,7 @@ async def test_the_ends_of_a_log(lake: Lake) -> None:
     await lake.write(Write(records=3), leader_epoch=6)
     assert await lookups.earliest(P0) == FoundOffset(-1, 0, 4)
     assert await lookups.earliest_local(P0) == FoundOffset(-1, 0, 4)
-    assert await lookups.latest(P0) == FoundOffset(-1, 6, -1)
+    assert await lookups.latest(P0) == FoundOffset(-1, 6, 6)
     assert await lookups.latest_tiered(P0) == NOTHING
     await lake.plane.delete_records({P0: 4})
     assert await lookups.earliest(P0) == FoundOffset(-1, 4, 6)

@@ -18,10 +18,12 @@ from strandline.log import AppendOrigin
 from strandline.metadata import TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects import ObjectStoreMisconfigured, ObjectStoreUnavailable
-from strandline.reads import FetchIsolation, ReadResult
+from strandline.reads import LATEST, FetchIsolation, ReadResult
 from strandline.records import TimestampType, read_header
 from strandline.replication import Appended
 from strandline.sql import StoreUnavailable
+from tests.controlplane.making import batch as committed_batch
+from tests.controlplane.making import wal
 from tests.hybrid.diskless.world import World, open_world
 from tests.replication.conftest import batch
 
@@ -219,6 +221,23 @@ async def test_what_was_written_is_read_from_memory(world: World) -> None:
         result = partition.read_now(0, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
         assert isinstance(result, ReadResult), "what was just written is in memory"
         assert result.high_watermark == 2
+
+
+async def test_an_epoch_that_only_the_records_know_is_known(world: World) -> None:
+    """Another broker has newer metadata, and has committed: a consumer of its batch must not think the log was cut."""
+    async with world.diskless() as topics:
+        await world.create("t")
+        await topics.wait_served(["t"])
+        partition = topics.by_key["t", 0]
+        ours = partition.leader_epoch
+        assert (await partition.list_offset(LATEST)).leader_epoch == ours
+        newer = committed_batch(partition.id, 4, leader_epoch=ours + 2)
+        await world.plane.commit_files([wal("wal/of-another-broker", newer)])
+        assert await partition.end_offset_for_epoch(ours + 2) == (ours + 2, 4)
+        assert await partition.end_offset_for_epoch(ours + 3) == (-1, -1)
+        assert partition.known_end_of_epoch(ours + 2)[0] == ours + 2
+        latest = await partition.list_offset(LATEST)
+        assert (latest.offset, latest.leader_epoch) == (4, ours + 2)
 
 
 async def test_brokers_that_were_not_told_of_a_common_store_do_not_each_use_their_own(world: World) -> None:
