@@ -1,11 +1,14 @@
-"""Background tasks: work that lasts as long as a block, and work that its starter does not wait for."""
+"""Background tasks: work that lasts as long as a block, work that its starter does not wait for, and its setbacks."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
+
+_MOST_SENTENCES: Final = 16
 
 
 @asynccontextmanager
@@ -44,3 +47,31 @@ class TaskSet:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Setbacks:
+    """Failures of work that is tried again until it succeeds. Each sentence is logged once, and so is the end."""
+
+    __slots__ = ("_attempts", "_logger", "_said", "_what")
+
+    def __init__(self, what: str, logger: logging.Logger) -> None:
+        self._what, self._logger = what, logger
+        self._said: set[str] = set()
+        self._attempts = 0
+
+    def met(self, error: Exception) -> None:
+        """An attempt has failed, and there will be another one."""
+        sentence = str(error) or type(error).__name__
+        if len(self._said) >= _MOST_SENTENCES:
+            self._said.clear()
+        if sentence not in self._said:
+            self._logger.warning("%s failed, trying again: %s", self._what, sentence)
+        self._said.add(sentence)
+        self._attempts += 1
+
+    def over(self) -> None:
+        """An attempt has succeeded."""
+        if self._attempts:
+            self._logger.info("%s succeeds again, after %d attempts that failed", self._what, self._attempts)
+            self._said.clear()
+            self._attempts = 0

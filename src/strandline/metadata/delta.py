@@ -30,9 +30,10 @@ from strandline.metadata.records import (
     UnregisterBrokerRecord,
 )
 from strandline.model import TopicPartition
+from strandline.sql import StoreCorrupt
 
 
-class InconsistentLog(Exception):
+class InconsistentLog(StoreCorrupt):
     """A record refers to an object that no earlier record created."""
 
 

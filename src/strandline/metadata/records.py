@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from strandline.metadata.image import ConfigResource, LeaderRecoveryState, Listener
+from strandline.sql import SchemaMismatch
 
 _RECOVERED: Final = LeaderRecoveryState.RECOVERED
 
 
-class UnknownRecord(Exception):
+class UnknownRecord(SchemaMismatch):
     """The log holds a record of a type or version that this code does not know: a newer version wrote it."""
 
 

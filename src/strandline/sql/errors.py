@@ -1,7 +1,11 @@
 """Errors of the database.
 
-Drivers raise dozens of classes; callers only need to know whether to retry. These are not Kafka errors: the layer that
+Drivers raise dozens of classes; callers only need to know two things. These are not Kafka errors: the layer that
 answers clients translates them.
+
+- A request goes by `retriable`: whether the same request may succeed in a moment, or an operator has to act.
+- Background work of a running broker goes on after any SqlError, whatever it is, and tries again. Databases are failed
+  over, restored and granted rights while brokers run; a state of the database never ends a broker that serves clients.
 """
 
 from __future__ import annotations
@@ -10,13 +14,16 @@ from typing import ClassVar
 
 
 class SqlError(Exception):
-    """The database refused a statement. Base of all errors of this package; a retry does not help."""
+    """The database refused a statement. Base of all errors of this package; an immediate retry does not help."""
 
     retriable: ClassVar[bool] = False
 
 
 class StoreUnavailable(SqlError):
-    """The database cannot be reached, is starting or did not answer in time. The transaction may have committed."""
+    """The database cannot be reached, takes no writes, is starting, did not answer in time, or has failed by itself.
+
+    It will pass. The transaction may have committed.
+    """
 
     retriable = True
 
@@ -44,4 +51,4 @@ class SchemaMismatch(SqlError):
 
 
 class StoreCorrupt(SqlError):
-    """The database file is damaged or is not a database."""
+    """The database is damaged, is not a database, or does not hold what was written to it."""

@@ -19,6 +19,7 @@ from strandline.diskless.reader.cache import BlockCache, PartitionBlocks
 from strandline.model import NO_OFFSET, Offset, TopicIdPartition
 from strandline.reads import Watcher
 from strandline.sql import SqlError
+from strandline.tasks import Setbacks
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class Tails:
         self._is_stale = False
         self._is_stopping = False
         self._asked_at = clock.monotonic()
+        self._setbacks = Setbacks("reading the offsets of diskless logs", logger)
 
     # Known offsets
 
@@ -216,10 +218,9 @@ class Tails:
         try:
             logs = await self._plane.logs(partitions)
         except SqlError as error:
-            if not error.retriable:
-                raise
-            logger.warning("the offsets of diskless logs cannot be read, trying again: %s", error)
+            self._setbacks.met(error)
             return
+        self._setbacks.over()
         for partition in partitions:
             tail = self.by_partition.get(partition)
             log = logs.get(partition)

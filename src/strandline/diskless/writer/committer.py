@@ -55,6 +55,7 @@ class CommitCalls:
         """
         may_have_happened = False
         pause = _FIRST_PAUSE
+        said = ""
         while True:
             if self._clock.monotonic() > deadline + _LATEST_CALL:
                 raise CommitFailed("Too much time has passed since its upload.", may_have_happened=may_have_happened)
@@ -66,7 +67,9 @@ class CommitCalls:
                 if not error.retriable or self._clock.monotonic() >= deadline:
                     logger.warning("%d WAL objects from %s on were not committed: %s", *_described(files), error)
                     raise CommitFailed(str(error), may_have_happened=may_have_happened) from error
-                logger.info("the commit of %d WAL objects from %s on is repeated: %s", *_described(files), error)
+                if str(error) != said:  # once, not with each attempt
+                    logger.info("the commit of %d WAL objects from %s on is repeated: %s", *_described(files), error)
+                said = str(error)
             else:
                 crash_point("diskless.writer.after_commit")
                 return answers

@@ -27,6 +27,7 @@ from strandline.metadata.image import TopicImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, NewTopic
 from strandline.sql import SqlError
+from strandline.tasks import Setbacks
 from strandline.wire.api import KNOWN_APIS, ApiKey
 from strandline.wire.errors import error_of
 from strandline.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -57,6 +58,7 @@ class ActiveController:
         self._membership = ControllerClient(local.node_id, loader, listener=listener, purpose="membership")
         self._requests = ControllerClient(local.node_id, loader, listener=listener, purpose="requests")
         self._heartbeat_seconds = settings.broker_session_timeout_ms / 1000 / 3
+        self._setbacks = Setbacks("reading the newest metadata", logger)
 
     @property
     def is_local(self) -> bool:
@@ -93,9 +95,9 @@ class ActiveController:
         try:
             await self._loader.catch_up()
         except SqlError as error:
-            if not error.retriable:
-                raise
-            logger.warning("cannot read the newest metadata: %s", error)
+            self._setbacks.met(error)
+        else:
+            self._setbacks.over()
 
     # Membership
 

@@ -21,6 +21,7 @@ from strandline.metadata.plans.election_requests import plan_balance
 from strandline.metadata.plans.membership import BrokerState, MembershipPlanner
 from strandline.metadata.requests import Plan
 from strandline.sql import SqlError
+from strandline.tasks import Setbacks
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Writer(Protocol):
 
 
 class Upkeep:
-    """One step a second. A step that fails with a retriable error is repeated a second later."""
+    """One step a second. A step that fails is repeated a second later, whatever the state of the database is."""
 
     def __init__(
         self,
@@ -148,12 +149,13 @@ class Upkeep:
             listening.cancel()
 
     async def _run(self) -> None:
+        setbacks = Setbacks("the controller's periodic work", logger)
         while not await self._clock.wait_set(self._stopping, within=TICK_SECONDS):
             try:
                 await self.step()
             except NotController:
                 continue  # lost the lease meanwhile: the next step tries to take it again
             except (SqlError, StrandlineError) as error:
-                if not error.retriable:
-                    raise
-                logger.warning("the controller cannot do its periodic work, trying again: %s", error)
+                setbacks.met(error)
+            else:
+                setbacks.over()

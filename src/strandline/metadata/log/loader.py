@@ -13,7 +13,8 @@ from strandline.metadata.delta import MetadataDelta, apply_records, delta_betwee
 from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.log.store import PAGE, MetadataStore
 from strandline.metadata.records import MetadataRecord
-from strandline.sql import SqlError
+from strandline.sql import SqlError, StoreCorrupt
+from strandline.tasks import Setbacks
 
 logger = logging.getLogger(__name__)
 
@@ -70,12 +71,21 @@ class MetadataLoader:
                 # Our own controller may have published some of them while we were reading.
                 fresh = [entry for entry in page if entry[0] > self._image.offset]
                 if fresh and fresh[0][0] != self._image.offset + 1:
-                    await self._jump_to_snapshot()  # the next records were trimmed meanwhile
+                    await self._jump_over(fresh[0][0])  # the next records were trimmed meanwhile
                     continue
                 if fresh:
                     self._publish(apply_records(self._image, fresh))
                 if len(page) < PAGE:
                     return
+
+    async def _jump_over(self, first_offset: int) -> None:
+        offset = self._image.offset
+        await self._jump_to_snapshot()
+        if self._image.offset == offset:
+            raise StoreCorrupt(
+                f"The metadata log has no records between the offsets {offset} and {first_offset}, and no snapshot "
+                "that replaces them. If the database was restored, restore it to a state that is complete."
+            )
 
     async def _jump_to_snapshot(self) -> None:
         snapshot = await self._store.newest_snapshot()
@@ -117,6 +127,7 @@ class MetadataLoader:
 
     async def _follow(self) -> None:
         poll = IDLE_POLL_SECONDS if self._store.sql.is_exclusive else POLL_SECONDS
+        setbacks = Setbacks("reading the metadata log", logger)
         while True:
             await self._clock.wait_set(self._wake, within=poll)
             self._wake.clear()
@@ -125,6 +136,6 @@ class MetadataLoader:
             try:
                 await self.catch_up()
             except SqlError as error:
-                if not error.retriable:
-                    raise
-                logger.warning("cannot follow the metadata log, trying again: %s", error)
+                setbacks.met(error)
+            else:
+                setbacks.over()

@@ -12,11 +12,13 @@ from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.log.record_json import decode_record, encode_record
 from strandline.metadata.log.snapshot import decode_image, encode_image
 from strandline.metadata.records import ControllerChangeRecord, MetadataRecord
-from strandline.sql import SqlStore, Statements, Transaction
+from strandline.sql import SqlStore, Statements, StoreCorrupt, Transaction
 
 CHANNEL: Final = "strandline_metadata"
 PAGE: Final = 10_000
 _TRIM_PAGE: Final = 5_000
+
+_DECODING_FAILURES: Final = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 
 _sql = Statements("strandline.metadata.log")
 
@@ -86,7 +88,12 @@ class MetadataStore:
         """The newest snapshot, or None if there is none yet."""
         async with self._store.transaction() as tx:
             row = await tx.fetch_one(_sql["newest_snapshot"])
-        return None if row is None else decode_image(row[1])
+        if row is None:
+            return None
+        try:
+            return decode_image(row[1])
+        except _DECODING_FAILURES as error:
+            raise _damaged("snapshot", row[0], error) from error
 
     async def newest_snapshot_offset(self) -> int:
         """The offset of the newest snapshot, or -1."""
@@ -98,7 +105,13 @@ class MetadataStore:
         """The next records after an offset. If the first one has another offset than the next, the log was trimmed."""
         async with self._store.transaction() as tx:
             rows = await tx.fetch(_sql["read_records"], after, limit)
-        return [(offset, decode_record(kind, payload)) for offset, kind, payload in rows]
+        records = []
+        for offset, kind, payload in rows:
+            try:
+                records.append((offset, decode_record(kind, payload)))
+            except _DECODING_FAILURES as error:
+                raise _damaged("record", offset, error) from error
+        return records
 
     async def lease(self) -> Lease:
         """The lease, read without waiting for locks."""
@@ -161,9 +174,17 @@ class MetadataStore:
                     return
 
 
+def _damaged(what: str, offset: int, error: Exception) -> StoreCorrupt:
+    return StoreCorrupt(f"The metadata {what} at offset {offset} cannot be read: {type(error).__name__}: {error}.")
+
+
 async def _read_lease(tx: Transaction, statement: str) -> Lease:
     row = await tx.fetch_one(_sql[statement])
-    assert row is not None, "the migration created this row, and nothing deletes it"
+    if row is None:  # the migration created it, and no statement of ours deletes it
+        raise StoreCorrupt(
+            "The table controller_lease of the metadata database is empty: the database is not the one that this "
+            "cluster was using. Restore it, or let strandline.metadata.url lead to the right one."
+        )
     epoch, node_id, session_id, next_offset, expires_at_ms, now_ms = row
     return Lease(
         epoch=epoch,

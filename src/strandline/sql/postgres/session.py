@@ -1,7 +1,8 @@
 """The one connection of a broker that stays open: it receives notifications and holds session-level locks.
 
 When it is lost it is opened again, the locks are taken again, and every listener is woken because a notification may
-have been missed.
+have been missed. It is asked now and then whether it still leads to the primary: after a failover the old server may go
+on as a standby, which hears of no commit and whose locks keep no one out.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from typing import Any, Final
 import asyncpg  # type: ignore[import-untyped]
 
 from strandline.clock import Clock
-from strandline.sql.errors import StoreInUse
+from strandline.sql.errors import SqlError, StoreInUse, StoreUnavailable
 from strandline.sql.notifications import Listeners
-from strandline.sql.postgres.errors import DRIVER_ERRORS
+from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
 from strandline.sql.store import OnNotification
+from strandline.tasks import Setbacks
 
 logger = logging.getLogger(__name__)
 
 _LOCK_SPACE: Final = 0x5374_7264  # first half of our advisory lock numbers
 _RETRY_SECONDS: Final = 0.5
+_LONGEST_RETRY_SECONDS: Final = 4.0
+_CHECK_SECONDS: Final = 5.0
 _SETTINGS: Final = {
     "application_name": "strandline-session",
     # The locks of a machine that lost power are freed when these keepalives fail, after about eleven seconds.
@@ -41,8 +45,8 @@ def _lock_number(name: str) -> int:
 class Session:
     """Connects at first use; afterwards keeps itself connected until closed."""
 
-    def __init__(self, url: str, *, clock: Clock, within: float) -> None:
-        self._url, self._clock, self._within = url, clock, within
+    def __init__(self, url: str, server: str, *, clock: Clock, within: float) -> None:
+        self._url, self._server, self._clock, self._within = url, server, clock, within
         self._listeners = Listeners()
         self._listening: set[str] = set()
         self._held: set[str] = set()
@@ -64,7 +68,8 @@ class Session:
             raise StoreInUse(f"Another {name} runs in this process.")
         async with self._turn:
             await self._ensure_connected()
-            await self._take(self._connection, name)
+            with translated(self._server):
+                await self._take(self._connection, name)
             self._held.add(name)
         self._start_keeper()
 
@@ -84,12 +89,14 @@ class Session:
         if self._connection is not None and not self._connection.is_closed():
             return
         self._drop()
-        connection = await asyncpg.connect(
-            self._url, timeout=self._within, command_timeout=self._within, server_settings=_SETTINGS
-        )
+        with connecting(self._server):
+            connection = await asyncpg.connect(
+                self._url, timeout=self._within, command_timeout=self._within, server_settings=_SETTINGS
+            )
         try:
-            for name in self._held:
-                await self._take(connection, name)
+            with translated(self._server):
+                for name in self._held:
+                    await self._take(connection, name)
         except BaseException:
             connection.terminate()
             raise
@@ -98,10 +105,17 @@ class Session:
 
     async def _ensure_listening(self) -> None:
         fresh = self._listeners.channels() - self._listening
-        for channel in fresh:
-            await self._connection.add_listener(channel, self._heard)
-            self._listening.add(channel)
+        with translated(self._server):
+            for channel in fresh:
+                await self._connection.add_listener(channel, self._heard)
+                self._listening.add(channel)
         self._listeners.wake(fresh)  # notifications from before were not received
+
+    async def _ensure_primary(self) -> None:
+        with translated(self._server):
+            is_standby = await self._connection.fetchval("SELECT pg_is_in_recovery()")
+        if is_standby:
+            raise StoreUnavailable(f"PostgreSQL at {self._server} is a standby, which takes no writes.")
 
     def _heard(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
         self._listeners.wake((channel,))
@@ -111,17 +125,24 @@ class Session:
             self._keeper = asyncio.create_task(self._keep(), name="postgres-session")
 
     async def _keep(self) -> None:
+        setbacks = Setbacks("the session for notifications and locks", logger)
+        pause = _RETRY_SECONDS
         while True:
             self._wake.clear()
             try:
                 async with self._turn:
                     await self._ensure_connected()
+                    await self._ensure_primary()
                     await self._ensure_listening()
-            except (*DRIVER_ERRORS, StoreInUse) as error:
-                logger.warning("the PostgreSQL session is not available, trying again: %s", error)
-                await self._clock.sleep(_RETRY_SECONDS)
+            except SqlError as error:
+                setbacks.met(error)
+                self._drop()
+                await self._clock.sleep(pause)
+                pause = min(2 * pause, _LONGEST_RETRY_SECONDS)
             else:
-                await self._wake.wait()
+                setbacks.over()
+                pause = _RETRY_SECONDS
+                await self._clock.wait_set(self._wake, within=_CHECK_SECONDS)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

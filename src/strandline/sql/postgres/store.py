@@ -12,9 +12,10 @@ import asyncpg  # type: ignore[import-untyped]
 
 from strandline.clock import Clock
 from strandline.sql.dialect import POSTGRESQL, Dialect
-from strandline.sql.errors import StoreUnavailable, TransactionConflict
+from strandline.sql.errors import IntegrityViolation, SqlError, StoreUnavailable, TransactionConflict
 from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
-from strandline.sql.postgres.errors import DRIVER_ERRORS, translated
+from strandline.sql.postgres.address import server_of
+from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
 from strandline.sql.postgres.session import Session
 from strandline.sql.store import OnNotification, Row, Transaction, Work
 
@@ -28,26 +29,26 @@ T = TypeVar("T")
 
 
 class _PostgresTransaction:
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    def __init__(self, connection: Any, server: str) -> None:
+        self._connection, self._server = connection, server
         self.channels: set[str] = set()
 
     async def execute(self, statement: str, *args: object) -> int:
-        with translated():
+        with translated(self._server):
             status: str = await self._connection.execute(POSTGRESQL.render(statement), *args)
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        with translated():
+        with translated(self._server):
             await self._connection.executemany(POSTGRESQL.render(statement), rows)
 
     async def fetch(self, statement: str, *args: object) -> list[Row]:
-        with translated():
+        with translated(self._server):
             return [tuple(row) for row in await self._connection.fetch(POSTGRESQL.render(statement), *args)]
 
     async def fetch_one(self, statement: str, *args: object) -> Row | None:
-        with translated():
+        with translated(self._server):
             row = await self._connection.fetchrow(POSTGRESQL.render(statement), *args)
         return None if row is None else tuple(row)
 
@@ -60,13 +61,14 @@ class PostgresStore:
 
     def __init__(self, url: str, *, session_id: str, deadline: float, clock: Clock) -> None:
         self._url, self._session_id, self._deadline = url, session_id, deadline
+        self._server = server_of(url)
         self._pool: Any = None
-        self._session = Session(url, clock=clock, within=deadline)
+        self._session = Session(url, self._server, clock=clock, within=deadline)
 
     async def open(self) -> None:
         """Connect and bring the schema up to date, waiting for another broker that is doing so."""
         try:
-            with translated():
+            with connecting(self._server):
                 self._pool = await asyncpg.create_pool(
                     self._url,
                     min_size=0,
@@ -75,8 +77,10 @@ class PostgresStore:
                     server_settings=self._settings(),
                     reset=_leave_as_it_is,
                 )
-                async with self._pool.acquire(timeout=self._deadline) as connection:
-                    await _migrate(connection)
+                connection = await self._pool.acquire(timeout=self._deadline)
+            with translated(self._server):
+                await _migrate(connection)
+                await self._pool.release(connection)
         except BaseException:
             await self.close()
             raise
@@ -114,21 +118,28 @@ class PostgresStore:
             raise StoreUnavailable("The connection to PostgreSQL is closed.")
         try:
             async with scope:
-                with translated():
+                with connecting(self._server):
                     connection = await pool.acquire()
                 try:
                     yield connection
+                except (TransactionConflict, IntegrityViolation):
+                    raise
+                except SqlError:
+                    # The session may be the reason: opened while the server was a standby or read-only, or with
+                    # settings that have been changed since. A new one sees the database as it is now.
+                    _drop(connection)
+                    raise
                 finally:
                     with suppress(*DRIVER_ERRORS):  # lost after its work was done: the pool opens another
                         await pool.release(connection)
         except TimeoutError as error:
             if scope.expired():
-                raise StoreUnavailable("PostgreSQL did not finish a transaction in time.") from error
+                raise StoreUnavailable(f"PostgreSQL at {self._server} did not finish a transaction in time.") from error
             raise
 
     @asynccontextmanager
     async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
-        async with self._connection(within) as connection, _transaction(connection) as transaction:
+        async with self._connection(within) as connection, _transaction(connection, self._server) as transaction:
             yield transaction
 
     async def transact(self, work: Work[T], *, within: float | None = None) -> T:
@@ -141,11 +152,11 @@ class PostgresStore:
 
     async def read(self, work: Work[T], *, within: float | None = None) -> T:
         async with self._connection(within) as connection:
+            reading = _PostgresTransaction(connection, self._server)
             try:
-                return await work(_PostgresTransaction(connection))  # without BEGIN and COMMIT: two round trips less
+                return await work(reading)  # without BEGIN and COMMIT: two round trips less
             except asyncio.CancelledError:
-                with suppress(*DRIVER_ERRORS):
-                    connection.terminate()  # do not wait until the server has cancelled the query
+                _drop(connection)  # do not wait until the server has cancelled the query
                 raise
 
     def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
@@ -153,8 +164,7 @@ class PostgresStore:
 
     @asynccontextmanager
     async def hold(self, name: str) -> AsyncIterator[None]:
-        with translated():
-            await self._session.hold(name)
+        await self._session.hold(name)
         try:
             yield
         finally:
@@ -172,26 +182,33 @@ async def _leave_as_it_is(_connection: Any) -> None:
 
 
 @asynccontextmanager
-async def _transaction(connection: Any) -> AsyncIterator[_PostgresTransaction]:
+async def _transaction(connection: Any, server: str) -> AsyncIterator[_PostgresTransaction]:
     """Begin, and commit or roll back. A cancelled caller does not wait for the server: the connection is closed."""
-    transaction = _PostgresTransaction(connection)
+    transaction = _PostgresTransaction(connection, server)
     try:
-        with translated():
+        with translated(server):
             await connection.execute("BEGIN")
         yield transaction
-        with translated():
+        with translated(server):
             await connection.execute("".join(f'NOTIFY "{channel}"; ' for channel in transaction.channels) + "COMMIT")
     except Exception:
         try:
             await connection.execute("ROLLBACK")
         except DRIVER_ERRORS:  # a lost connection has rolled back; one in an unknown state is not reused
-            with suppress(*DRIVER_ERRORS):
-                connection.terminate()
+            _drop(connection)
+        except BaseException:
+            _drop(connection)
+            raise
         raise
     except BaseException:
-        with suppress(*DRIVER_ERRORS):
-            connection.terminate()
+        _drop(connection)
         raise
+
+
+def _drop(connection: Any) -> None:
+    """Close the connection without waiting for the server; the pool opens another."""
+    with suppress(*DRIVER_ERRORS):
+        connection.terminate()
 
 
 async def _migrate(connection: Any) -> None:

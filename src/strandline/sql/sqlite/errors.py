@@ -20,6 +20,8 @@ _RETRIABLE = frozenset(
         sqlite3.SQLITE_IOERR,  # also raised for a disk that is full or unavailable for a while
         sqlite3.SQLITE_NOMEM,
         sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_SCHEMA,
     }
 )
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})

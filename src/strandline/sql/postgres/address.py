@@ -1,0 +1,43 @@
+"""The server that a PostgreSQL address leads to, as sentences name it: host and port, never a user or a password."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from strandline.sql.errors import StoreMisconfigured
+
+_DEFAULT_PORT: Final = "5432"
+_HOST_AND_PORT: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>\d*))?")
+
+
+def server_of(url: str) -> str:
+    """For example `db.example.com:5432`. Raises StoreMisconfigured, without a word of the address."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise _unreadable() from error
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    if parts.netloc and "@" not in parts.netloc and "@" in url.partition(parts.netloc)[2]:
+        raise _unreadable()  # what looks like the host is the beginning of the user's name and password
+    hosts = unquote(parts.netloc.rpartition("@")[2]) or query.get("host") or os.environ.get("PGHOST", "")
+    port = query.get("port") or os.environ.get("PGPORT") or _DEFAULT_PORT
+    return ", ".join(_named(host, port) for host in hosts.split(","))
+
+
+def _named(address: str, port: str) -> str:
+    if address.startswith("/"):
+        return f"{address}/.s.PGSQL.{port}"
+    match = _HOST_AND_PORT.fullmatch(address)
+    if match is None:
+        raise _unreadable()
+    return f"{match['host'] or 'localhost'}:{match['port'] or port}"
+
+
+def _unreadable() -> StoreMisconfigured:
+    return StoreMisconfigured(
+        "strandline.metadata.url cannot be read: use postgresql://user:password@host:port/database, and write the "
+        "characters / ? # @ : of a user or a password as %2F %3F %23 %40 %3A."
+    )
