@@ -1,4 +1,4 @@
-"""Brokers outlive every state of their PostgreSQL: classic topics do not notice, diskless ones go on when it is back."""
+"""Brokers outlive every state of PostgreSQL: classic topics do not notice, diskless ones go on when it is back."""
 
 from __future__ import annotations
 
@@ -139,8 +139,10 @@ class Load:
         """Until both brokers have logged this since their logs had these lengths, or one has ended."""
         logs = {number: broker.log_path for number, broker in self._cluster.brokers.items()}
         wait_until(
-            lambda: not self._all_run()
-            or all(re.search(pattern, log.read_text()[seen[number] :]) for number, log in logs.items()),
+            lambda: (
+                not self._all_run()
+                or all(re.search(pattern, log.read_text()[seen[number] :]) for number, log in logs.items())
+            ),
             within=30.0,
             what=f"{pattern} in the logs of both brokers",
         )

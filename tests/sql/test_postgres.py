@@ -145,7 +145,9 @@ async def test_a_missing_server_is_unavailable_and_wrong_databases_are_misconfig
     ],
 )
 def test_driver_errors_are_told_apart(error: Exception, kind: type[SqlError]) -> None:
-    assert type(translate(error)) is kind
+    translated = translate(error, "db:5432")
+    assert type(translated) is kind
+    assert "PostgreSQL at db:5432" in str(translated)
 
 
 async def test_two_transactions_in_a_deadlock_end_with_one_conflict(postgres_url: str) -> None:

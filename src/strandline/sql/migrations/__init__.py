@@ -76,3 +76,12 @@ def pending(known: Sequence[Migration], history: Sequence[Row]) -> tuple[Migrati
                 f"(checksum {checksum}, now {step.checksum})."
             )
     return tuple(known[len(history) :])
+
+
+def check_current(known: Sequence[Migration], history: Sequence[Row]) -> None:
+    """Raise SchemaMismatch if the database needs any step: for readers, which must not bring it up to date."""
+    for step in pending(known, history):
+        raise SchemaMismatch(
+            f"The database does not have the migration V{step.version:03}__{step.name} yet: an older version wrote it. "
+            "A broker of this version brings it up to date when it starts."
+        )

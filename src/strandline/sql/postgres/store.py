@@ -13,7 +13,14 @@ import asyncpg  # type: ignore[import-untyped]
 from strandline.clock import Clock
 from strandline.sql.dialect import POSTGRESQL, Dialect
 from strandline.sql.errors import IntegrityViolation, SqlError, StoreUnavailable, TransactionConflict
-from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
+from strandline.sql.migrations import (
+    ADD_TO_HISTORY,
+    CREATE_HISTORY,
+    READ_HISTORY,
+    check_current,
+    load_migrations,
+    pending,
+)
 from strandline.sql.postgres.address import server_of
 from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
 from strandline.sql.postgres.session import Session
@@ -59,8 +66,9 @@ class _PostgresTransaction:
 class PostgresStore:
     """See SqlStore. Opened by `open_store`."""
 
-    def __init__(self, url: str, *, session_id: str, deadline: float, clock: Clock) -> None:
+    def __init__(self, url: str, *, session_id: str, deadline: float, clock: Clock, read_only: bool = False) -> None:
         self._url, self._session_id, self._deadline = url, session_id, deadline
+        self._read_only = read_only
         self._server = server_of(url)
         self._pool: Any = None
         self._session = Session(url, self._server, clock=clock, within=deadline)
@@ -79,7 +87,7 @@ class PostgresStore:
                 )
                 connection = await self._pool.acquire(timeout=self._deadline)
             with translated(self._server):
-                await _migrate(connection)
+                await (_check_schema(connection) if self._read_only else _migrate(connection))
                 await self._pool.release(connection)
         except BaseException:
             await self.close()
@@ -95,6 +103,7 @@ class PostgresStore:
             # takes longer than running it.
             "plan_cache_mode": "force_generic_plan",
             "jit": "off",
+            **({"default_transaction_read_only": "on"} if self._read_only else {}),
         }
 
     @property
@@ -221,3 +230,7 @@ async def _migrate(connection: Any) -> None:
             logger.info("applying schema migration V%03d__%s", step.version, step.name)
             await connection.execute(step.script)
             await connection.execute(POSTGRESQL.render(ADD_TO_HISTORY), step.version, step.name, step.checksum)
+
+
+async def _check_schema(connection: Any) -> None:
+    check_current(load_migrations(POSTGRESQL.name), [tuple(row) for row in await connection.fetch(READ_HISTORY)])

@@ -7,11 +7,19 @@ import sqlite3
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from urllib.parse import quote
 from uuid import UUID
 
 from strandline.model import uuid_to_text
 from strandline.sql.dialect import SQLITE
-from strandline.sql.migrations import ADD_TO_HISTORY, CREATE_HISTORY, READ_HISTORY, load_migrations, pending
+from strandline.sql.migrations import (
+    ADD_TO_HISTORY,
+    CREATE_HISTORY,
+    READ_HISTORY,
+    check_current,
+    load_migrations,
+    pending,
+)
 from strandline.sql.sqlite.errors import translate
 from strandline.sql.store import Row, Work
 
@@ -27,13 +35,23 @@ sqlite3.register_adapter(UUID, uuid_to_text)
 class SqliteConnection:
     """All use of one connection. Its methods run in a thread of the store."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.path = path
-        self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-        self.connection.execute("PRAGMA journal_mode = WAL")
-        self.connection.execute("PRAGMA synchronous = FULL")
-        self.connection.execute("PRAGMA foreign_keys = ON")
+        # A reader of a database in WAL mode sees a snapshot: it takes no lock that a writer needs.
+        self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+        name = f"file:{quote(path)}?mode=ro" if read_only else path
+        self.connection = sqlite3.connect(
+            name, uri=read_only, isolation_level=None, check_same_thread=False, timeout=5.0
+        )
+        if not read_only:
+            self.connection.execute("PRAGMA journal_mode = WAL")
+            self.connection.execute("PRAGMA synchronous = FULL")
+            self.connection.execute("PRAGMA foreign_keys = ON")
         self.connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+
+    def check_schema(self) -> None:
+        """Raise SchemaMismatch if the schema is not up to date."""
+        check_current(load_migrations(SQLITE.name), self.connection.execute(READ_HISTORY).fetchall())
 
     def migrate(self) -> None:
         """Bring the schema up to date, all steps in one transaction."""
@@ -52,7 +70,7 @@ class SqliteConnection:
         self.commit()
 
     def begin(self) -> None:
-        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute(self._begin)
 
     def commit(self) -> None:
         try:
@@ -78,7 +96,7 @@ class SqliteConnection:
 
     def transact(self, work: Work[T]) -> tuple[T, frozenset[str]]:
         """Begin, do `work`, commit. The result, and the channels to notify."""
-        return self._whole("BEGIN IMMEDIATE", work)
+        return self._whole(self._begin, work)
 
     def read(self, work: Work[T]) -> tuple[T, frozenset[str]]:
         """Do `work` on a snapshot of what is committed."""

@@ -1,7 +1,8 @@
 """SQLite: one file, one process, one thread for all writes, and one thread for reads.
 
 WAL mode with synchronous=FULL: a commit is one fsync of the write-ahead log. A lock file beside the database keeps a
-second process out, so a process that has opened the store knows that every earlier user of it is gone.
+second process out, so a process that has opened the store knows that every earlier user of it is gone. Commands that
+only read open it beside such a process: WAL mode gives them a snapshot, and they take no lock that a writer needs.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ class _SqliteTransaction:
 class SqliteStore:
     """See SqlStore. Opened by `open_store`."""
 
-    def __init__(self, path: str, *, session_id: str, deadline: float) -> None:
+    def __init__(self, path: str, *, session_id: str, deadline: float, read_only: bool = False) -> None:
         self._path, self._session_id, self._deadline = path, session_id, deadline
+        self._read_only = read_only
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="strandline-sql")
         self._reading_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="strandline-sql-read")
         self._turn = asyncio.Lock()
@@ -92,19 +94,22 @@ class SqliteStore:
         self._reading: SqliteConnection | None = None  # opened at first use; never for a store in memory
 
     async def open(self) -> None:
-        """Take the lock, open the file, bring the schema up to date."""
-        if self._path != MEMORY:
+        """Take the lock, open the file, bring the schema up to date; a reader takes no lock and checks the schema."""
+        if self._path != MEMORY and not self._read_only:
             self._lock = _lock_file(Path(self._path))
         try:
-            self._work = await self.run(SqliteConnection, self._path)
-            await self.run(self._work.migrate)
+            self._work = await self.run(self._connect)
+            await self.run(self._work.check_schema if self._read_only else self._work.migrate)
         except BaseException:
             await self.close()
             raise
 
+    def _connect(self) -> SqliteConnection:
+        return SqliteConnection(self._path, read_only=self._read_only)
+
     @property
     def is_exclusive(self) -> bool:
-        return True
+        return not self._read_only
 
     @property
     def session_id(self) -> str:
@@ -160,7 +165,7 @@ class SqliteStore:
             return await self.transact(work, within=within)
         async with self._turn_of(self._reading_turn, within):
             if self._reading is None:
-                self._reading = await self._run_in(self._reading_thread, lambda: SqliteConnection(self._path))
+                self._reading = await self._run_in(self._reading_thread, self._connect)
             connection = self._reading
             return await self._whole(self._reading_thread, connection, lambda: connection.read(work))
 

@@ -94,7 +94,7 @@ def test_beside_a_running_broker_remote_storage_is_compared_with_what_it_says(sa
 
 def test_the_files_of_a_running_broker_are_left_to_it(said: Mapping[str, Outcome]) -> None:
     assert said["files"].status == 2
-    assert "is already open in process" in said["files"].err
+    assert "A broker uses the log directory" in said["files"].err
     assert "--bootstrap HOST:PORT" in said["files"].err
     assert said["diskless"].status == 2
     assert "--bootstrap is for remote storage" in said["diskless"].err

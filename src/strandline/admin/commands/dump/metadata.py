@@ -15,7 +15,7 @@ from strandline.admin.commands.client import CommandFailed, Json
 from strandline.admin.commands.output import AsJson, print_json_line, print_line
 from strandline.metadata import MetadataStore
 from strandline.model import uuid_to_text
-from strandline.sql import SqlError, StoreInUse, open_store
+from strandline.sql import SqlError, open_store
 
 metadata_app = typer.Typer(help="Look at the metadata log.", no_args_is_help=True)
 
@@ -27,9 +27,9 @@ def _metadata() -> None:
 
 @metadata_app.command("dump")
 def dump_metadata(
-    data_dir: Annotated[
-        str, typer.Option("--data-dir", metavar="DIR", help="The data directory of a stopped broker.")
-    ] = ("strandline-data"),
+    data_dir: Annotated[str, typer.Option("--data-dir", metavar="DIR", help="The data directory of a broker.")] = (
+        "strandline-data"
+    ),
     url: Annotated[
         str | None, typer.Option("--url", metavar="URL", help="The metadata database, instead of --data-dir.")
     ] = None,
@@ -38,8 +38,8 @@ def dump_metadata(
 ) -> None:
     """Print the metadata records, oldest first.
 
-    Records before the newest snapshot may have been trimmed. An embedded database (SQLite) belongs to its
-    broker while that runs: stop it first. Example: strandline metadata dump --data-dir ./strandline-data
+    Records before the newest snapshot may have been trimmed. The broker may run meanwhile.
+    Example: strandline metadata dump --data-dir ./strandline-data
     """
     if url is None:
         path = Path(data_dir) / "metadata.db"
@@ -48,8 +48,6 @@ def dump_metadata(
         url = f"sqlite:///{path}"
     try:
         records = asyncio.run(_read(url, after))
-    except StoreInUse as error:
-        raise CommandFailed(f"{error} Stop the broker to read its metadata.") from error
     except SqlError as error:
         raise CommandFailed(str(error)) from error
     for row in records:
@@ -62,7 +60,7 @@ def dump_metadata(
 
 async def _read(url: str, after: int) -> list[Json]:
     rows: list[Json] = []
-    async with open_store(url) as sql:
+    async with open_store(url, read_only=True) as sql:
         store = MetadataStore(sql)
         while page := await store.read(after):
             for offset, record in page:

@@ -123,16 +123,17 @@ def fsck(
 ) -> None:
     """Compare the objects of diskless and of tiered topics with what is known of them: missing, damaged, orphaned.
 
-    Takes the settings of a broker. With PostgreSQL brokers may run; an embedded database (SQLite) belongs to its
-    broker: stop it first. Remote storage of tiered topics is compared beside running brokers with --bootstrap, else
-    with the log directories of a stopped one. Exit status 0 if all is well, 1 if something was found, 2 if it could
-    not run. Example: strandline fsck --config server.properties --deep
+    Takes the settings of a broker. Brokers may run, except that --repair needs an embedded database (SQLite) for
+    itself: stop the broker first. Remote storage of tiered topics is compared beside running brokers with --bootstrap,
+    else with the log directories of a stopped one. Exit status 0 if all is well, 1 if something was found, 2 if it
+    could not run. Example: strandline fsck --config server.properties --deep
     """
     request = _Request(tier=tier, bootstrap=bootstrap, deep=deep, repair=repair, grace=grace)
     try:
         compared = asyncio.run(_run(settings_of(config, assignments, data_dir), request))
     except (CommandFailed, ObjectStoreError, SqlError) as error:
-        beside = " Remote storage can be compared beside it with --bootstrap HOST:PORT."
+        beside = " To compare without deleting anything, leave --repair out. Remote storage can be repaired beside the "
+        beside += "broker with --tier remote --bootstrap HOST:PORT."
         print(f"strandline: {error}{beside if isinstance(error, StoreInUse) else ''}", file=sys.stderr)
         raise typer.Exit(EXIT_NOT_RUN) from error
     for left_out, reason in compared.left_out.items():
@@ -158,11 +159,13 @@ def _options(settings: Settings, *, deep: bool, repair: bool, grace: float | Non
 
 
 async def _run(settings: Settings, request: _Request) -> _Compared:
-    if request.bootstrap is not None and (request.tier is not None or is_embedded(settings)):
+    # An embedded database can be read beside its broker, but not written.
+    is_held = is_embedded(settings) and request.repair
+    if request.bootstrap is not None and (request.tier is not None or is_held):
         return await _run_without_database(settings, request, request.bootstrap)
     compared = _Compared()
     check_database(settings)
-    async with open_store(settings.cluster.strandline_metadata_url) as sql:
+    async with open_store(settings.cluster.strandline_metadata_url, read_only=not request.repair) as sql:
         image = await MetadataLoader(MetadataStore(sql), SystemClock()).load()
         remote = _wants_remote(settings, request, image, compared)
         is_tiered = remote or FsckTier.REMOTE in compared.left_out
@@ -183,7 +186,7 @@ async def _run_without_database(settings: Settings, request: _Request, bootstrap
     compared = _Compared()
     if request.tier is None and has_objects(settings):
         compared.left_out[FsckTier.DISKLESS] = (
-            "An embedded database belongs to its broker while the broker runs. Stop it, and leave --bootstrap out."
+            "--repair needs the embedded database for itself. Stop the broker, and leave --bootstrap out."
         )
     options = remote_options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
     with _progress() as show:
