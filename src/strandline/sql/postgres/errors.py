@@ -44,7 +44,7 @@ _BY_STATE: Final[dict[str, type[SqlError]]] = {
 
 def translate(error: BaseException, server: str) -> SqlError:
     """Our error for an error of the driver. `server` is the host and port for the sentence."""
-    text = _reason(error).rstrip(".")
+    text = _reason(error).partition("\n")[0].rstrip(".")  # the driver adds paragraphs of advice to some errors
     state = getattr(error, "sqlstate", None)
     if state is not None:
         kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or StoreUnavailable
