@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 
 import pytest
 
-from strandline.tasks import TaskSet, in_background
+from strandline.tasks import Setbacks, TaskSet, in_background
 
 
 async def test_work_in_the_background_ends_with_the_block() -> None:
@@ -84,3 +85,20 @@ async def test_a_task_that_nothing_else_refers_to_goes_on() -> None:
 
 async def _wait() -> None:
     await asyncio.Event().wait()
+
+
+def test_setbacks_are_logged_once_by_sentence_and_so_is_their_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    setbacks = Setbacks("reading", logging.getLogger("strandline.test"))
+    setbacks.over()
+    for sentence in ("away", "away", "locked", "away"):
+        setbacks.met(ValueError(sentence))
+    setbacks.over()
+    setbacks.over()
+    setbacks.met(ValueError("away"))
+    assert caplog.messages == [
+        "reading failed, trying again: away",
+        "reading failed, trying again: locked",
+        "reading succeeds again, after 4 attempts that failed",
+        "reading failed, trying again: away",
+    ]

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.broker import BrokerProcess
 from tests.clients.two_brokers import BrokerCluster, running_cluster
 from tests.crash.test_stalls import QUICK_GROUPS, Member
 from tests.crash.writers import Writer, judge, read_all, wait_for_more
@@ -188,3 +189,24 @@ def test_tables_rights_and_logins_that_are_away_for_a_while_end_no_broker(tmp_pa
     with loaded_cluster(tmp_path, database) as (_, load):
         for state in (TABLES_AWAY, NO_RIGHTS, NO_LOGIN, STOPPED):
             load.passes_through(database, state)
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("127.0.0.1:1/strandline", "strandline: PostgreSQL at 127.0.0.1:1 cannot be reached: Connection refused.\n"),
+        ("db.invalid/strandline", "strandline: PostgreSQL at db.invalid:5432 cannot be reached: "),
+        ("db:port/strandline", "strandline: strandline.metadata.url cannot be read: "),
+    ],
+)
+def test_a_start_without_its_database_is_refused_with_a_sentence(tmp_path: Path, address: str, sentence: str) -> None:
+    url = f"postgresql://keeper:top-secret@{address}"
+    broker = BrokerProcess(tmp_path / "data", settings={"strandline.metadata.url": url})
+    broker.spawn()
+    try:
+        assert broker.wait() == 1
+    finally:
+        broker.close()
+    assert sentence in broker.log_text
+    assert "Traceback" not in broker.log_text
+    assert "top-secret" not in broker.log_text

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from strandline.clock import SystemClock
 from strandline.sql import (
+    SchemaMismatch,
     SqlError,
     SqlStore,
     StoreInUse,
@@ -17,6 +24,7 @@ from strandline.sql import (
     TransactionConflict,
     open_store,
 )
+from strandline.sql.postgres.address import server_of
 from strandline.sql.postgres.errors import translate
 from tests.postgres import Postgres, postgres, postgres_url
 
@@ -119,8 +127,11 @@ async def test_waiting_for_a_lock_is_bounded(postgres_url: str) -> None:
 
 
 async def test_a_missing_server_is_unavailable_and_wrong_databases_are_misconfigured(postgres_url: str) -> None:
-    with pytest.raises(StoreUnavailable, match="cannot be reached"):
-        async with open_store("postgresql://127.0.0.1:1/nothing", deadline=2.0):
+    with pytest.raises(StoreUnavailable, match=r"PostgreSQL at 127\.0\.0\.1:1 cannot be reached: Connection refused\."):
+        async with open_store("postgresql://user:secret@127.0.0.1:1/nothing", deadline=2.0):
+            pass
+    with pytest.raises(StoreUnavailable, match=r"PostgreSQL at no-such-host\.invalid:5432 cannot be reached"):
+        async with open_store("postgresql://user:secret@no-such-host.invalid/nothing", deadline=5.0):
             pass
     with pytest.raises(StoreMisconfigured, match="no_such_database"):
         async with open_store(postgres_url.replace("/test_", "/no_such_database_")):
@@ -138,9 +149,15 @@ async def test_a_missing_server_is_unavailable_and_wrong_databases_are_misconfig
         (asyncpg.ConnectionDoesNotExistError("x"), StoreUnavailable),
         (asyncpg.InvalidPasswordError("x"), StoreMisconfigured),
         (asyncpg.InsufficientPrivilegeError("x"), StoreMisconfigured),
+        (asyncpg.ReadOnlySQLTransactionError("x"), StoreUnavailable),
+        (asyncpg.StatementCompletionUnknownError("x"), StoreUnavailable),
+        (asyncpg.InvalidCachedStatementError("x"), TransactionConflict),
+        (asyncpg.InternalServerError("x"), StoreUnavailable),
         (asyncpg.UndefinedTableError("x"), SqlError),
         (asyncpg.InterfaceError("connection is closed"), StoreUnavailable),
         (asyncpg.DataError("bad argument"), SqlError),
+        (ssl.SSLCertVerificationError("wrong name"), StoreUnavailable),
+        (TimeoutError(), StoreUnavailable),
         (ConnectionResetError("x"), StoreUnavailable),
     ],
 )
@@ -165,3 +182,110 @@ async def test_two_transactions_in_a_deadlock_end_with_one_conflict(postgres_url
 
         results = await asyncio.gather(cross(1, 2), cross(2, 1), return_exceptions=True)
         assert [type(result) for result in results if result is not None] == [TransactionConflict]
+
+
+@asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[int]:
+    """The port of a server that is not a PostgreSQL and says this to everyone."""
+
+    def serve(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                with client, suppress(OSError):
+                    client.recv(1000)
+                    client.sendall(answer)
+                    client.settimeout(1)
+                    client.recv(1000)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(asyncio.to_thread(serve, listener))
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        await serving
+
+
+_WELCOME = b"R" + struct.pack(">ii", 8, 0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"R" + struct.pack(">ii", 8, 99),
+        b"R" + struct.pack(">i", 5) + b"a",
+        _WELCOME + b"Z" + struct.pack(">i", 5) + b"I",
+        _WELCOME + b"\xff" * 100,
+    ],
+)
+@pytest.mark.parametrize("ssl_mode", ["disable", "require"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the driver does not close its sockets
+async def test_a_server_that_is_no_postgresql_is_unavailable(answer: bytes, ssl_mode: str) -> None:
+    async with answering(answer) as port:
+        with pytest.raises(StoreUnavailable, match=f"127.0.0.1:{port}") as refused:
+            async with open_store(f"postgresql://u:secret@127.0.0.1:{port}/d?sslmode={ssl_mode}", deadline=0.3):
+                pass
+    assert "secret" not in str(refused.value)
+    del refused
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("postgresql://user:secret@db.example.com/strandline", "db.example.com:5432"),
+        ("postgresql://user:secret@db:6432/strandline?sslmode=require", "db:6432"),
+        ("postgres://user:p%40ss@[::1]:6432/strandline", "[::1]:6432"),
+        ("postgresql://user@one,two:6000/strandline?target_session_attrs=primary", "one:5432, two:6000"),
+        ("postgresql://user:@/strandline?host=/run/postgresql", "/run/postgresql/.s.PGSQL.5432"),
+        ("postgresql://user:@/strandline?host=db&port=1&password=a@b", "db:1"),
+        ("postgresql:///strandline", "localhost:5432"),
+    ],
+)
+def test_the_server_is_named_without_user_and_password(monkeypatch: pytest.MonkeyPatch, url: str, server: str) -> None:
+    monkeypatch.delenv("PGHOST", raising=False)
+    monkeypatch.delenv("PGPORT", raising=False)
+    assert server_of(url) == server
+
+
+@pytest.mark.parametrize("password", ["se/cret", "se?cret", "se#cret", "12/34", "12#34", "[cret"])
+async def test_a_password_with_special_characters_is_explained_and_not_repeated(password: str) -> None:
+    with pytest.raises(StoreMisconfigured, match="as %2F %3F %23 %40 %3A") as refused:
+        async with open_store(f"postgresql://user:{password}@127.0.0.1:1/strandline"):
+            pass
+    assert "user:" not in str(refused.value).replace("user:password", "")
+    assert not any(part in str(refused.value) for part in ("cret", "12", "34"))
+
+
+async def test_sessions_that_were_opened_while_the_server_was_read_only_are_not_used_again(
+    postgres: Postgres, postgres_url: str
+) -> None:
+    name = postgres_url.partition("?")[0].rpartition("/")[2]
+    postgres.run(f"ALTER DATABASE {name} SET default_transaction_read_only = off;")
+    async with open_store(postgres_url) as sql:
+        postgres.run(f"ALTER DATABASE {name} SET default_transaction_read_only = on;")
+        postgres.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}';")
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                async with sql.transaction() as tx:
+                    await tx.execute("UPDATE controller_lease SET epoch = 4")
+        postgres.run(f"ALTER DATABASE {name} SET default_transaction_read_only = off;")
+        async with sql.transaction() as tx:
+            await tx.execute("UPDATE controller_lease SET epoch = 5")
+
+
+async def test_a_reader_writes_nothing_and_wants_the_schema_of_its_version(postgres_url: str) -> None:
+    with pytest.raises(SqlError, match="schema_migrations"):
+        async with open_store(postgres_url, read_only=True):
+            pass
+    async with open_store(postgres_url) as sql, open_store(postgres_url, read_only=True) as reader:
+        async with reader.transaction() as tx:
+            assert await tx.fetch("SELECT epoch FROM controller_lease") == [(0,)]
+        with pytest.raises(StoreUnavailable, match="25006"):
+            async with reader.transaction() as tx:
+                await tx.execute("UPDATE controller_lease SET epoch = 4")
+        async with sql.transaction() as tx:
+            await tx.execute("DELETE FROM schema_migrations WHERE version > 1")
+        with pytest.raises(SchemaMismatch, match="does not have the migration V002__control_plane yet"):
+            async with open_store(postgres_url, read_only=True):
+                pass

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from strandline.sql import (
+    SchemaMismatch,
     SqlError,
     StoreCorrupt,
     StoreInUse,
@@ -130,3 +131,35 @@ def test_driver_errors_are_told_apart(code: int, kind: type[SqlError]) -> None:
     error = sqlite3.OperationalError("no")
     error.sqlite_errorcode = code
     assert type(translate(error, "m.db")) is kind
+
+
+async def test_a_reader_neither_disturbs_the_broker_nor_waits_for_it(tmp_path: Path) -> None:
+    url = address(tmp_path / "m.db")
+    async with open_store(url) as sql, open_store(url, read_only=True) as reader:
+        assert not reader.is_exclusive
+        async with sql.transaction() as writing, reader.transaction() as reading:
+            await writing.execute("UPDATE controller_lease SET epoch = 7")
+            assert await reading.fetch("SELECT epoch FROM controller_lease") == [(0,)]
+        async with reader.transaction() as reading:
+            assert await reading.fetch("SELECT epoch FROM controller_lease") == [(7,)]
+            async with sql.transaction() as writing:  # also while a snapshot is being read
+                await writing.execute("UPDATE controller_lease SET epoch = 8")
+        with pytest.raises(StoreMisconfigured, match="cannot be opened for writing"):
+            async with reader.transaction() as reading:
+                await reading.execute("UPDATE controller_lease SET epoch = 9")
+    async with open_store(url, read_only=True) as reader, reader.transaction() as reading:  # the broker has stopped
+        assert await reading.fetch("SELECT epoch FROM controller_lease") == [(8,)]
+    async with open_store(url):  # readers leave nothing behind that keeps the next broker out
+        pass
+
+
+async def test_a_reader_makes_no_database_and_migrates_none(tmp_path: Path) -> None:
+    with pytest.raises(StoreMisconfigured):
+        async with open_store(address(tmp_path / "none.db"), read_only=True):
+            pass
+    assert os.listdir(tmp_path) == []
+    async with open_store(address(tmp_path / "old.db")) as sql, sql.transaction() as tx:
+        await tx.execute("DELETE FROM schema_migrations WHERE version > 1")
+    with pytest.raises(SchemaMismatch, match=r"V002__control_plane yet: an older version wrote it\."):
+        async with open_store(address(tmp_path / "old.db"), read_only=True):
+            pass

@@ -14,7 +14,7 @@ from strandline.diskless.reader.tails import EXCLUSIVE_POLL_SECONDS, POLL_SECOND
 from strandline.diskless.values import DisklessRead
 from strandline.errors import UnknownTopicOrPartition
 from strandline.model import TopicIdPartition
-from strandline.sql import SqlStore, StoreUnavailable
+from strandline.sql import SqlError, SqlStore, StoreUnavailable
 from tests.diskless.reader.lake import P0, P1, PARTITIONS, Lake, Write, data_of, open_lake, read_one
 from tests.postgres import start_postgres
 
@@ -230,11 +230,12 @@ async def test_watchers_of_a_log_that_another_broker_deleted_are_told(lake: Lake
 class InterruptedPlane(SqlControlPlane):
     """A control plane whose database is away at times."""
 
+    trouble: type[SqlError] = StoreUnavailable
     is_away = False
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
         if self.is_away:
-            raise StoreUnavailable("the database is away")
+            raise self.trouble("the database is away")
         return await super().logs(partitions)
 
 
@@ -259,10 +260,12 @@ async def test_a_commit_after_the_metadata_has_lost_the_topic_leaves_nothing_in_
     assert (status.partitions, status.watched, status.cache.hot_blocks, status.cache.cold_blocks) == (1, 0, 2, 0)
 
 
-async def test_a_database_that_is_away_is_asked_again(
-    lake: Lake, shared: SharedDatabase, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("trouble", [SqlError, *SqlError.__subclasses__()])
+async def test_a_database_in_any_trouble_is_asked_again(
+    lake: Lake, shared: SharedDatabase, caplog: pytest.LogCaptureFixture, trouble: type[SqlError]
 ) -> None:
     lake.plane = plane = InterruptedPlane(lake.store)
+    plane.trouble = trouble
     poll = Poll()
     async with lake.reader(announcements=shared).running() as reader:
         await read_one(reader, P0, 0)
@@ -270,7 +273,7 @@ async def test_a_database_that_is_away_is_asked_again(
         plane.is_away = True
         await lake.write(Write(P0))
         await lake.clock.advance(3 * POLL_SECONDS)
-        assert "trying again" in caplog.text
+        assert caplog.text.count("trying again: the database is away") == 1
         assert poll.times == 0
         plane.is_away = False
         await told(lake, poll, step=POLL_SECONDS)
