@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,9 +14,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from strandline.metadata.controller.leadership import LEASE_SECONDS
+from strandline.sql.opening import DEFAULT_DEADLINE
 from tests.broker import BrokerProcess
 from tests.clients.two_brokers import BrokerCluster, running_cluster
-from tests.crash.test_stalls import QUICK_GROUPS, Member
+from tests.crash.test_stalls import BUDGETS, QUICK_GROUPS, Member, floods, outlast
 from tests.crash.writers import Writer, judge, read_all, wait_for_more
 from tests.postgres import Postgres, postgres
 from tests.waiting import wait_until
@@ -153,9 +156,11 @@ class Load:
 
 
 @contextmanager
-def loaded_cluster(directory: Path, database: Database) -> Iterator[tuple[BrokerCluster, Load]]:
+def loaded_cluster(
+    directory: Path, database: Database, more_settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[BrokerCluster, Load]]:
     """Two brokers under load. At the end nothing may have been lost, and no one but the database may have failed."""
-    settings = {**QUICK_GROUPS, "strandline.objects.url": f"file://{directory}/objects"}
+    settings = {**QUICK_GROUPS, "strandline.objects.url": f"file://{directory}/objects", **(more_settings or {})}
     with running_cluster(directory, database.url, settings=settings) as cluster:
         with ExitStack() as stack:
             load = Load(cluster, stack)
@@ -189,6 +194,24 @@ def test_tables_rights_and_logins_that_are_away_for_a_while_end_no_broker(tmp_pa
     with loaded_cluster(tmp_path, database) as (_, load):
         for state in (TABLES_AWAY, NO_RIGHTS, NO_LOGIN, STOPPED):
             load.passes_through(database, state)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes of the server in /proc")
+def test_a_database_that_is_suspended_for_longer_than_the_lease_disturbs_no_classic_topic(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    """Every transaction runs into its deadline, the controller's lease is over, and diskless writes pile up."""
+    database = Database(postgres)
+    quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
+    with loaded_cluster(tmp_path, database, {**BUDGETS, **quick}) as (cluster, load):
+        cluster.create("flooded", via=1, config={"diskless.enable": "true"})
+        ports = [broker.port for broker in cluster.brokers.values()]
+        numbers = (lambda: len(load.classic.acknowledged), lambda: load.member.read)
+        with postgres.paused(), floods(ports, "flooded", each=3):
+            outlast(max(LEASE_SECONDS, DEFAULT_DEADLINE) + 2, *numbers)
+        wait_for_more([load.diskless], 20)
+        outlast(2, *numbers)
+        cluster.create("afterwards", via=2)
 
 
 @pytest.mark.parametrize(
