@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from strandline.metadata.delta import apply_records
 from strandline.metadata.image import EMPTY_IMAGE
 from strandline.metadata.log.store import Deposed, ImageIsBehind, Lease, Term
 from strandline.metadata.records import ClusterRecord, ControllerChangeRecord, MetadataRecord, ProducerIdsRecord
-from strandline.sql import SqlStore
+from strandline.sql import SqlStore, StoreCorrupt
 
 
 @pytest.fixture
@@ -130,9 +131,22 @@ async def test_a_writer_that_has_not_seen_everything_has_to_look_again(store: Me
     await append(store, term, block(1))
     with pytest.raises(ImageIsBehind):
         await store.append(term, 1, (block(2),))
-    with pytest.raises(ImageIsBehind):
-        await store.append(term, 3, (block(2),))
     assert len(await log(store)) == 2
+
+
+async def test_a_writer_that_has_seen_more_than_there_is_writes_nothing(store: MetadataStore) -> None:
+    """A failover has lost commits: its records, or its snapshot, would join two histories."""
+    term = await take(store)
+    await append(store, term, block(1))
+    image = await store.load()
+    with pytest.raises(StoreCorrupt, match="has read it up to 2: the database has lost commits"):
+        await store.append(term, 3, (block(2),))
+    with pytest.raises(StoreCorrupt, match="has lost commits"):
+        await store.add_snapshot(replace(image, offset=2))
+    assert len(await log(store)) == 2
+    assert await store.newest_snapshot() is None
+    await store.add_snapshot(image)
+    assert await store.newest_snapshot() == image
 
 
 async def test_all_records_of_an_append_are_written_or_none(store: MetadataStore) -> None:

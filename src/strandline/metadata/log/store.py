@@ -145,11 +145,12 @@ class MetadataStore:
             tx.notify(CHANNEL)
 
     async def append(self, term: Term, expected_offset: int, records: Sequence[MetadataRecord]) -> None:
-        """Append the records at `expected_offset`. Raises Deposed or ImageIsBehind, and then wrote nothing."""
+        """Append the records at `expected_offset`. Raises Deposed, ImageIsBehind or StoreCorrupt, and wrote nothing."""
         async with self._store.transaction() as tx:
             lease = await _read_lease(tx, "lock_lease")
             if lease.epoch != term.epoch or lease.node_id != term.node_id:
                 raise Deposed(f"Controller epoch {term.epoch} is over: epoch {lease.epoch} has begun.")
+            _check_length(lease, expected_offset)
             if lease.next_offset != expected_offset:
                 raise ImageIsBehind(f"The next metadata offset is {lease.next_offset}, not {expected_offset}.")
             await _append(tx, term.epoch, expected_offset, records)
@@ -157,11 +158,12 @@ class MetadataStore:
     async def add_snapshot(self, image: MetadataImage) -> None:
         """Store the image, and delete the records and snapshots that the previous snapshot made superfluous.
 
-        Takes no lock that appends need: the records below a snapshot do not change.
+        Takes no lock that appends need: the records below a snapshot do not change. Raises StoreCorrupt.
         """
         payload = await asyncio.to_thread(encode_image, image)
         records = len(image.topics) + len(image.brokers) + image.partition_count
         async with self._store.transaction() as tx:
+            _check_length(await _read_lease(tx, "read_lease"), image.offset + 1)
             await tx.execute(_sql["add_snapshot"], image.offset, image.controller_epoch, records, payload)
             previous = await tx.fetch_one(_sql["previous_snapshot"])
         if previous is None:
@@ -172,6 +174,17 @@ class MetadataStore:
                 if trimmed < _TRIM_PAGE:
                     await tx.execute(_sql["delete_snapshots"], previous[0])
                     return
+
+
+def _check_length(lease: Lease, next_offset: int) -> None:
+    """A writer whose image is ahead of the log must not write: its records or its snapshot would join two histories."""
+    if lease.next_offset < next_offset:
+        raise StoreCorrupt(
+            f"The metadata log ends before offset {lease.next_offset}, but this broker has read it up to "
+            f"{next_offset - 1}: the database has lost commits, in a failover without synchronous replication or by "
+            "being restored. Restart the brokers to go on with what the database holds; until then metadata is not "
+            "changed."
+        )
 
 
 def _damaged(what: str, offset: int, error: Exception) -> StoreCorrupt:
