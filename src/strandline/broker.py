@@ -205,6 +205,7 @@ class Broker:
 
         self.groups = GroupCoordinator(
             ReplicatedCoordinatorLog(self.replicas, lambda: self.loader.image, offsets_topic(self.settings.groups)),
+            self.loader,
             clock=self._clock,
             ids=self._ids,
             settings=self.settings.groups,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+from collections.abc import Mapping
 from typing import Final
 
 from strandline.errors import CorruptMessage, InvalidRequest
@@ -85,10 +85,12 @@ class FieldWriter:
         self._out += value
         return self
 
-    def uuid_tag(self, tag: int, value: uuid.UUID) -> FieldWriter:
-        """A tag section that holds one UUID."""
-        self.varint(1).varint(tag).varint(16)
-        self._out += value.bytes
+    def tags(self, values: Mapping[int, bytes]) -> FieldWriter:
+        """The tagged fields at the end of a compact structure, in the order of their numbers."""
+        self.varint(len(values))
+        for tag, value in sorted(values.items()):
+            self.varint(tag).varint(len(value))
+            self._out += value
         return self
 
     def done(self) -> bytes:

@@ -13,6 +13,7 @@ import pytest_asyncio
 from strandline.config.groups import GroupSettings
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.testing.clock import VirtualClock
+from tests.coordinators.groups.known_topics import KnownTopics
 from tests.coordinators.groups.members import GroupDriver
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 from tests.golden import kafka_classic as kafka_classic
@@ -43,12 +44,17 @@ async def log() -> MemoryCoordinatorLog:
     return MemoryCoordinatorLog()
 
 
+@pytest.fixture
+def topics() -> KnownTopics:
+    return KnownTopics()
+
+
 @pytest_asyncio.fixture
 async def coordinator(
-    clock: VirtualClock, settings: GroupSettings, log: MemoryCoordinatorLog
+    clock: VirtualClock, settings: GroupSettings, log: MemoryCoordinatorLog, topics: KnownTopics
 ) -> AsyncIterator[GroupCoordinator]:
     """Running, and in charge of every partition."""
-    async with GroupCoordinator(log, clock=clock, ids=CountedIds(), settings=settings).running() as coordinator:
+    async with GroupCoordinator(log, topics, clock=clock, ids=CountedIds(), settings=settings).running() as coordinator:
         for partition in range(log.partition_count()):
             coordinator.runtime.elected(partition, 0)
         await coordinator.runtime.wait_loaded()

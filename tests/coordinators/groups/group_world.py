@@ -18,11 +18,13 @@ from strandline.coordinators.groups import (
     SyncRequest,
 )
 from strandline.coordinators.groups.classic_group import ClassicGroup
+from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.shard import GroupShard
 from strandline.coordinators.runtime import KeyValue, ReadBatch, ReadRecord, Timers, WriteDone, WriteResult
 from strandline.errors import NotEnoughReplicas, StrandlineError
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.groups.conftest import CountedIds
+from tests.coordinators.groups.known_topics import KnownTopics
 from tests.coordinators.groups.members import join_request, subscription
 
 INSTANCES = ("i-0", "i-1", "i-2")
@@ -93,6 +95,7 @@ class GroupWorld:
             offsets_retention_minutes=5,
         )
         self.ids = CountedIds()
+        self.topics = KnownTopics()
         self.shard = self.new_shard()
         self.all_calls: list[Call] = []
         self.alive = clients
@@ -101,7 +104,8 @@ class GroupWorld:
         self.protocol_of: dict[int, str] = {}
 
     def new_shard(self) -> GroupShard:
-        return GroupShard(self.log, self.timers, self.clock, self.ids, self.settings)
+        incarnations = TopicIncarnations(lambda: self.topics.image)
+        return GroupShard(self.log, self.timers, self.clock, self.ids, self.settings, incarnations)
 
     @property
     def group(self) -> ClassicGroup | None:
@@ -205,13 +209,16 @@ class GroupWorld:
                 member_id=client.member_id,
                 generation_id=client.generation,
                 group_instance_id=client.instance_id,
-                offsets=(PartitionCommit(topic="orders", partition=number % 4, offset=len(self.log.records)),),
+                offsets=(self.offset_of("orders", number % 4),),
             )
         )
 
     def commit_without_membership(self, partition: int) -> None:
-        offsets = (PartitionCommit(topic="old", partition=partition, offset=len(self.log.records)),)
-        self.commit_offset(CommitRequest(group_id="g", offsets=offsets))
+        self.commit_offset(CommitRequest(group_id="g", offsets=(self.offset_of("old", partition),)))
+
+    def offset_of(self, topic: str, partition: int) -> PartitionCommit:
+        topic_id = self.topics.id_of(topic)
+        return PartitionCommit(topic=topic, partition=partition, offset=len(self.log.records), topic_id=topic_id)
 
     def commit_offset(self, request: CommitRequest) -> None:
         call = self.call()
@@ -222,8 +229,9 @@ class GroupWorld:
         match what:
             case "delete group":
                 self.delete_group()
-            case "delete topic":
-                self.shard.drop_topics(frozenset({"old"}))
+            case "create topic again":
+                self.topics.create_again("old")
+                self.shard.drop_stale_offsets()
             case "sweep":
                 self.shard.expire()
             case "restart":

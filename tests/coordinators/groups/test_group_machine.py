@@ -28,7 +28,7 @@ ACTIONS = (  # some twice: they should happen more often
     "vanish",
 )
 # What undoes everything happens seldom, else nothing ever gets far.
-UPHEAVALS = (*["nothing"] * 8, "delete group", "delete topic", "sweep", "restart")
+UPHEAVALS = (*["nothing"] * 8, "delete group", "create topic again", "sweep", "restart")
 TIMES = (0.0, 0.5, 3.0, 9.0, 31.0)
 TIMEOUTS_MS = (5_000, 30_000)
 CLIENTS = st.builds(

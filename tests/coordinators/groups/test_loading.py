@@ -21,10 +21,9 @@ from strandline.errors import (
     NotCoordinator,
     UnknownMemberId,
 )
-from strandline.metadata.delta import MetadataDelta
-from strandline.metadata.image import EMPTY_IMAGE, TopicImage
 from strandline.model import TopicPartition, uuid_from_text
 from strandline.testing.clock import VirtualClock
+from tests.coordinators.groups.known_topics import KnownTopics
 from tests.coordinators.groups.members import SESSION_MS, GroupDriver, answer_of, join_request
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 from tests.coordinators.runtime.replicas import LEADER_EPOCH, open_coordinator_log
@@ -169,31 +168,10 @@ async def test_a_log_that_cannot_be_read_is_tried_again_with_the_next_election(
     assert len(await group.coordinator.fetch("g", None)) == 1
 
 
-async def test_offsets_of_deleted_topics_go(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
-    await group.commit(("orders", 0, 1), ("other", 0, 2))
-    group.coordinator.apply(deletion_of("orders"), EMPTY_IMAGE)
-    await group.clock.settle()
-    assert [answer.topic for answer in await group.coordinator.fetch("g", None)] == ["other"]
-    await reload(group)
-    assert [answer.topic for answer in await group.coordinator.fetch("g", None)] == ["other"]
-    group.coordinator.runtime.resigned(0)
-    log.hold()
-    group.coordinator.runtime.elected(0, 1)
-    group.coordinator.apply(deletion_of("other"), EMPTY_IMAGE)  # while the log is being read
-    log.release()
-    await group.coordinator.runtime.wait_loaded()
-    await group.clock.settle()
-    assert await group.coordinator.fetch("g", None) == []
-
-
-def deletion_of(name: str) -> MetadataDelta:
-    topic = TopicImage(name, uuid.UUID(int=5), ())
-    return MetadataDelta(old=EMPTY_IMAGE, new=EMPTY_IMAGE, deleted_topics={topic.topic_id: topic})
-
-
 async def test_a_coordinator_that_stopped_refuses(clock: VirtualClock, settings: GroupSettings) -> None:
     log = MemoryCoordinatorLog()
-    async with GroupCoordinator(log, clock=clock, ids=SystemIds(), settings=settings).running() as coordinator:
+    coordinator = GroupCoordinator(log, KnownTopics(), clock=clock, ids=SystemIds(), settings=settings)
+    async with coordinator.running():
         coordinator.runtime.elected(0, 0)
         await coordinator.runtime.wait_loaded()
         waiting = asyncio.create_task(coordinator.join(join_request(requires_member_id=False)))
@@ -226,7 +204,8 @@ async def load_golden(kafka_classic: Path, tmp_path: Path, clock: VirtualClock, 
         )
     topic_id = read_topic_id(directory / "__consumer_offsets-0" / "partition.metadata")
     with open_coordinator_log(directory, partitions=3, topic_id=topic_id) as (log, _):
-        coordinator = GroupCoordinator(log, clock=clock, ids=SystemIds(), settings=GroupSettings())
+        topics = kafkas_topics(kafka_classic / "classic")
+        coordinator = GroupCoordinator(log, topics, clock=clock, ids=SystemIds(), settings=GroupSettings())
         async with coordinator.running():
             for partition in range(3):
                 coordinator.runtime.elected(partition, LEADER_EPOCH)
@@ -234,6 +213,14 @@ async def load_golden(kafka_classic: Path, tmp_path: Path, clock: VirtualClock, 
             for listed in coordinator.list_groups():
                 offsets = await coordinator.fetch(listed.group_id, None)
                 found.append((listed, coordinator.describe_group(listed.group_id), offsets))
+
+
+def kafkas_topics(directory: Path) -> KnownTopics:
+    """The topics whose partitions are in the log directory."""
+    topics = KnownTopics()
+    for path in sorted(directory.glob("*/partition.metadata")):
+        topics.create(path.parent.name.rpartition("-")[0], read_topic_id(path))
+    return topics
 
 
 def read_topic_id(path: Path) -> uuid.UUID:

@@ -174,6 +174,7 @@ OFFSETS = st.builds(
     leader_epoch=st.integers(-1, 2**31 - 1),
     metadata=TEXT,
     commit_timestamp=st.integers(0, 2**63 - 1),
+    expire_timestamp=st.integers(-1, 2**63 - 1),
     topic_id=st.uuids(),
 )
 MEMBERS = st.builds(

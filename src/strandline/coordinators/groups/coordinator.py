@@ -11,6 +11,7 @@ from typing import TypeVar
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
 from strandline.coordinators.fields import LONGEST_STRING
+from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.shard import GroupShard
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.values import (
@@ -45,7 +46,7 @@ from strandline.errors import (
     StrandlineError,
 )
 from strandline.metadata.delta import MetadataDelta
-from strandline.metadata.image import MetadataImage
+from strandline.metadata.image import Images, MetadataImage
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
 from strandline.records.codecs import Codec
 
@@ -71,13 +72,14 @@ class GroupCoordinator:
     changes of their leaders.
     """
 
-    def __init__(self, log: CoordinatorLog, *, clock: Clock, ids: Ids, settings: GroupSettings) -> None:
+    def __init__(self, log: CoordinatorLog, images: Images, *, clock: Clock, ids: Ids, settings: GroupSettings) -> None:
         self._clock, self._ids, self._settings = clock, ids, settings
+        self._topics = TopicIncarnations(lambda: images.image)
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime("group", log, self._make_shard, clock=clock)
         self.runtime.sweep_every(settings.offsets_retention_check_interval_ms, GroupShard.expire)
 
     def _make_shard(self, writer: CoordinatorPartitionWriter) -> GroupShard:
-        return GroupShard(writer, self.runtime.timers, self._clock, self._ids, self._settings)
+        return GroupShard(writer, self.runtime.timers, self._clock, self._ids, self._settings, self._topics)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[GroupCoordinator]:
@@ -86,10 +88,9 @@ class GroupCoordinator:
             yield self
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Follow the metadata: delete the offsets of deleted topics."""
-        deleted = frozenset(topic.name for topic in delta.deleted_topics.values())
-        if deleted:
-            self.runtime.for_each_shard(lambda shard: shard.drop_topics(deleted))
+        """Topics were deleted: look at all offsets. A shard that is loading does so when it is loaded."""
+        if delta.deleted_topics:
+            self.runtime.for_each_shard(GroupShard.drop_stale_offsets)
 
     def status(self) -> GroupsStatus:
         """What this broker coordinates now."""

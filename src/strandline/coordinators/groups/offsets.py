@@ -56,6 +56,11 @@ class OffsetStore:
         for pending in self._transactions.values():
             pending.pop(key, None)
 
+    def replace(self, key: OffsetKey, value: OffsetValue) -> None:
+        """Another value in the place of a stored one."""
+        offsets, partition = self._groups[key.group_id], TopicPartition(key.topic, key.partition)
+        offsets[partition] = offsets[partition]._replace(value=value)
+
     # Under way --------------------------------------------------------------------------------------------------
 
     def begin(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
@@ -84,10 +89,19 @@ class OffsetStore:
         pending = (key for pending in self._transactions.values() for key in pending if key.group_id == group_id)
         return list(dict.fromkeys([*keys, *pending]))
 
-    def keys_of_topics(self, topics: frozenset[str]) -> list[OffsetKey]:
-        """Every offset in these topics, of all groups."""
-        group_ids = {*self._groups, *self._under_way, *(k.group_id for p in self._transactions.values() for k in p)}
-        return [key for group_id in sorted(group_ids) for key in self.keys_of(group_id) if key.topic in topics]
+    def is_under_way(self, key: OffsetKey) -> bool:
+        """Whether a commit of this offset has been passed to the log and is not answered yet."""
+        return TopicPartition(key.topic, key.partition) in self._under_way.get(key.group_id, ())
+
+    def values(self) -> Iterator[tuple[OffsetKey, OffsetValue]]:
+        """Every offset of all groups, and those of open transactions where nothing is committed yet."""
+        for group_id, offsets in self._groups.items():
+            for (topic, partition), stored in offsets.items():
+                yield OffsetKey(group_id, topic, partition), stored.value
+        for pending in self._transactions.values():
+            for key, stored in pending.items():
+                if self.get(key.group_id, TopicPartition(key.topic, key.partition)) is None:
+                    yield key, stored.value
 
     # Transactions -----------------------------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 """Keys and values of `__consumer_offsets`, byte for byte as Apache Kafka writes them.
 
 A key starts with its record type, a value with its version; no value is a tombstone. Every version is
-read. Offset commits are written as v4 (v1 when the client asked for its own retention), classic groups as v3. Record
-types that this broker does not keep (KIP-848 and share groups, or newer ones) are read as `UnknownKey`, which callers
-skip.
+read. Offset commits are written as v4, classic groups as v3. Kafka writes a commit for which the client chose its own
+retention as v1, which has no room for a topic id. With an id it is a v4 here, and the time at which it expires is a
+tagged field of ours, which Kafka skips. Record types that this broker does not keep (KIP-848 and share groups, or newer
+ones) are read as `UnknownKey`, which callers skip.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import Final, TypeAlias
 from strandline.coordinators.fields import CoordinatorFieldReader, FieldWriter
 from strandline.errors import CorruptMessage
 from strandline.model import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
+from strandline.records.fields import I64, FieldReader
 
 LEGACY_OFFSET_COMMIT: Final = 0
 OFFSET_COMMIT: Final = 1
 GROUP_METADATA: Final = 2
 
 _TOPIC_ID_TAG: Final = 0
+_EXPIRE_TIMESTAMP_TAG: Final = 10_000  # ours; far from the numbers that Kafka gives out
 _FIRST_FLEXIBLE: Final = 4
 
 
@@ -108,14 +111,16 @@ def read_key(data: bytes | memoryview) -> RecordKey:
 
 
 def write_offset_value(value: OffsetValue) -> bytes:
-    if value.expire_timestamp != NO_TIMESTAMP:
+    expires = value.expire_timestamp != NO_TIMESTAMP
+    if expires and value.topic_id == ZERO_UUID:
         writer = FieldWriter(1).i64(value.offset).string(value.metadata)
         return writer.i64(value.commit_timestamp).i64(value.expire_timestamp).done()
     writer = FieldWriter(4).i64(value.offset).i32(value.leader_epoch).compact_string(value.metadata)
     writer.i64(value.commit_timestamp)
-    if value.topic_id == ZERO_UUID:
-        return writer.varint(0).done()
-    return writer.uuid_tag(_TOPIC_ID_TAG, value.topic_id).done()
+    tags = {} if value.topic_id == ZERO_UUID else {_TOPIC_ID_TAG: value.topic_id.bytes}
+    if expires:
+        tags[_EXPIRE_TIMESTAMP_TAG] = I64.pack(value.expire_timestamp)
+    return writer.tags(tags).done()
 
 
 def read_offset_value(data: bytes | memoryview) -> OffsetValue:
@@ -127,7 +132,10 @@ def read_offset_value(data: bytes | memoryview) -> OffsetValue:
     metadata = reader.string(compact=compact)
     commit_timestamp = reader.i64()
     expire_timestamp = reader.i64() if version == 1 else NO_TIMESTAMP
-    topic_id = reader.tags().get(_TOPIC_ID_TAG) if compact else None
+    tags = reader.tags() if compact else {}
+    topic_id = tags.get(_TOPIC_ID_TAG)
+    if _EXPIRE_TIMESTAMP_TAG in tags:
+        expire_timestamp = FieldReader(tags[_EXPIRE_TIMESTAMP_TAG]).i64()
     return OffsetValue(
         offset=offset,
         leader_epoch=leader_epoch,

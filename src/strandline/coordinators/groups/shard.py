@@ -13,6 +13,7 @@ from strandline.config.groups import GroupSettings
 from strandline.coordinators.groups.classic import ClassicProtocol
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.group import Group
+from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.offsets import OffsetStore
 from strandline.coordinators.groups.schemas import (
     GroupKey,
@@ -27,6 +28,7 @@ from strandline.coordinators.groups.schemas import (
 )
 from strandline.coordinators.groups.values import DEFAULT_RETENTION, CommitRequest, CommittedOffset, PartitionCommit
 from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, Timers, WriteDone, WriteResult
+from strandline.crash import crash_point
 from strandline.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
@@ -37,15 +39,24 @@ from strandline.errors import (
 )
 from strandline.model import INT64_MAX, NO_TIMESTAMP, TopicPartition
 
-# The tombstones of one sweep are independent of each other; a batch of them has to stay below max.message.bytes.
-_TOMBSTONES_PER_WRITE = 1000
+# The records of one sweep are independent of each other; a batch of them has to stay below max.message.bytes.
+_RECORDS_PER_WRITE = 1000
 
 
 class GroupShard:
     """One partition's groups and offsets. Synchronous: results of writes come through callbacks."""
 
-    def __init__(self, sink: RecordSink, timers: Timers, clock: Clock, ids: Ids, settings: GroupSettings) -> None:
+    def __init__(
+        self,
+        sink: RecordSink,
+        timers: Timers,
+        clock: Clock,
+        ids: Ids,
+        settings: GroupSettings,
+        topics: TopicIncarnations,
+    ) -> None:
         self.groups: dict[str, Group] = {}
+        self._topics = topics
         self.offsets = OffsetStore()
         self._being_deleted: set[str] = set()
         self._sink, self._clock, self._settings = sink, clock, settings
@@ -83,10 +94,12 @@ class GroupShard:
                 self.offsets.put(key, read_offset_value(value), offset)
 
     def loaded(self) -> None:
-        """The sessions of the members begin."""
+        """The sessions of the members begin, and offsets of topics that went meanwhile end."""
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.classic.start(group)
+        self._store_topic_ids()
+        self.drop_stale_offsets()
 
     def unloaded(self, error: StrandlineError) -> None:
         """Another broker coordinates these groups now: waiting members get `error`."""
@@ -135,6 +148,7 @@ class GroupShard:
             for position, (key, value) in enumerate(accepted):
                 self._ensure_group(key.group_id)
                 self.offsets.put(key, value, outcome.base_offset + position)
+            self._drop_stale(accepted)
             done(results)
 
         self._sink.write(records, written)
@@ -146,12 +160,23 @@ class GroupShard:
         return None
 
     def fetch(self, group_id: str, partitions: Iterable[TopicPartition] | None) -> list[CommittedOffset]:
-        """Stored offsets: of the partitions asked for, in their order, or all there are."""
+        """Stored offsets: of the partitions asked for, in their order, or all there are.
+
+        An offset of a topic that was deleted counts as none, also when another topic has its name now.
+        """
         if group_id not in self.groups:
             return [CommittedOffset(topic=topic, partition=index) for topic, index in partitions or ()]
         if partitions is None:
-            return [_answer(partition, value) for partition, value in self.offsets.of_group(group_id)]
-        return [_answer(partition, self.offsets.get(group_id, partition)) for partition in partitions]
+            return [
+                _answer(partition, value)
+                for partition, value in self.offsets.of_group(group_id)
+                if self._topics.is_current(partition.topic, value)
+            ]
+        return [_answer(partition, self._current(group_id, partition)) for partition in partitions]
+
+    def _current(self, group_id: str, partition: TopicPartition) -> OffsetValue | None:
+        value = self.offsets.get(group_id, partition)
+        return value if value is not None and self._topics.is_current(partition.topic, value) else None
 
     def mark_unstable(self, group_id: str, answers: Iterable[CommittedOffset]) -> list[CommittedOffset]:
         """Replace offsets that an open transaction may change by an error: the client asked for stable offsets."""
@@ -192,7 +217,7 @@ class GroupShard:
 
     def delete_keys(self, keys: Sequence[OffsetKey], done: Callable[[StrandlineError | None], None]) -> None:
         """Write tombstones for offsets; `done` gets the first error."""
-        chunks = [keys[at : at + _TOMBSTONES_PER_WRITE] for at in range(0, len(keys), _TOMBSTONES_PER_WRITE)] or [[]]
+        chunks = [keys[at : at + _RECORDS_PER_WRITE] for at in range(0, len(keys), _RECORDS_PER_WRITE)] or [[]]
         errors: list[StrandlineError] = []
 
         def written(chunk: Sequence[OffsetKey], is_last: bool, outcome: WriteResult) -> None:
@@ -241,7 +266,8 @@ class GroupShard:
         self._sink.write([(write_group_key(group_id), None)], written)
 
     def expire(self) -> None:
-        """Delete offsets that were not used for offsets.retention.minutes, and empty groups without offsets."""
+        """Delete offsets that were not used for offsets.retention.minutes or whose topic is gone, and empty groups
+        without offsets."""
         for group in list(self.groups.values()):
             keys = self._expired_keys(group)
             if keys is None:
@@ -251,6 +277,7 @@ class GroupShard:
                 self.delete_group(group.group_id, _ignore)
             elif keys:
                 self.delete_keys(keys, _ignore)
+        self.drop_stale_offsets()
 
     def _expired_keys(self, group: Group) -> list[OffsetKey] | None:
         """None if offsets of the group do not expire in its state."""
@@ -265,18 +292,40 @@ class GroupShard:
                 keys.append(key)
         return keys
 
-    def drop_topics(self, topics: frozenset[str]) -> None:
-        """Topics were deleted: delete their offsets."""
-        keys = self.offsets.keys_of_topics(topics)
+    # Topics that go ---------------------------------------------------------------------------------------------
+
+    def drop_stale_offsets(self) -> None:
+        """Delete every offset whose topic was deleted, whether or not another topic has its name now."""
+        self._drop_stale(self.offsets.values())
+
+    def _drop_stale(self, offsets: Iterable[tuple[OffsetKey, OffsetValue]]) -> None:
+        # A tombstone behind a commit that is under way would delete what that commit stores, which may be an offset
+        # of the new topic. The commit looks again when it is written.
+        keys = [
+            key
+            for key, value in offsets
+            if not self._topics.is_current(key.topic, value) and not self.offsets.is_under_way(key)
+        ]
         if keys:
+            crash_point("groups.offsets.before_tombstones")
             self.delete_keys(keys, _ignore)
+
+    def _store_topic_ids(self) -> None:
+        """Store offsets that have no topic id again, with the id. What fails here is done at the next load."""
+        found = [(key, self._topics.with_id(key, value)) for key, value in self.offsets.values()]
+        stored = [(key, value) for key, value in found if value is not None and not self.offsets.is_unstable(key)]
+        for key, value in stored:
+            self.offsets.replace(key, value)
+        for at in range(0, len(stored), _RECORDS_PER_WRITE):
+            chunk = stored[at : at + _RECORDS_PER_WRITE]
+            self._sink.write([(write_offset_key(key), write_offset_value(value)) for key, value in chunk], _ignore)
 
     def fence(self, done: WriteDone) -> None:
         """Call back when everything written so far is committed."""
         self._sink.write([], done)
 
 
-def _ignore(_: StrandlineError | None) -> None:
+def _ignore(_: StrandlineError | WriteResult | None) -> None:
     """The writer has logged the error, and the next sweep tries again."""
 
 
