@@ -290,6 +290,7 @@ class Broker:
                 log_dirs=self._tiers.log_dirs,
                 groups=self.groups,
                 settings=lambda: self.settings,
+                clock=self._clock,
             ),
         )
         self._stack.push_async_callback(self.dispatcher.close)

@@ -190,6 +190,10 @@ class InvalidTxnState(StrandlineError):
     """The transaction is not in a state that allows the request."""
 
 
+class TransactionalIdAuthorizationFailed(StrandlineError):
+    """The client may not use this transactional id."""
+
+
 class TransactionCoordinatorFenced(StrandlineError):
     """A newer transaction coordinator has taken over."""
 

@@ -16,16 +16,16 @@ NO_SUCH_RESOURCE = "share groups and client metrics, whose settings these are, a
 NO_PRODUCER_IDS_YET = "a freshly started Kafka has no producer ids to give yet; we have"
 
 _NOT_YET: dict[tuple[str, str], tuple[str, ...]] = {
-    (NO_TRANSACTIONS, "error_code=UNSUPPORTED_VERSION"): (
+    (NO_TRANSACTIONS, "error_code=TRANSACTIONAL_ID_AUTHORIZATION_FAILED"): (
         "confluent-InitProducerId-v4-request-88",
         "kafka-python-InitProducerId-v4-request-199",
+        "aiokafka-FindCoordinator-v1-request-310",
         "aiokafka-InitProducerId-v0-request-311",
         "java-InitProducerId-v5-request-482",
         "raw-InitProducerId-v1-request-691",
         "raw-InitProducerId-v3-request-693",
         "raw-InitProducerId-v5-request-695",
     ),
-    (NO_TRANSACTIONS, "error_code=COORDINATOR_NOT_AVAILABLE"): ("aiokafka-FindCoordinator-v1-request-310",),
     (NO_SUCH_RESOURCE, "responses.error_code=INVALID_REQUEST"): (
         "java-IncrementalAlterConfigs-v1-request-523",
         "java-IncrementalAlterConfigs-v1-request-541",

@@ -221,6 +221,7 @@ KAFKA_CODES: Final[Mapping[type[StrandlineError], ErrorCode]] = MappingProxyType
         errors.RebalanceInProgress: ErrorCode.REBALANCE_IN_PROGRESS,
         errors.InvalidTimestamp: ErrorCode.INVALID_TIMESTAMP,
         errors.UnsupportedVersion: ErrorCode.UNSUPPORTED_VERSION,
+        errors.TransactionalIdAuthorizationFailed: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         errors.TopicAlreadyExists: ErrorCode.TOPIC_ALREADY_EXISTS,
         errors.InvalidPartitions: ErrorCode.INVALID_PARTITIONS,
         errors.InvalidReplicationFactor: ErrorCode.INVALID_REPLICATION_FACTOR,

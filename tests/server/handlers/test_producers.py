@@ -38,7 +38,7 @@ def test_ids_go_on_beyond_a_block(client: Client) -> None:
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        ({"transactional_id": "x"}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"transactional_id": "x"}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
         ({"producer_id": 5}, ErrorCode.INVALID_REQUEST),
         ({"producer_epoch": 5}, ErrorCode.INVALID_REQUEST),

@@ -1,8 +1,8 @@
 """FindCoordinator 0-6: which broker coordinates a group. One key up to version 3, several from 4 on.
 
 `__consumer_offsets` is created when the first client asks. Unlike Kafka, which answers COORDINATOR_NOT_AVAILABLE while
-the topic is being created, we wait for it. Transactions are not served yet: their coordinator is not available. Other
-kinds of keys (share groups) are an invalid request.
+the topic is being created, we wait for it. Transactions are refused (`transactions`). Other kinds of keys (share
+groups) are an invalid request.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from strandline.model import GROUP_METADATA_TOPIC
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
+from strandline.server.handlers.transactions import RefusedTransactions
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -34,8 +35,15 @@ class _Node(NamedTuple):
 class FindCoordinatorHandler:
     """Sends groups to the leader of their partition."""
 
-    def __init__(self, coordinator: GroupCoordinator, images: Images, creator: TopicAutoCreator) -> None:
+    def __init__(
+        self,
+        coordinator: GroupCoordinator,
+        images: Images,
+        creator: TopicAutoCreator,
+        transactions: RefusedTransactions,
+    ) -> None:
         self._coordinator, self._images, self._creator = coordinator, images, creator
+        self._transactions = transactions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {ApiKey.FIND_COORDINATOR: self.find_coordinator}
@@ -72,7 +80,7 @@ class FindCoordinatorHandler:
     async def _find(self, key_type: int, key: str, context: RequestContext) -> tuple[_Node, StrandlineError | None]:
         try:
             if key_type == _TRANSACTION:
-                raise CoordinatorNotAvailable("This broker does not coordinate transactions yet.")
+                raise self._transactions.refusal(key, context)
             if key_type != _GROUP:
                 raise InvalidRequest(f"There is no coordinator for keys of type {key_type}.")
             await self._ensure_topic()

@@ -1,9 +1,8 @@
 """InitProducerId (versions 0 to 5) and DescribeProducers (version 0).
 
 InitProducerId gives idempotent producers an id that no other producer has, with epoch 0, from a block that the
-controller allocated to this broker. A transactional id gets UNSUPPORTED_VERSION: Strandline has no transactions yet,
-and this is the error upon which clients give up at once instead of looking for a coordinator until they time out. An
-empty transactional id, or a producer id without its epoch, gets INVALID_REQUEST.
+controller allocated to this broker. A transactional id is refused (`transactions`). An empty transactional id, or a
+producer id without its epoch, gets INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -12,12 +11,13 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from strandline.errors import InvalidRequest, NotController, StrandlineError, UnsupportedVersion
+from strandline.errors import InvalidRequest, NotController, StrandlineError
 from strandline.hybrid.partitions import Partitions
 from strandline.metadata import ControllerUnreachable
 from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome
+from strandline.server.handlers.transactions import RefusedTransactions
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_producers import (
@@ -62,8 +62,8 @@ class ProducerIds:
 class ProducersHandler:
     """Serves idempotent producers."""
 
-    def __init__(self, ids: ProducerIds, partitions: Partitions) -> None:
-        self._ids = ids
+    def __init__(self, ids: ProducerIds, partitions: Partitions, transactions: RefusedTransactions) -> None:
+        self._ids, self._transactions = ids, transactions
         self._partitions = partitions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
@@ -76,6 +76,8 @@ class ProducersHandler:
         """A new id, even for a producer that has one: without a transactional id nothing ties it to the old one."""
         try:
             _check(request)
+            if request.transactional_id is not None:
+                raise self._transactions.refusal(request.transactional_id, context)
             producer_id = await self._ids.next()
         except (NotController, ControllerUnreachable):  # as Kafka: an error upon which every producer asks again
             return InitProducerIdResponse(
@@ -125,7 +127,5 @@ class ProducersHandler:
 def _check(request: InitProducerIdRequest) -> None:
     if request.transactional_id == "":
         raise InvalidRequest("A transactional id may not be empty.")
-    if request.transactional_id is not None:
-        raise UnsupportedVersion("Transactions are not supported yet.")
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise InvalidRequest("A producer id and its epoch come together.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from strandline.clock import Clock
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.log_dirs import LogDirs
@@ -27,11 +28,13 @@ from strandline.server.handlers.groups.offset_fetch import OffsetFetchHandler
 from strandline.server.handlers.log_dirs import LogDirsHandler
 from strandline.server.handlers.offsets import OffsetsHandler
 from strandline.server.handlers.producers import ProducerIds, ProducersHandler
+from strandline.server.handlers.reassignments import ReassignmentsHandler
 from strandline.server.handlers.records import RecordsHandler
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
 from strandline.server.handlers.topics.changes import TopicsHandler
 from strandline.server.handlers.topics.describe import TopicPartitionsHandler
 from strandline.server.handlers.topics.metadata import MetadataHandler
+from strandline.server.handlers.transactions import RefusedTransactions
 from strandline.wire.api import ApiKey
 
 
@@ -46,10 +49,12 @@ def handler_table(
     log_dirs: LogDirs,
     groups: GroupCoordinator,
     settings: CurrentSettings,
+    clock: Clock,
 ) -> Mapping[ApiKey, Handler]:
     """Build every handler over the components it needs, and say which serves what."""
     creator = TopicAutoCreator(images, active_controller, settings, diskless)
     loggers = BrokerLoggers()
+    transactions = RefusedTransactions(clock)
     node_id = controller.node_id
     handlers = (
         ApiVersionsHandler(),
@@ -61,10 +66,13 @@ def handler_table(
         AlterConfigsHandler(node_id, controller, loggers),
         OffsetsHandler(partitions),
         RecordsHandler(partitions),
-        ProducersHandler(ProducerIds(node_id, lambda: lifecycle.broker_epoch, active_controller), partitions),
+        ProducersHandler(
+            ProducerIds(node_id, lambda: lifecycle.broker_epoch, active_controller), partitions, transactions
+        ),
         LogDirsHandler(log_dirs),
         ElectionsHandler(controller),
-        FindCoordinatorHandler(groups, images, creator),
+        ReassignmentsHandler(),
+        FindCoordinatorHandler(groups, images, creator, transactions),
         GroupsHandler(groups),
         GroupOffsetsHandler(groups, images),
         OffsetFetchHandler(groups, images),
