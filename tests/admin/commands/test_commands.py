@@ -55,6 +55,7 @@ def test_topics_are_created_listed_described_and_deleted(ask: Command) -> None:
     listed = {row["topic"]: row for row in ask("topics", "list", "--json").json}
     assert listed["tides"] == {
         "topic": "tides",
+        "kind": "classic",
         "id": made["id"],
         "internal": False,
         "partition_count": 3,
@@ -219,7 +220,7 @@ def test_no_broker_is_explained(command: Command) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("topics", "list"), ("topics", "create"), ("topics", "describe"), ("topics", "delete"),
+        ("topics", "list"), ("topics", "create"), ("topics", "alter"), ("topics", "describe"), ("topics", "delete"),
         ("configs", "describe"), ("configs", "alter"), ("groups", "list"), ("groups", "describe"),
         ("log", "dump"), ("metadata", "dump"), ("version",),
     ],

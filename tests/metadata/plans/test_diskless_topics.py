@@ -60,7 +60,8 @@ async def test_more_replicas_than_one_are_refused_for_a_diskless_topic(topic: Ne
     async with open_cluster(brokers=(1, 2), properties=BY_DEFAULT) as cluster:
         answer = await created(cluster, topic)
         assert isinstance(answer, InvalidReplicationFactor)
-        assert "A diskless topic has one replica, not 2" in str(answer)
+        assert "Diskless topic t has one replica, not 2" in str(answer)
+        assert "Write 1 or -1 as its replication factor" in str(answer)
 
 
 async def test_a_diskless_topic_takes_a_manual_assignment_of_one_replica_each() -> None:

@@ -16,7 +16,12 @@ from rich.text import Text
 Bootstrap = Annotated[
     str,
     typer.Option(
-        "--bootstrap", "-b", metavar="HOST:PORT", help="A broker of the cluster.", envvar="STRANDLINE_BOOTSTRAP"
+        "--bootstrap",
+        "-b",
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="A broker of the cluster.",
+        envvar="STRANDLINE_BOOTSTRAP",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

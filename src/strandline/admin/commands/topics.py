@@ -1,7 +1,8 @@
-"""`strandline topics`: list, create, describe and delete; `topic_tiers` shows where the records are."""
+"""`strandline topics`: list, create, alter, describe and delete; `topic_tiers` shows where the records are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -19,18 +20,28 @@ from strandline.admin.commands.client import (
 )
 from strandline.admin.commands.configs import topic_overrides
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.admin.commands.topic_kinds import topic_kinds
 from strandline.admin.commands.topic_tiers import topic_tiers
 from strandline.model import uuid_to_text
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
+from strandline.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from strandline.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from strandline.wire.messages.metadata import MetadataResponseTopic
 
-topics_app = typer.Typer(help="List, create, describe and delete topics.", no_args_is_help=True)
+topics_app = typer.Typer(help="List, create, alter, describe and delete topics.", no_args_is_help=True)
 topics_app.command("tiers")(topic_tiers)
 _TIMEOUT_MS = 30_000
+_LISTED = {
+    "topic": "topic",
+    "kind": "kind",
+    "partitions": "partition_count",
+    "replicas": "replication_factor",
+    "id": "id",
+}
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The name of the topic.")]
+TopicNames = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The names of the topics.")]
 
 
 @topics_app.command("list")
@@ -39,18 +50,19 @@ def list_topics(
     internal: Annotated[bool, typer.Option("--internal", help="Include Kafka's own topics.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the topics.
+    """List the topics, and whether each is classic, tiered or diskless.
 
     Example: strandline topics list --internal
     """
     with sentences(), Cluster(bootstrap) as cluster:
         topics = [topic for topic in cluster.metadata(None).topics if internal or not topic.is_internal]
-    topics.sort(key=lambda topic: topic.name or "")
+        topics.sort(key=lambda topic: topic.name or "")
+        kinds = topic_kinds(cluster, [topic.name for topic in topics if topic.name])
     if as_json:
-        print_json([_brief(topic) for topic in topics])
+        print_json([_brief(topic, kinds) for topic in topics])
         return
-    rows = [(topic.name, len(topic.partitions), _replicas(topic), uuid_to_text(topic.topic_id)) for topic in topics]
-    print_table(("topic", "partitions", "replicas", "id"), rows, empty="There are no topics.")
+    rows = [tuple(_brief(topic, kinds)[column] for column in _LISTED.values()) for topic in topics]
+    print_table(tuple(_LISTED), rows, empty="There are no topics.")
 
 
 @topics_app.command("create")
@@ -92,42 +104,82 @@ def create_topic(
         print_line(f"Topic {topic} {done}: {result.num_partitions} partitions, {result.replication_factor} replicas.")
 
 
-@topics_app.command("describe")
-def describe_topic(topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Show a topic: settings, leaders, replicas, and the offsets it holds.
+@topics_app.command("alter")
+def alter_topic(
+    topic: TopicName,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many it is to have, all in all.")],
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only say whether it would work.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add partitions to a topic. Settings are changed with: strandline configs alter.
 
-    Example: strandline topics describe orders
+    Records stay where they are, and keys may go to other partitions from then on. Partitions cannot be removed.
+
+    Example: strandline topics alter orders --partitions 12
     """
+    wanted = CreatePartitionsTopic(name=topic, count=partitions, assignments=None)
+    request = CreatePartitionsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS, validate_only=validate_only)
     with sentences(), Cluster(bootstrap) as cluster:
-        found = cluster.metadata([topic]).topics[0]
-        check(found.error_code, None, f"Topic {topic} cannot be described")
-        overrides = topic_overrides(cluster, topic)
-        leaders = {(topic, row.partition_index): row.leader_id for row in found.partitions if row.leader_id >= 0}
-        starts, ends = list_offsets(cluster, leaders, EARLIEST), list_offsets(cluster, leaders, LATEST)
-    rows = [
+        result = cluster.controller().request(ApiKey.CREATE_PARTITIONS, request).results[0]
+    check(result.error_code, result.error_message, f"Topic {topic} was not changed")
+    if as_json:
+        print_json({"topic": topic, "partition_count": partitions, "validate_only": validate_only})
+    else:
+        print_line(f"Topic {topic} {'could have' if validate_only else 'has'} {partitions} partitions.")
+
+
+@topics_app.command("describe")
+def describe_topics(topics: TopicNames, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Show topics: kind, settings, leaders, replicas, and the offsets they hold. JSON of several is a list.
+
+    Example: strandline topics describe orders payments
+    """
+    names = list(dict.fromkeys(topics))
+    with sentences(), Cluster(bootstrap) as cluster:
+        found = {row.name: row for row in cluster.metadata(names).topics}
+        for name in names:
+            check(found[name].error_code, None, f"Topic {name} cannot be described")
+        kinds = topic_kinds(cluster, names)
+        described = [_described(cluster, found[name], kinds) for name in names]
+    if as_json:
+        print_json(described if len(described) > 1 else described[0])
+        return
+    for topic in described:
+        _print_described(topic)
+
+
+def _described(cluster: Cluster, topic: MetadataResponseTopic, kinds: Mapping[str, str]) -> Json:
+    name = topic.name or ""
+    leaders = {(name, row.partition_index): row.leader_id for row in topic.partitions if row.leader_id >= 0}
+    starts, ends = list_offsets(cluster, leaders, EARLIEST), list_offsets(cluster, leaders, LATEST)
+    partitions = [
         {
             "partition": row.partition_index,
             "leader": row.leader_id,
             "leader_epoch": row.leader_epoch,
             "replicas": row.replica_nodes,
             "isr": row.isr_nodes,
-            "start_offset": starts.get((topic, row.partition_index)),
-            "end_offset": ends.get((topic, row.partition_index)),
+            "start_offset": starts.get((name, row.partition_index)),
+            "end_offset": ends.get((name, row.partition_index)),
         }
-        for row in sorted(found.partitions, key=lambda row: row.partition_index)
+        for row in sorted(topic.partitions, key=lambda row: row.partition_index)
     ]
-    if as_json:
-        print_json({**_brief(found), "configs": overrides, "partitions": rows})
-        return
-    print_line(f"{topic}  id {uuid_to_text(found.topic_id)}" + ("  internal" if found.is_internal else ""))
-    print_line("settings: " + (", ".join(f"{name}={value}" for name, value in overrides.items()) or "all by default"))
+    return {**_brief(topic, kinds), "configs": topic_overrides(cluster, name), "partitions": partitions}
+
+
+def _print_described(topic: Json) -> None:
+    print_line(f"{topic['topic']}  {topic['kind']}  id {topic['id']}" + ("  internal" if topic["internal"] else ""))
+    settings = ", ".join(f"{name}={value}" for name, value in topic["configs"].items())
+    print_line(f"settings: {settings or 'all by default'}")
     columns = ("partition", "leader", "epoch", "replicas", "in sync", "from offset", "to offset")
-    print_table(columns, [tuple(row.values()) for row in rows], empty="The topic has no partitions.")
+    rows = [tuple(row.values()) for row in topic["partitions"]]
+    print_table(columns, rows, empty="The topic has no partitions.")
 
 
 @topics_app.command("delete")
 def delete_topics(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The topics to delete.")],
+    topics: TopicNames,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
@@ -152,9 +204,10 @@ def delete_topics(
             print_line(f"Topic {row.name} was deleted.")
 
 
-def _brief(topic: MetadataResponseTopic) -> Json:
+def _brief(topic: MetadataResponseTopic, kinds: Mapping[str, str]) -> Json:
     return {
         "topic": topic.name,
+        "kind": kinds.get(topic.name or ""),
         "id": uuid_to_text(topic.topic_id),
         "internal": topic.is_internal,
         "partition_count": len(topic.partitions),

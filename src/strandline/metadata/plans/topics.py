@@ -56,6 +56,13 @@ _METADATA_TOPIC_FIXED: Final = (
 )
 MAX_REPLICAS: Final = 1  # there are no followers yet
 
+# Connect, Streams and MirrorMaker ask for as many replicas as settings of their own say.
+_WRITE_INSTEAD: Final = (
+    "Write 1 or -1 as its replication factor; in Kafka Connect's worker that is config.storage.replication.factor, "
+    "offset.storage.replication.factor and status.storage.replication.factor, in Kafka Streams and MirrorMaker "
+    "replication.factor."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlanner:
@@ -98,7 +105,6 @@ class TopicPlanner:
         if self.rules.is_diskless(image, overrides):
             topic = _with_one_replica(topic)
         partitions = self._new_topic_partitions(image, topic, room)
-        self._check_replicas(partitions)
         made = TopicImage(topic.name, self.ids.uuid(), partitions)
         resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
         return made, [
@@ -107,17 +113,18 @@ class TopicPlanner:
             *(_partition_record(made.topic_id, partition) for partition in partitions),
         ]
 
-    def _check_replicas(self, partitions: Sequence[PartitionImage]) -> None:
-        factor = max(len(partition.replicas) for partition in partitions)
+    def _check_replicas(self, name: str, factor: int, *, by_default: bool = False) -> None:
         if self.max_replicas is not None and factor > self.max_replicas:
+            instead = "Set default.replication.factor=1 on the brokers." if by_default else _WRITE_INSTEAD
             raise InvalidReplicationFactor(
-                f"A partition cannot have {factor} replicas in this version, only {self.max_replicas}. Create the "
-                "topic with a replication factor of 1, or set default.replication.factor to 1."
+                f"Topic {name} cannot have {factor} replicas: a partition has one in this version. {instead}"
             )
 
     def _new_topic_partitions(self, image: MetadataImage, topic: NewTopic, room: int) -> tuple[PartitionImage, ...]:
         if topic.assignments:
-            return _assigned_topic(image, topic, room)
+            assigned = _assigned_topic(image, topic, room)
+            self._check_replicas(topic.name, max(len(partition.replicas) for partition in assigned))
+            return assigned
         if topic.replication_factor < -1 or topic.replication_factor == 0:
             raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
         if topic.num_partitions < -1 or topic.num_partitions == 0:
@@ -125,6 +132,7 @@ class TopicPlanner:
         defaults = self.rules.settings(image).cluster
         count = defaults.num_partitions if topic.num_partitions == -1 else topic.num_partitions
         factor = defaults.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
+        self._check_replicas(topic.name, factor, by_default=topic.replication_factor == -1)
         return self._placed(image, (), count=count, factor=factor, room=room)
 
     def _placed(
@@ -226,8 +234,8 @@ def _with_one_replica(topic: NewTopic) -> NewTopic:
     factor = max((len(replicas) for replicas in topic.assignments.values()), default=topic.replication_factor)
     if factor > 1:
         raise InvalidReplicationFactor(
-            f"A diskless topic has one replica, not {factor}: its records are in object storage. "
-            "Create it with a replication factor of 1 or -1."
+            f"Diskless topic {topic.name} has one replica, not {factor}: its records are in object storage, which has "
+            f"copies of its own. {_WRITE_INSTEAD}"
         )
     return topic if topic.assignments or factor != -1 else replace(topic, replication_factor=1)
 

@@ -31,7 +31,12 @@ def dump_object(
     bootstrap: Annotated[
         str | None,
         typer.Option(
-            "--bootstrap", "-b", metavar="HOST:PORT", help="A broker that knows the topics' names.", show_default=False
+            "--bootstrap",
+            "-b",
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            help="A broker that knows the topics' names.",
+            show_default=False,
         ),
     ] = None,
     data_dir: DataDir = None,

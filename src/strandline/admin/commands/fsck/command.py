@@ -110,6 +110,7 @@ def fsck(
         str | None,
         typer.Option(
             "--bootstrap",
+            "--bootstrap-server",
             "-b",
             metavar="HOST:PORT",
             help="A running broker to read remote log metadata from, instead of the log directories of a stopped one.",
