@@ -48,6 +48,9 @@ IGNORED: Final[Mapping[str, str]] = {
     "producer.purgatory.purge.interval.requests": "waiting requests are tasks, not purgatory entries",
     "quota.window.num": "quotas are not enforced yet",
     "quota.window.size.seconds": "quotas are not enforced yet",
+    "remote.partition.remover.task.interval.ms": (
+        "segments of deleted topics are deleted every remote.log.manager.task.interval.ms"
+    ),
     "replication.quota.window.num": "quotas are not enforced yet",
     "replication.quota.window.size.seconds": "quotas are not enforced yet",
     "share.coordinator.state.topic.min.isr": "share groups are not available yet",
@@ -61,6 +64,17 @@ _REFUSED: Final[Mapping[str, str]] = {
     "zookeeper.connect": "does not exist any more: metadata is kept at strandline.metadata.url",
     "log.message.format.version": "does not exist any more: record format 2 is always used",
     "inter.broker.protocol.version": "does not exist any more",
+    "diskless.enable": "is a setting of topics; on brokers, log.diskless.enable makes new topics diskless",
+    "remote.storage.enable": "is a setting of topics; on brokers, remote.log.storage.system.enable allows it",
+    "diskless.migration.state": (
+        "is read-only: it will show how far a topic is on its way from classic to diskless, and switching is not "
+        "available in this version"
+    ),
+}
+# Families of the KIP that Kafka 4 takes with a prefix only, and the prefix.
+_HANDED_ON_FAMILIES: Final[Mapping[str, str]] = {
+    "remote.log.storage.": "rsm.config.",
+    "remote.log.metadata.": "rlmm.config.",
 }
 _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "ssl.": "TLS is not available in this version",
@@ -85,6 +99,7 @@ _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "inkless.client.az.": "clients are not told apart by zone in this version",
     "inkless.tiering.": "converting diskless topics into tiered ones is not available in this version",
     "inkless.consolidation.": "converting diskless topics into tiered ones is not available in this version",
+    "inkless.hybrid.": "one topic cannot have tiered and diskless records in this version",
     "inkless.migration.": "switching a classic topic to diskless is not available in this version",
     "group.share.": "share groups are not available in this version",
     "share.coordinator.": "share groups are not available in this version",
@@ -104,5 +119,8 @@ def unknown_name(name: str, known: Iterable[str], *, what: str) -> InvalidConfig
         if name.startswith(family):
             return InvalidConfig(f"{name} cannot be set: {reason}.")
     near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    for family, prefix in _HANDED_ON_FAMILIES.items():
+        if name.startswith(family) and not get_close_matches(name, near, cutoff=0.9):
+            return InvalidConfig(f"{name} is not {what}; a setting of a plugin of tiered storage is {prefix}{name}.")
     hint = f"; did you mean {near[0]}?" if near else "."
     return InvalidConfig(f"{name} is not {what}{hint}")

@@ -43,7 +43,13 @@ _RECEIVERS: Final = (
         "remote.log.metadata.manager.impl.prefix",
         "remote.log.metadata.manager.class.name",
         # Settings of the Kafka clients inside Kafka's RemoteLogMetadataManager: files of real clusters have them.
-        also=("remote.log.metadata.common.client.", "remote.log.metadata.producer.", "remote.log.metadata.consumer."),
+        # The interval is the KIP's; partitions are deleted every remote.log.manager.task.interval.ms.
+        also=(
+            "remote.log.metadata.common.client.",
+            "remote.log.metadata.producer.",
+            "remote.log.metadata.consumer.",
+            "remote.partition.remover.task.interval.ms",
+        ),
     ),
 )
 

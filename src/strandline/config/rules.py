@@ -63,6 +63,8 @@ def _check_diskless(config: TopicConfig, settings: Settings) -> None:
         )
     if config.remote_storage_enable:
         raise InvalidConfig("diskless.enable and remote.storage.enable cannot both be true in this version.")
+    _check_local_retention("ms", config.local_retention_ms, config.retention_ms)
+    _check_local_retention("bytes", config.local_retention_bytes, config.retention_bytes)
 
 
 def _check_remote(config: TopicConfig, settings: Settings) -> None:
@@ -74,17 +76,21 @@ def _check_remote(config: TopicConfig, settings: Settings) -> None:
         raise InvalidConfig(
             "A tiered topic cannot be compacted: cleanup.policy must be delete (or empty) with remote.storage.enable."
         )
-    _check_local_retention("ms", config.local_retention_ms, config.retention_ms, config)
-    _check_local_retention("bytes", config.local_retention_bytes, config.retention_bytes, config)
+    for unit, local, total in (
+        ("ms", config.local_retention_ms, config.retention_ms),
+        ("bytes", config.local_retention_bytes, config.retention_bytes),
+    ):
+        if config.remote_log_copy_disable and local not in (-2, total):
+            raise InvalidConfig(
+                f"With remote.log.copy.disable, local.retention.{unit} must be -2 or equal to retention.{unit} "
+                f"({total})."
+            )
+        _check_local_retention(unit, local, total)
 
 
-def _check_local_retention(unit: str, local: int, total: int, config: TopicConfig) -> None:
+def _check_local_retention(unit: str, local: int, total: int) -> None:
     if local == -2:
         return
-    if config.remote_log_copy_disable and local != total:
-        raise InvalidConfig(
-            f"With remote.log.copy.disable, local.retention.{unit} must be -2 or equal to retention.{unit} ({total})."
-        )
     if total >= 0 and (local == -1 or local > total):
         raise InvalidConfig(
             f"local.retention.{unit} must be from 0 to retention.{unit} ({total}), or -2, but is '{local}'."

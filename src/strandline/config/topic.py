@@ -137,7 +137,8 @@ class TopicConfig:
         "local.retention.bytes",
         LONG,
         -2,
-        "Tiered topics: how much stays on the broker's disks. -2 means as much as retention.bytes.",
+        "Tiered topics: how much stays on the broker's disks. -2 means as much as retention.bytes. Not more than "
+        "retention.bytes, for diskless topics too.",
         least=-2,
         broker_name="log.local.retention.bytes",
     )
@@ -145,7 +146,8 @@ class TopicConfig:
         "local.retention.ms",
         LONG,
         -2,
-        "Tiered topics: how long records stay on the broker's disks. -2 means as long as retention.ms.",
+        "Tiered topics: how long records stay on the broker's disks. -2 means as long as retention.ms. Not longer than "
+        "retention.ms, for diskless topics too.",
         least=-2,
         broker_name="log.local.retention.ms",
     )

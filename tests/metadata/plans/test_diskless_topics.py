@@ -151,3 +151,38 @@ async def test_replacing_all_settings_keeps_the_topic_diskless() -> None:
         off = ConfigReplacement(resource=TOPIC, values={"diskless.enable": "false"})
         (answer,) = await cluster.controller.replace_configs([off])
         assert isinstance(answer, InvalidConfig)
+
+
+@pytest.mark.parametrize(
+    ("retention", "local"),
+    [
+        ({"retention.ms": "1000"}, {"local.retention.ms": "1001"}),
+        ({"retention.ms": "1000"}, {"local.retention.ms": "-1"}),
+        ({"retention.bytes": "1000"}, {"local.retention.bytes": "1001"}),
+        ({}, {"local.retention.ms": str(8 * 24 * 3_600_000)}),
+    ],
+    ids=["longer", "for ever", "more", "longer than the broker's default"],
+)
+async def test_local_retention_of_a_diskless_topic_is_no_more_than_its_retention(
+    retention: dict[str, str], local: dict[str, str]
+) -> None:
+    async with open_cluster() as cluster:
+        refused = await created(cluster, NewTopic(name="t", num_partitions=1, configs=DISKLESS | retention | local))
+        assert isinstance(refused, InvalidConfig)
+        assert f"{min(local)} must be from 0 to {min(local).removeprefix('local.')} (" in str(refused)
+        assert isinstance(
+            await created(cluster, NewTopic(name="t", num_partitions=1, configs=DISKLESS | retention)), TopicImage
+        )
+        ((name, value),) = local.items()
+        assert isinstance(await altered(cluster, TOPIC, ConfigChange(name, SET, value)), InvalidConfig)
+        assert await altered(cluster, TOPIC, ConfigChange(name, SET, "500")) is None
+        shorter = ConfigChange(name.removeprefix("local."), SET, "499")
+        assert isinstance(await altered(cluster, TOPIC, shorter), InvalidConfig)
+
+
+async def test_local_retention_that_brokers_have_by_default_counts_as_well() -> None:
+    async with open_cluster(properties={"log.local.retention.ms": "86400000"}) as cluster:
+        asked = DISKLESS | {"retention.ms": "3600000"}
+        assert isinstance(await created(cluster, NewTopic(name="t", num_partitions=1, configs=asked)), InvalidConfig)
+        asked |= {"local.retention.ms": "-2"}
+        assert isinstance(await created(cluster, NewTopic(name="t", num_partitions=1, configs=asked)), TopicImage)

@@ -1,0 +1,133 @@
+"""Every setting that KIP-405 and the designs of diskless topics name is taken, or refused with a reason."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from strandline.config import Settings, validate_topic_overrides
+from strandline.errors import InvalidConfig
+from tests.config.refusals import refusal_of
+
+# Names that brokers take and act by.
+TAKEN = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": "strandline.remote.object_storage.ObjectRemoteStorage",
+    "remote.log.storage.manager.class.path": "/plugins",
+    "remote.log.storage.manager.impl.prefix": "storage.",
+    "remote.log.metadata.manager.class.name": (
+        "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
+    ),
+    "remote.log.metadata.manager.class.path": "/plugins",
+    "remote.log.metadata.manager.impl.prefix": "metadata.",
+    "rlmm.config.remote.log.metadata.topic.replication.factor": "3",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": "50",
+    "rlmm.config.remote.log.metadata.topic.retention.ms": "-1",
+    "remote.log.index.file.cache.total.size.mb": "1024",
+    "remote.log.manager.task.interval.ms": "30000",
+    "remote.log.manager.task.retry.backoff.ms": "500",
+    "remote.log.manager.task.retry.backoff.max.ms": "30000",
+    "remote.log.manager.task.retry.jitter": "0.2",
+    "remote.log.reader.threads": "5",
+    "remote.log.reader.max.pending.tasks": "100",
+    "log.local.retention.ms": "-2",
+    "log.local.retention.bytes": "-2",
+    "log.retention.ms": "1000",
+    "log.retention.bytes": "1000",
+    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "false",
+    "log.diskless.enable": "true",
+}
+
+# Names that brokers take because files of real clusters have them, although they change nothing here.
+WITHOUT_EFFECT = {
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "remote.log.manager.thread.pool.size": "4",
+    "remote.partition.remover.task.interval.ms": "3600000",
+    "rlmm.config.remote.partition.remover.task.interval.ms": "3600000",
+    "rlmm.config.remote.log.metadata.common.client.security.protocol": "PLAINTEXT",
+    "rlmm.config.remote.log.metadata.producer.batch.size": "100",
+    "rlmm.config.remote.log.metadata.consumer.fetch.max.bytes": "100",
+}
+
+# Names that brokers refuse, with what the sentence has to say.
+REFUSED = {
+    "diskless.managed.rf.enabled": "diskless topics have one replica in this version",
+    "inkless.hybrid.read.enabled": "one topic cannot have tiered and diskless records in this version",
+    "inkless.migration.segment.wait.ms": "switching a classic topic to diskless is not available in this version",
+    "inkless.migration.parallel.topics": "switching a classic topic to diskless is not available in this version",
+    "inkless.tiering.splitter.interval.ms": "converting diskless topics into tiered ones is not available",
+    "inkless.tiering.splitter.max.files.per.run": "converting diskless topics into tiered ones is not available",
+    "inkless.tiering.splitter.claim.duration.ms": "converting diskless topics into tiered ones is not available",
+    "inkless.tiering.merger.interval.ms": "converting diskless topics into tiered ones is not available",
+    "inkless.tiering.min.segment.bytes": "converting diskless topics into tiered ones is not available",
+    "inkless.tiering.max.segment.bytes": "converting diskless topics into tiered ones is not available",
+    "inkless.tiering.max.batches.per.run": "converting diskless topics into tiered ones is not available",
+    "diskless.migration.state": "is read-only",
+    "diskless.enable": "is a setting of topics; on brokers, log.diskless.enable",
+    "remote.storage.enable": "is a setting of topics; on brokers, remote.log.storage.system.enable",
+    "remote.log.storage.bucket": "a setting of a plugin of tiered storage is rsm.config.remote.log.storage.bucket",
+    "remote.log.metadata.topic.replication.factor": "is rlmm.config.remote.log.metadata.topic.replication.factor",
+    "remote.log.metadata.topic.num.partitions": "is rlmm.config.remote.log.metadata.topic.num.partitions",
+    "remote.log.metadata.topic.retention.ms": "is rlmm.config.remote.log.metadata.topic.retention.ms",
+    "remote.log.metadata.common.client.retries": "is rlmm.config.remote.log.metadata.common.client.retries",
+    "remote.log.metadata.producer.batch.size": "is rlmm.config.remote.log.metadata.producer.batch.size",
+    "remote.log.metadata.consumer.retries": "is rlmm.config.remote.log.metadata.consumer.retries",
+    "broker.id": "is called node.id",
+}
+
+# Settings of topics.
+TAKEN_BY_TOPICS = {
+    "diskless.enable": "true",
+    "remote.storage.enable": "false",
+    "local.retention.ms": "-2",
+    "local.retention.bytes": "-2",
+    "retention.ms": "1000",
+    "retention.bytes": "1000",
+    "segment.bytes": "1048576",
+    "min.insync.replicas": "1",
+    "cleanup.policy": "delete",
+}
+
+
+@pytest.mark.parametrize("name", TAKEN | WITHOUT_EFFECT)
+def test_a_broker_takes_it(name: str) -> None:
+    assert refusal_of(lambda: Settings.from_properties({name: (TAKEN | WITHOUT_EFFECT)[name]})) is None
+
+
+def test_what_is_taken_and_ignored_is_listed_at_start() -> None:
+    ignored = Settings.from_properties({"remote.partition.remover.task.interval.ms": "3600000"}).ignored
+    assert ignored == {
+        "remote.partition.remover.task.interval.ms": (
+            "segments of deleted topics are deleted every remote.log.manager.task.interval.ms"
+        )
+    }
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_broker_refuses_it_and_says_why(name: str) -> None:
+    with pytest.raises(InvalidConfig, match=re.escape(REFUSED[name])):
+        Settings.from_properties({name: "1"})
+
+
+@pytest.mark.parametrize("name", TAKEN_BY_TOPICS)
+def test_a_topic_takes_it(name: str) -> None:
+    validate_topic_overrides({name: TAKEN_BY_TOPICS[name]}, Settings.from_properties({}))
+
+
+def test_the_state_of_a_switch_cannot_be_set_on_a_topic() -> None:
+    with pytest.raises(InvalidConfig, match=r"diskless\.migration\.state is read-only"):
+        validate_topic_overrides({"diskless.migration.state": "HYBRID"}, Settings.from_properties({}))
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("remote.log.storage.manager.clas.name", "remote.log.storage.manager.class.name"),
+        ("remote.log.metadata.manager.listenername", "remote.log.metadata.manager.listener.name"),
+    ],
+)
+def test_a_slip_in_a_name_of_the_broker_is_still_corrected(typo: str, meant: str) -> None:
+    with pytest.raises(InvalidConfig, match=re.escape(f"did you mean {meant}?")):
+        Settings.from_properties({typo: "x"})
