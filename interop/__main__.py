@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from interop import franz_go, kafka_tools, kcat, librdkafka, log_format, tiered_storage
+from interop import franz_go, kafka_tools, kcat, librdkafka, log_format, tiered_storage, topicctl
 from interop.broker import Target, Topics, apache_kafka, strandline
 from interop.results import Outcome, Report, add_allowed, read_allowed
 
@@ -29,7 +29,7 @@ class Suite(Protocol):
         """Run it against a broker."""
 
 
-SUITES: tuple[Suite, ...] = (log_format, tiered_storage, kafka_tools, kcat, franz_go, librdkafka)
+SUITES: tuple[Suite, ...] = (log_format, tiered_storage, kafka_tools, kcat, topicctl, franz_go, librdkafka)
 CLASSIC_ONLY = dict.fromkeys(
     (log_format.NAME, tiered_storage.NAME), "It is about segment files, and diskless topics have none."
 )

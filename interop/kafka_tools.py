@@ -168,6 +168,14 @@ def cluster(tools: Tools) -> None:
     tools.ask("LeaderElectionCommand", *election)
 
 
+def reassignments(tools: Tools) -> None:
+    """Nothing is being moved, and tools that ask first get an answer."""
+    tools.ask("TopicCommand", "--create", "--topic", "in-place", "--partitions", "2")
+    command = f"{TOOLS}.reassign.ReassignPartitionsCommand"
+    tools.ask(command, "--list", expect=r"No partition reassignments found\.")
+    tools.ask("TopicCommand", "--describe", "--topic", "in-place", "--under-replicated-partitions")
+
+
 def sizes(tools: Tools) -> None:
     """The log directories show how large a partition is."""
     tools.ask("TopicCommand", "--create", "--topic", "weighed", "--partitions", "1")
@@ -200,6 +208,7 @@ CHECKS: tuple[Callable[[Tools], None], ...] = (
     groups,
     offsets,
     cluster,
+    reassignments,
     sizes,
     performance,
     verifiable,
