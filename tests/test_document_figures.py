@@ -177,6 +177,8 @@ FIGURES = (
     Figure("docs/interop.md", r"`kafka-tools`.*\| (\d+) pass, 1 fails", _allowed("kafka-tools-diskless")),
     Figure("docs/interop.md", r"`kcat`.*\| all (\d+) checks pass \| all", _allowed("kcat")),
     Figure("docs/interop.md", r"`kcat`.*checks pass \| all (\d+) checks", _allowed("kcat-diskless")),
+    Figure("docs/interop.md", r"`topicctl`.*all (\d+) checks pass", _allowed("topicctl")),
+    Figure("docs/interop.md", r"`topicctl`.*\| (\d+) pass, 1 fails", _allowed("topicctl-diskless")),
     Figure("docs/interop.md", r"`franz-go`.*\| all (\d+) that run pass \| all", _allowed("franz-go")),
     Figure("docs/interop.md", r"`franz-go`.*run pass \| all (\d+) that run", _allowed("franz-go-diskless")),
     Figure("docs/interop.md", r"`librdkafka`: .*\| (\d+) pass, 11 fail", _allowed("librdkafka")),

@@ -60,7 +60,7 @@ MAX_REPLICAS: Final = 1  # there are no followers yet
 _WRITE_INSTEAD: Final = (
     "Write 1 or -1 as its replication factor; in Kafka Connect's worker that is config.storage.replication.factor, "
     "offset.storage.replication.factor and status.storage.replication.factor, in Kafka Streams and MirrorMaker "
-    "replication.factor."
+    "replication.factor"
 )
 
 
@@ -115,9 +115,9 @@ class TopicPlanner:
 
     def _check_replicas(self, name: str, factor: int, *, by_default: bool = False) -> None:
         if self.max_replicas is not None and factor > self.max_replicas:
-            instead = "Set default.replication.factor=1 on the brokers." if by_default else _WRITE_INSTEAD
+            instead = "Set default.replication.factor=1 on the brokers" if by_default else _WRITE_INSTEAD
             raise InvalidReplicationFactor(
-                f"Topic {name} cannot have {factor} replicas: a partition has one in this version. {instead}"
+                f"Topic {name} cannot have {factor} replicas: a partition has one in this version. {instead}."
             )
 
     def _new_topic_partitions(self, image: MetadataImage, topic: NewTopic, room: int) -> tuple[PartitionImage, ...]:
@@ -235,7 +235,7 @@ def _with_one_replica(topic: NewTopic) -> NewTopic:
     if factor > 1:
         raise InvalidReplicationFactor(
             f"Diskless topic {topic.name} has one replica, not {factor}: its records are in object storage, which has "
-            f"copies of its own. {_WRITE_INSTEAD}"
+            f"copies of its own. {_WRITE_INSTEAD}."
         )
     return topic if topic.assignments or factor != -1 else replace(topic, replication_factor=1)
 
