@@ -135,7 +135,10 @@ def assert_same(message: Message, record: dict[str, Any], name: str) -> None:
 
 def test_offsets_are_kafkas(broker: BrokerProcess, expected: Path) -> None:
     """Every special timestamp and many times, at both isolation levels."""
-    assert list(wrong_offsets(broker, read_json(expected / "list_offsets.json"))) == []
+    answers = read_json(expected / "list_offsets.json")
+    # Written to when it is taken over: offsets that Kafka stored without a topic id are stored again with one.
+    del answers["__consumer_offsets-0"]
+    assert list(wrong_offsets(broker, answers)) == []
 
 
 def test_committed_offsets_are_kafkas(broker: BrokerProcess, expected: Path) -> None:

@@ -9,8 +9,8 @@ The metadata is never behind the offsets here. A coordinator stores ids of the i
 partition, and its successor leads by a later record of the same metadata log. So a topic that the image does not have
 is gone, and not still to come.
 
-Offsets that Kafka stored before it had ids in these records have none. They count for the topic that has the name when
-the partition is loaded, and are stored again with its id, so that they end with it.
+Kafka stores offsets of transactions without an id, and older versions store all of them so. They count for the topic
+that has the name when the partition is loaded, and are stored again with its id, so that they end with it.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def test_the_coordinator_is_the_leader_of_the_groups_partition(
 
 @pytest.mark.parametrize(
     ("key_type", "error"),
-    [(1, ErrorCode.COORDINATOR_NOT_AVAILABLE), (2, ErrorCode.INVALID_REQUEST), (77, 42), (-1, 42)],
+    [(1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, ErrorCode.INVALID_REQUEST), (77, 42), (-1, 42)],
 )
 def test_only_groups_have_a_coordinator_yet(client: Client, key_type: int, error: int) -> None:
     request = FindCoordinatorRequest(key="x", key_type=key_type, coordinator_keys=["x"])
