@@ -4,7 +4,8 @@ Here: commit, find, list offsets, retention, files and their deletion, producer 
 sum of small ports (`ports`). Not here: bytes of records, object storage, which broker serves which client.
 """
 
-from strandline.controlplane.database import COMMIT_CHANNEL
+from strandline.controlplane.database import COMMIT_CHANNEL, TRIM_CHANNEL
+from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.controlplane.ports import (
     BatchCommits,
@@ -34,6 +35,7 @@ from strandline.controlplane.values import (
 
 __all__ = [
     "COMMIT_CHANNEL",
+    "TRIM_CHANNEL",
     "BatchCommits",
     "BatchReads",
     "BatchRow",
@@ -56,4 +58,5 @@ __all__ = [
     "Trimmed",
     "WalFile",
     "WalFiles",
+    "trouble_for_clients",
 ]

@@ -11,6 +11,8 @@ from strandline.sql import Row, SqlStore, Statements, Transaction
 
 COMMIT_CHANNEL: Final = "inkless_commit"
 """Notified after each commit that accepted at least one batch."""
+TRIM_CHANNEL: Final = "inkless_trim"
+"""Notified when log starts have moved."""
 
 
 class Database:

@@ -52,6 +52,12 @@ class BatchReads(Protocol):
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
         """The logs that exist, in one query."""
 
+    async def known_files(self, object_keys: Collection[str]) -> Mapping[str, bool]:
+        """Those of the files that the control plane knows, and whether batches refer to them.
+
+        A file whose object was deleted is known for another day.
+        """
+
     async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
         """The first row that holds a record of this time or later. None if there is none, or no such log."""
 

@@ -98,6 +98,12 @@ class SqlBatchReads(Database):
 
         return {asked[row[0]]: _log(asked[row[0]], row[1:]) for row in await self._store.read(work)}
 
+    async def known_files(self, object_keys: Collection[str]) -> Mapping[str, bool]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await self._fetch(tx, "known_files", [(key,) for key in object_keys], 1)
+
+        return {key: bool(is_used) for key, is_used in await self._store.read(work)} if object_keys else {}
+
     async def offset_boundary(self, partition: TopicIdPartition, offset: Offset) -> OffsetBoundary:
         log = (await self.logs([partition])).get(partition)
         return OffsetBoundary.OUT_OF_RANGE if log is None else log.boundary_of(offset)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from strandline.controlplane.assignment import LogTail
-from strandline.controlplane.database import Database, numbered
+from strandline.controlplane.database import TRIM_CHANNEL, Database, numbered
 from strandline.controlplane.values import Refusal, RetentionRule, Trimmed
 from strandline.crash import crash_point
 from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition
@@ -69,6 +69,7 @@ class SqlPruning(Database):
         await tx.fetch(self._sql["lock_files"], *files)
         await tx.execute(self._sql["mark_unused_files"], self._given_ms(), *files)
         await tx.execute(self._sql["trim_log"], log_id, last_offset, size)
+        tx.notify(TRIM_CHANNEL)
         return Pruned(rows, size)
 
 
@@ -87,6 +88,7 @@ class SqlLogTrimming(SqlPruning):
             logs = {partitions[row[0]]: LogTail(*row[1:]) for row in found}
             moves = [(log.log_id, _target(log, before[p])) for p, log in logs.items() if _is_legal(log, before[p])]
             await self._execute(tx, "move_log_starts", moves, 2)
+            tx.notify(TRIM_CHANNEL)
             return logs
 
         logs = await self._store.transact(work) if before else {}

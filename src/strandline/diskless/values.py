@@ -59,6 +59,10 @@ class CommittedBlock(NamedTuple):
 class CommitListener(Protocol):
     """Gets the batches that this broker has just committed."""
 
-    def committed(self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset]) -> None:
-        """New rows, in the order of their offsets for each partition. Called on the event loop, before producers are
-        answered: a producer that has its answer can read its record."""
+    def committed(
+        self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset], object_key: str
+    ) -> None:
+        """New rows, in the order of their offsets for each partition; and the last object of the commit.
+
+        Called on the event loop, before producers are answered: a producer that has its answer can read its record.
+        """

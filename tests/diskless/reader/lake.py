@@ -110,11 +110,15 @@ class Lake:
             ),
         )
         (answers,) = await self.plane.commit_files([file])
-        self._committed([append for append, _ in placed], answers, reader)
+        self._committed(key, [append for append, _ in placed], answers, reader)
         return key
 
     def _committed(
-        self, appends: Sequence[DisklessAppend], answers: Sequence[CommittedBatch], reader: DisklessReader | None
+        self,
+        key: str,
+        appends: Sequence[DisklessAppend],
+        answers: Sequence[CommittedBatch],
+        reader: DisklessReader | None,
     ) -> None:
         grouped: dict[TopicIdPartition, list[tuple[DisklessAppend, CommittedBatch]]] = {}
         for append, answer in zip(appends, answers, strict=True):
@@ -137,7 +141,7 @@ class Lake:
                 for partition, batches in grouped.items()
             ]
             starts = [batches[-1][1].log_start_offset for batches in grouped.values()]
-            reader.committed(blocks, log_start_offsets=starts)
+            reader.committed(blocks, log_start_offsets=starts, object_key=key)
 
     def high_watermark(self, partition: TopicIdPartition) -> int:
         batches = self.model[partition]

@@ -14,9 +14,9 @@ from strandline.diskless.values import DisklessRead
 from strandline.errors import (
     CorruptMessage,
     KafkaStorageError,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     StrandlineError,
-    UnknownTopicOrPartition,
 )
 from strandline.reads import ReadResult
 from strandline.records import TimestampType, iter_headers
@@ -121,7 +121,7 @@ async def test_out_of_range_and_unknown_logs_are_errors_of_their_partition_alone
     requests = [DisklessRead(P0, 3, MIB), DisklessRead(unknown, 0, MIB), DisklessRead(P0, 1, MIB)]
     beyond, gone, good = await reader.read(requests, max_bytes=MIB)
     assert isinstance(beyond, OffsetOutOfRange)
-    assert isinstance(gone, UnknownTopicOrPartition)
+    assert isinstance(gone, NotLeaderOrFollower)
     assert data_of(good) == lake.expected(P0, 1)
 
 
@@ -515,7 +515,7 @@ async def test_a_deleted_topic_leaves_nothing_behind(lake: Lake) -> None:
     assert (status.partitions, status.cache.hot_blocks) == (1, 1)
     await lake.plane.delete_topics([P0.topic_id])
     result = await read_one(reader, P0, 0)
-    assert isinstance(result, UnknownTopicOrPartition)
+    assert isinstance(result, NotLeaderOrFollower)
     assert reader.status().partitions == 1
 
 

@@ -12,7 +12,7 @@ from strandline.controlplane import COMMIT_CHANNEL, DisklessLog, SqlControlPlane
 from strandline.diskless.reader import DisklessReader
 from strandline.diskless.reader.tails import EXCLUSIVE_POLL_SECONDS, POLL_SECONDS, QUERY_GAP_SECONDS
 from strandline.diskless.values import DisklessRead
-from strandline.errors import UnknownTopicOrPartition
+from strandline.errors import NotLeaderOrFollower
 from strandline.model import TopicIdPartition
 from strandline.sql import SqlError, SqlStore, StoreUnavailable
 from tests.diskless.reader.lake import P0, P1, PARTITIONS, Lake, Write, data_of, open_lake, read_one
@@ -223,7 +223,7 @@ async def test_watchers_of_a_log_that_another_broker_deleted_are_told(lake: Lake
     await lake.plane.delete_topics([P0.topic_id])
     await told(lake, poll, step=POLL_SECONDS)
     reader.unwatch(P0, poll)
-    assert isinstance(await read_one(reader, P0, 0), UnknownTopicOrPartition)
+    assert isinstance(await read_one(reader, P0, 0), NotLeaderOrFollower)
     assert reader.status().watched == 0
 
 

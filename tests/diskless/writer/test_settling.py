@@ -9,7 +9,7 @@ from strandline.diskless.values import DisklessAppend, DisklessAppended
 from strandline.diskless.wal import pack
 from strandline.diskless.writer.gathering import GatheredFile
 from strandline.diskless.writer.settling import Claim, Settlement
-from strandline.errors import InvalidProducerEpoch, KafkaStorageError, OutOfOrderSequence, UnknownTopicOrPartition
+from strandline.errors import InvalidProducerEpoch, KafkaStorageError, NotLeaderOrFollower, OutOfOrderSequence
 from strandline.records import TimestampType, crc_matches, read_header
 from tests.diskless.batches import NOON_MS
 from tests.diskless.writer.writing import P0, P1, batch
@@ -88,7 +88,7 @@ def test_another_epoch_or_kind_of_timestamp_begins_another_block() -> None:
 
 def test_each_refusal_has_the_error_that_clients_understand() -> None:
     refusals = [
-        (Refusal.UNKNOWN_LOG, UnknownTopicOrPartition),
+        (Refusal.UNKNOWN_LOG, NotLeaderOrFollower),
         (Refusal.OUT_OF_ORDER_SEQUENCE, OutOfOrderSequence),
         (Refusal.INVALID_PRODUCER_EPOCH, InvalidProducerEpoch),
         (Refusal.STALE_FILE, KafkaStorageError),

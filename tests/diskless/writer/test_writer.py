@@ -13,7 +13,7 @@ import pytest_asyncio
 from strandline.controlplane import FindBatches
 from strandline.diskless.values import DisklessAppended
 from strandline.diskless.wal import verify
-from strandline.errors import KafkaStorageError, OutOfOrderSequence, RequestTimedOut, UnknownTopicOrPartition
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OutOfOrderSequence, RequestTimedOut
 from strandline.objects import ObjectStoreError, ObjectStoreUnavailable
 from strandline.records import TimestampType, read_header
 from strandline.sql import IntegrityViolation, StoreUnavailable, TransactionConflict
@@ -349,7 +349,7 @@ async def test_a_process_that_has_slept_does_not_commit_what_may_be_deleted_mean
         await until(lambda: world.writer.status().files_waiting_for_commit == 1)
         clock.move(600)
         world.held_plane.gate.set()
-        assert isinstance(await world.error(number), KafkaStorageError)
+        assert isinstance(await world.error(number), RequestTimedOut)
         assert isinstance(await world.error(waiting), KafkaStorageError)
         assert len(world.held_plane.calls) == 1
         assert await world.high_watermark(P0) == 0
@@ -384,7 +384,7 @@ async def test_an_answer_that_cannot_be_delivered_does_not_keep_the_others(world
 
 async def test_an_unknown_partition_fails_only_its_own_batches(world: World) -> None:
     unknown, known = world.send(batch(UNKNOWN)), world.send(batch(P0))
-    assert isinstance(await world.error(unknown), UnknownTopicOrPartition)
+    assert isinstance(await world.error(unknown), NotLeaderOrFollower)
     assert await world.offset(known) == 0
     assert world.writer.status().totals.batches_refused == 1
 

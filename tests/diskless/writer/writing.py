@@ -161,7 +161,9 @@ class Listening:
         self.blocks: list[CommittedBlock] = []
         self.failure: Exception | None = None
 
-    def committed(self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset]) -> None:
+    def committed(
+        self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset], object_key: str
+    ) -> None:
         assert len(blocks) == len(log_start_offsets)
         self.blocks += blocks
         if self.failure is not None:

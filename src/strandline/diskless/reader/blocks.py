@@ -146,6 +146,11 @@ class Block:
         """One batch."""
         return self.views_of(number, number + 1)[0]
 
+    def has_batch(self, offset: Offset, batch: bytearray | memoryview) -> bool:
+        """Whether the batch at an offset of this block is this one, by its checksum."""
+        header = read_header(self.batch(self.find(offset)))
+        return header.base_offset == offset and header.crc == read_header(batch).crc
+
     def __repr__(self) -> str:
         return f"Block(offsets {self.base_offset}-{self.last_offset}, {self.batch_count} batches, {self.size} bytes)"
 

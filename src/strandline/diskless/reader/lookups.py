@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-from strandline.controlplane import BatchReads, BatchRow, DisklessLog, FindBatches
+from strandline.controlplane import BatchReads, BatchRow, DisklessLog, FindBatches, trouble_for_clients
 from strandline.diskless.reader.blocks import Block
-from strandline.errors import KafkaStorageError, UnknownTopicOrPartition
+from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.model import INT32_MAX, NO_EPOCH, NO_TIMESTAMP, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import NOTHING, FoundOffset
 from strandline.records import BatchHeader, TimestampType, iter_records, read_header
@@ -29,8 +29,8 @@ class BlockSource(Protocol):
 
 
 class OffsetLookups:
-    """Finds offsets. All methods raise UnknownTopicOrPartition if there is no such log, KafkaStorageError if the
-    database or the object store cannot be asked, and CorruptMessage if bytes are damaged."""
+    """Finds offsets. All methods raise UnknownTopicOrPartition if there is no such log, RequestTimedOut if the database
+    is away, KafkaStorageError if it or the object store fails, and CorruptMessage if bytes are damaged."""
 
     def __init__(self, plane: BatchReads, blocks: BlockSource) -> None:
         self._plane, self._blocks = plane, blocks
@@ -175,5 +175,5 @@ def _first_in(
     return None
 
 
-def _unavailable(error: SqlError) -> KafkaStorageError:
-    return KafkaStorageError(f"The control plane cannot be queried for offsets: {error}")
+def _unavailable(error: SqlError) -> StrandlineError:
+    return trouble_for_clients(error, "The control plane cannot be queried for offsets")

@@ -97,6 +97,8 @@ class DisklessReader:
         start = tail.log_start_offset
         if offset < start:
             raise OffsetOutOfRange(f"Offset {offset} is not between {start} and {end}.")
+        if self._tails.is_outdated(tail):
+            return None
         index = bisect_left(tail.blocks.last_offsets, offset)
         blocks = tail.blocks.blocks
         if index == len(blocks) or blocks[index].base_offset > offset:
@@ -182,11 +184,19 @@ class DisklessReader:
 
     # Notifications
 
-    def committed(self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset]) -> None:
+    def committed(
+        self, blocks: Sequence[CommittedBlock], *, log_start_offsets: Sequence[Offset], object_key: str
+    ) -> None:
         """See CommitListener."""
         hot = self._cache.hot
+        self._tails.committed(object_key)
         for committed, log_start_offset in zip(blocks, log_start_offsets, strict=True):
             tail = self._tails.of(committed.partition)
+            present = tail.blocks.holding(committed.base_offset)
+            if present is not None and not present.has_batch(committed.base_offset, committed.batches[0]):
+                place = f"{committed.partition.topic_partition} at offset {committed.base_offset}"
+                self._tails.start_again(f"other records were written to {place}")
+                tail = self._tails.of(committed.partition)
             if hot.limit:
                 self._cache.add(tail.blocks, Block.of_commit(committed), hot)
             self._tails.learn(tail, committed.last_offset + 1, log_start_offset)

@@ -9,9 +9,9 @@ from strandline.controlplane import BatchReads, BatchRow, FindBatches, FoundBatc
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.runs import Run, take_fairly
-from strandline.diskless.reader.tails import Tail, Tails
+from strandline.diskless.reader.tails import AskedTail, Tail, Tails
 from strandline.diskless.values import DisklessRead, MemorySlices
-from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError, UnknownTopicOrPartition
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.model import Offset
 from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
 from strandline.records import fair_shares
@@ -81,6 +81,11 @@ class DisklessPartitionRead:
             else:
                 raise failure
 
+    def refuse(self, error: StrandlineError) -> None:
+        """Answer with an error, and without the records that were gathered."""
+        self.error = error
+        self.run = Run(self.request.offset, self.request.max_bytes)
+
     def answer(self) -> ReadResult | StrandlineError:
         """What the caller gets."""
         if self.error is not None and not self.run.available:
@@ -101,14 +106,20 @@ class Reading:
         for read in reads:
             read.run.gather_from(read.tail.blocks)
         unknown = [read for read in reads if read.wants_rows]
+        outdated = [read.tail for read in reads if not read.wants_rows and self._tails.is_outdated(read.tail)]
+        if outdated:
+            await self._tails.confirm(outdated)
         if unknown:
             await self._find(unknown, max_bytes)
             await self._load(unknown, reads, max_bytes)
+        for read in reads:
+            self._check(read)
         take_fairly([read.run for read in reads], max_bytes)
         return reads
 
     async def _find(self, reads: Sequence[DisklessPartitionRead], max_bytes: int) -> None:
         news = self._tails.news
+        asked = [self._tails.asked(read.tail) for read in reads]
         self.queries += 1
         try:
             answers = await self._plane.find_batches(
@@ -119,23 +130,39 @@ class Reading:
             for read in reads:
                 read.error = KafkaStorageError(f"The control plane cannot be queried for batches: {error}")
             return
-        for read, found in zip(reads, answers, strict=True):
-            self._take_in(read, found, news)
+        for read, one, found in zip(reads, asked, answers, strict=True):
+            self._take_in(read, one, found, news)
 
-    def _take_in(self, read: DisklessPartitionRead, found: FoundBatches, news: int) -> None:
+    def _take_in(self, read: DisklessPartitionRead, asked: AskedTail, found: FoundBatches, news: int) -> None:
+        if found.refusal is Refusal.UNKNOWN_LOG:
+            self._tails.forget(read.request.partition)
+            read.refuse(
+                NotLeaderOrFollower(
+                    f"{read.request.partition.topic_partition} has no diskless log in the control plane (yet)."
+                )
+            )
+            return
+        self._tails.answered(asked, found.high_watermark, found.log_start_offset)
         if found.refusal is None:
             read.rows = found.rows
             read.tail.news_seen = news
-            self._tails.learn(read.tail, found.high_watermark, found.log_start_offset)
-        elif found.refusal is Refusal.UNKNOWN_LOG:
-            self._tails.forget(read.request.partition)
-            read.error = UnknownTopicOrPartition(
-                f"Partition {read.request.partition.partition} of the topic {read.request.partition.topic_id} has no "
-                "diskless log."
-            )
+            self._tails.found(found.rows)
         else:
             read.error = OffsetOutOfRange(
                 f"Offset {read.run.end} is not between {found.log_start_offset} and {found.high_watermark}."
+            )
+
+    def _check(self, read: DisklessPartitionRead) -> None:
+        """Refuse what must not be sent any more: it was deleted or lost, or its topic was deleted, during the read."""
+        offset, tail = read.request.offset, read.tail
+        is_replaced = self._tails.by_partition.get(tail.partition) is not tail
+        if is_replaced and (read.error is None or read.run.available):
+            read.refuse(
+                KafkaStorageError(f"{tail.partition.topic_partition} has changed during the read, read it again.")
+            )
+        elif offset < tail.log_start_offset:
+            read.refuse(
+                OffsetOutOfRange(f"Offset {offset} is not between {tail.log_start_offset} and {tail.high_watermark}.")
             )
 
     async def _load(

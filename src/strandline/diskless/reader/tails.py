@@ -1,21 +1,26 @@
 """The offsets of diskless logs as far as this broker knows them, and the fetches that wait for them to move.
 
-Own commits are known at once. The database announces the commits of other brokers; after an announcement, and each
-second in case one was lost, one query asks for all watched partitions. If no other process can write, the query is
-rare, for own commits whose answer was lost. Without watched partitions there are no queries.
+Own commits are known at once. The database announces the commits of other brokers, and log starts that moved; after an
+announcement, and each second in case one was lost, one query asks for all partitions that are watched or read. If no
+other process can write, the query is rare, for own commits whose answer was lost. Without fetches there are no queries.
+
+Records in memory are served while their offsets are known to be right, or the database does not answer. If it has lost
+commits (`history`), all that was known is dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+import math
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from strandline.clock import Clock
-from strandline.controlplane import COMMIT_CHANNEL, BatchReads
+from strandline.controlplane import COMMIT_CHANNEL, TRIM_CHANNEL, BatchReads, BatchRow
 from strandline.diskless.reader.cache import BlockCache, PartitionBlocks
+from strandline.diskless.reader.history import CommittedObjects
 from strandline.model import NO_OFFSET, Offset, TopicIdPartition
 from strandline.reads import Watcher
 from strandline.sql import SqlError
@@ -27,6 +32,12 @@ POLL_SECONDS: Final = 1.0
 EXCLUSIVE_POLL_SECONDS: Final = 10.0
 # Every commit of every broker is announced: under load one query answers several announcements.
 QUERY_GAP_SECONDS: Final = 0.02
+# Reads wait this long for the database to confirm what is in memory, and are served without it then.
+CONFIRM_SECONDS: Final = 1.0
+# Reads go on for this long after log starts have moved, while the new ones are asked for.
+_TRIM_SECONDS: Final = 0.25
+# The database remembers objects for a day after they were deleted.
+_MEMORY_SECONDS: Final = 12 * 3600.0
 
 
 # Whether the metadata has the topic of a partition.
@@ -62,6 +73,15 @@ class Tail:
         self.watchers: set[Watcher] = set()
 
 
+class AskedTail(NamedTuple):
+    """A partition that the database is asked for, and what was known of it before."""
+
+    tail: Tail
+    high_watermark: Offset
+    log_start_offset: Offset
+    at: float
+
+
 class Tails:
     """All partitions that were read or written on this broker. Lives on the event loop."""
 
@@ -92,6 +112,15 @@ class Tails:
         self._is_stopping = False
         self._asked_at = clock.monotonic()
         self._setbacks = Setbacks("reading the offsets of diskless logs", logger)
+        self._objects = CommittedObjects()
+        self._objects_checked_at = clock.monotonic()
+        self._wanted: dict[TopicIdPartition, Tail] = {}
+        """Partitions that were read from memory and have to be confirmed."""
+        self._confirmed = asyncio.Event()
+        """Set when they are, or cannot be."""
+        self._trimmed_at = -math.inf
+        self._asking_since = math.inf
+        self._failed_at = -math.inf
 
     # Known offsets
 
@@ -110,9 +139,29 @@ class Tails:
                 self._cache.forget(tail.blocks)
         return tail
 
-    def learn(self, tail: Tail, high_watermark: Offset, log_start_offset: Offset) -> None:
-        """Take over offsets just read or committed. They never go back; watchers are notified if they moved."""
-        tail.known_at = self._clock.monotonic()
+    def asked(self, tail: Tail) -> AskedTail:
+        """What is known before a query."""
+        return AskedTail(tail, tail.high_watermark, tail.log_start_offset, self._clock.monotonic())
+
+    def answered(self, asked: AskedTail, high_watermark: Offset, log_start_offset: Offset) -> None:
+        """Take over what a query found. Offsets that are lower than those known before it are those of a database that
+        has lost commits: then the tail, and all others, are replaced."""
+        tail = asked.tail
+        if self.by_partition.get(tail.partition) is not tail:
+            return
+        for what, before, now in (
+            ("end", asked.high_watermark, high_watermark),
+            ("start", asked.log_start_offset, log_start_offset),
+        ):
+            if now < before:
+                self.start_again(f"the {what} of {tail.partition.topic_partition} went back from {before} to {now}")
+                tail = self.of(tail.partition)
+                break
+        self.learn(tail, high_watermark, log_start_offset, at=asked.at)
+
+    def learn(self, tail: Tail, high_watermark: Offset, log_start_offset: Offset, *, at: float | None = None) -> None:
+        """Take over offsets just committed, or read at a time. They never go back; watchers are told if they moved."""
+        tail.known_at = max(tail.known_at, self._clock.monotonic() if at is None else at)
         has_moved = self._move_start(tail, log_start_offset)
         if high_watermark > tail.high_watermark:
             tail.high_watermark = high_watermark
@@ -139,6 +188,68 @@ class Tails:
             self._watched.pop(partition, None)
             self._cache.forget(tail.blocks)
             _notify(tail)
+
+    def start_again(self, why: str) -> None:
+        """The database has lost commits: drop everything that is known, in memory or not. Watchers look again."""
+        logger.error(
+            "the database has lost commits (%s): what this broker had in memory of diskless topics is dropped and read "
+            "again. Acknowledged records are gone, and other records get their offsets. The database needs synchronous "
+            "replication: see docs/operations.md",
+            why,
+        )
+        self._replace_all()
+
+    def _replace_all(self) -> None:
+        self._objects.clear()
+        for partition, old in tuple(self.by_partition.items()):
+            self._cache.forget(old.blocks)
+            tail = self.by_partition[partition] = Tail(partition)
+            tail.watchers = old.watchers
+            if partition in self._watched:
+                self._watched[partition] = tail
+            _notify(tail)
+
+    # Being right
+
+    def committed(self, object_key: str) -> None:
+        """This broker has committed an object."""
+        if self.is_shared:
+            self._objects.committed(object_key)
+            if self._objects.has_many:
+                self._wake.set()
+
+    def found(self, rows: Sequence[BatchRow]) -> None:
+        """A query has returned rows."""
+        if self.is_shared:
+            self._objects.found(rows)
+
+    def is_outdated(self, tail: Tail) -> bool:
+        """Whether a read from memory has to `confirm` the offsets first: records may have been deleted or lost.
+
+        False while the database does not answer. Partitions that are read again and again are confirmed in the
+        background, before a read has to wait for it.
+        """
+        now = self._clock.monotonic()
+        is_trimmed = tail.known_at < self._trimmed_at
+        age = now - tail.known_at
+        if not self.is_shared or (age <= self._poll_seconds and not is_trimmed):
+            return False
+        self._want(tail, is_urgent=is_trimmed)
+        if self._failed_at + self.fresh_seconds >= now or self._asking_since + CONFIRM_SECONDS <= now:
+            return False
+        return age > self.fresh_seconds or (is_trimmed and self._trimmed_at + _TRIM_SECONDS < now)
+
+    async def confirm(self, tails: Iterable[Tail]) -> None:
+        """Return when the offsets of these tails are known to be right, or cannot be read for a second."""
+        for tail in tails:
+            self._want(tail, is_urgent=True)
+        await self._clock.wait_set(self._confirmed, within=CONFIRM_SECONDS)
+
+    def _want(self, tail: Tail, *, is_urgent: bool) -> None:
+        self._wanted[tail.partition] = tail
+        self._is_stale = self._is_stale or (is_urgent and self._failed_at < self._asked_at)
+        if self._is_stale or self._is_idle:
+            self._wake.set()
 
     # Watching
 
@@ -178,6 +289,7 @@ class Tails:
         async with AsyncExitStack() as stack:
             if self.is_shared:
                 stack.callback(self._announcements.listen(COMMIT_CHANNEL, self._announced))
+                stack.callback(self._announcements.listen(TRIM_CHANNEL, self._trimmed))
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._follow(), name="diskless-tails")
             yield
@@ -190,18 +302,26 @@ class Tails:
             self._is_stale = True
             self._wake.set()
 
+    def _trimmed(self) -> None:
+        self._trimmed_at = self._clock.monotonic()
+        self._announced()
+
+    @property
+    def _has_questions(self) -> bool:
+        return bool(self._watched or self._wanted or self._objects.has_many)
+
     async def _follow(self) -> None:
         while not self._is_stopping:
-            if self._watched:
+            if self._has_questions:
                 await self._clock.wait_set(self._wake, within=max(self._due_in(), 0.0))
             else:
                 self._is_idle = True
                 await self._wake.wait()
                 self._is_idle = False
-                if not self._is_stale:
+                if not (self._is_stale or self._wanted):
                     self._asked_at = self._clock.monotonic()  # what the first watcher knows has just been read
             self._wake.clear()
-            if self._watched and not self._is_stopping and self._due_in() <= 0:
+            if self._has_questions and not self._is_stopping and self._due_in() <= 0:
                 await self._ask()
 
     def _due_in(self) -> float:
@@ -209,26 +329,48 @@ class Tails:
         return self._asked_at + pause - self._clock.monotonic()
 
     async def _ask(self) -> None:
-        """One query for everything that is watched."""
+        """One query for everything that is watched or read; now and then one more, for objects."""
         news = self.news
-        partitions = tuple(self._watched)
-        self._asked_at = self._clock.monotonic()
+        confirmed, self._confirmed = self._confirmed, asyncio.Event()
+        tails, self._wanted = self._wanted | self._watched, {}
+        asked = [self.asked(tail) for tail in tails.values()]
+        self._asked_at = self._asking_since = self._clock.monotonic()
         self._is_stale = False
         self.queries += 1
         try:
-            logs = await self._plane.logs(partitions)
+            await self._look_for_objects()
+            logs = await self._plane.logs(tails)
         except SqlError as error:
+            self._failed_at = self._clock.monotonic()
             self._setbacks.met(error)
             return
+        finally:
+            self._asking_since = math.inf
+            confirmed.set()
+        self._failed_at = -math.inf
         self._setbacks.over()
-        for partition in partitions:
-            tail = self.by_partition.get(partition)
-            log = logs.get(partition)
+        for one in asked:
+            log = logs.get(one.tail.partition)
             if log is None:
-                self.forget(partition)
-            elif tail is not None:
-                tail.news_seen = news
-                self.learn(tail, log.high_watermark, log.log_start_offset)
+                self.forget(one.tail.partition)
+            else:
+                one.tail.news_seen = news
+                self.answered(one, log.high_watermark, log.log_start_offset)
+
+    async def _look_for_objects(self) -> None:
+        """Once a second at most. Raises SqlError."""
+        now = self._clock.monotonic()
+        since = now - self._objects_checked_at
+        keys = self._objects.to_look_for()
+        if not keys or (since < self._poll_seconds and not self._objects.has_many):
+            return
+        if since > _MEMORY_SECONDS:
+            self._replace_all()  # the database may have forgotten them rightly
+        else:
+            lost = self._objects.looked_for(keys, await self._plane.known_files(keys))
+            if lost is not None:
+                self.start_again(f"it does not know the object {lost}, which was committed")
+        self._objects_checked_at = now
 
 
 def _notify(tail: Tail) -> None:

@@ -34,9 +34,10 @@ Seal: TypeAlias = Callable[[], int]
 class CommitFailed(Exception):
     """The commit failed, or its result is not known."""
 
-    def __init__(self, message: str, *, may_have_happened: bool) -> None:
+    def __init__(self, message: str, *, may_have_happened: bool, is_passing: bool = False) -> None:
+        """`is_passing`: the database would take it at another time."""
         super().__init__(message)
-        self.may_have_happened = may_have_happened
+        self.may_have_happened, self.is_passing = may_have_happened, is_passing
 
 
 class CommitCalls:
@@ -66,7 +67,9 @@ class CommitCalls:
                 may_have_happened |= error.retriable and not isinstance(error, TransactionConflict)
                 if not error.retriable or self._clock.monotonic() >= deadline:
                     logger.warning("%d WAL objects from %s on were not committed: %s", *_described(files), error)
-                    raise CommitFailed(str(error), may_have_happened=may_have_happened) from error
+                    raise CommitFailed(
+                        str(error), may_have_happened=may_have_happened, is_passing=error.retriable
+                    ) from error
                 if str(error) != said:  # once, not with each attempt
                     logger.info("the commit of %d WAL objects from %s on is repeated: %s", *_described(files), error)
                 said = str(error)
@@ -144,7 +147,11 @@ class Committer:
             settlement.settle(claim, answers_of_file)
             self.lost(claim.file, claim.lost)
         try:
-            self._listener.committed(settlement.blocks, log_start_offsets=settlement.log_start_offsets)
+            self._listener.committed(
+                settlement.blocks,
+                log_start_offsets=settlement.log_start_offsets,
+                object_key=asked[-1].file.key,
+            )
         except Exception:  # the batches are committed even if a reader fails
             logger.exception("readers could not be notified of a commit")
         crash_point("diskless.writer.before_answer")
@@ -166,7 +173,8 @@ class Committer:
         if failure.may_have_happened:
             error = RequestTimedOut(f"It is not known whether the batch was committed: {failure}")
         else:
-            error = KafkaStorageError(f"The batch was not committed: {failure}")
+            kind = RequestTimedOut if failure.is_passing else KafkaStorageError
+            error = kind(f"The batch was not committed: {failure}")
             self._discard([claim.file.key for claim in asked])
         for claim in asked:
             self._totals.commits_failed += 1

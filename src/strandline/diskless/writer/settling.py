@@ -14,15 +14,15 @@ from strandline.diskless.writer.gathering import GatheredFile
 from strandline.errors import (
     InvalidProducerEpoch,
     KafkaStorageError,
+    NotLeaderOrFollower,
     OutOfOrderSequence,
     StrandlineError,
-    UnknownTopicOrPartition,
 )
 from strandline.model import Offset
 from strandline.records import stamp, stamp_log_append_time
 
 _ERRORS: Final[dict[Refusal, tuple[type[StrandlineError], str]]] = {
-    Refusal.UNKNOWN_LOG: (UnknownTopicOrPartition, "The control plane does not know this partition."),
+    Refusal.UNKNOWN_LOG: (NotLeaderOrFollower, "The control plane does not know this partition (yet)."),
     Refusal.OUT_OF_ORDER_SEQUENCE: (OutOfOrderSequence, "The sequence number does not follow the one before."),
     Refusal.INVALID_PRODUCER_EPOCH: (InvalidProducerEpoch, "The producer epoch is older than the one known."),
     Refusal.STALE_FILE: (

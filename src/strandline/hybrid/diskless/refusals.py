@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.values import Refusal
-from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError, UnknownTopicOrPartition
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.objects.store import ObjectStoreError
 from strandline.sql import SqlError
 
@@ -15,7 +16,7 @@ def error_of(refusal: Refusal, sentence: str) -> StrandlineError:
     """The error of a refused request about one partition, other than a commit."""
     match refusal:
         case Refusal.UNKNOWN_LOG:
-            return UnknownTopicOrPartition(sentence)
+            return NotLeaderOrFollower(sentence)
         case Refusal.OFFSET_OUT_OF_RANGE:
             return OffsetOutOfRange(sentence)
         case _:
@@ -24,8 +25,11 @@ def error_of(refusal: Refusal, sentence: str) -> StrandlineError:
 
 @contextmanager
 def storage_errors(what: object) -> Iterator[None]:
-    """Turn errors of the database and the object store into a KafkaStorageError, upon which clients retry."""
+    """Turn errors of the database and the object store into those upon which clients retry."""
+    sentence = f"Diskless storage is not available for {what} at the moment"
     try:
         yield
-    except (SqlError, ObjectStoreError) as error:
-        raise KafkaStorageError(f"Diskless storage is not available for {what} at the moment: {error}") from error
+    except SqlError as error:
+        raise trouble_for_clients(error, sentence) from error
+    except ObjectStoreError as error:
+        raise KafkaStorageError(f"{sentence}: {error}") from error

@@ -128,7 +128,7 @@ class DisklessTopics:
     async def sizes(self, wanted: Collection[tuple[str, int]] | None) -> dict[TopicPartition, int]:
         """The sizes of the wanted partitions (None: all) that the metadata assigns to this broker.
 
-        Raises KafkaStorageError.
+        Raises RequestTimedOut or KafkaStorageError.
         """
         image = self._loader.image
         keys = {
