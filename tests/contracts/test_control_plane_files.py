@@ -28,6 +28,16 @@ async def test_the_rows_of_a_file(plane: SqlControlPlane) -> None:
     assert await plane.rows_of_file(12_345) == []
 
 
+async def test_files_are_known_from_their_commit_on_and_for_a_day_after_their_end(plane: SqlControlPlane) -> None:
+    await commit(plane, "used", batch(A))
+    await commit(plane, "unused", batch(MISSING))
+    assert await plane.known_files(["used", "unused", "never seen"]) == {"used": True, "unused": False}
+    (unused,) = await plane.files_to_delete(marked_for_ms=-EVER, limit=10)
+    await plane.forget_files([unused.file_id])
+    assert await plane.known_files(["unused"]) == {"unused": False}
+    assert await plane.known_files([]) == {}
+
+
 async def test_the_longest_marked_come_first_a_page_at_a_time(plane: SqlControlPlane, time: HandSetClock) -> None:
     for number, now in enumerate([30, 10, 20, 10]):
         time.now = now

@@ -25,6 +25,11 @@ class CommittedObjects:
         self._newest_file = -1
 
     @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to look for."""
+        return not self._keys
+
+    @property
     def has_many(self) -> bool:
         """True if they should be looked for soon."""
         return len(self._keys) >= _MANY

@@ -158,6 +158,9 @@ class DisklessReader:
 
     async def load(self, partition: TopicIdPartition, row: BatchRow) -> Block:
         """The block of one row, from memory or from its object. Raises KafkaStorageError or CorruptMessage."""
+        tail = self._tails.of(partition)
+        if tail.blocks.blocks and self._tails.is_outdated(tail):
+            await self._tails.confirm((tail,))
         blocks = self._tails.of(partition).blocks
         block = blocks.holding(row.base_offset)
         if block is not None and block.last_offset >= row.last_offset:

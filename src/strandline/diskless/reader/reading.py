@@ -105,10 +105,11 @@ class Reading:
         reads = [DisklessPartitionRead(request, self._tails.of(request.partition)) for request in requests]
         for read in reads:
             read.run.gather_from(read.tail.blocks)
-        unknown = [read for read in reads if read.wants_rows]
-        outdated = [read.tail for read in reads if not read.wants_rows and self._tails.is_outdated(read.tail)]
+        # What is in memory is confirmed, and then sent without more: a database that hangs must not hold it up.
+        outdated = {read for read in reads if read.run.available and self._tails.is_outdated(read.tail)}
+        unknown = [read for read in reads if read.wants_rows and read not in outdated]
         if outdated:
-            await self._tails.confirm(outdated)
+            await self._tails.confirm(read.tail for read in outdated)
         if unknown:
             await self._find(unknown, max_bytes)
             await self._load(unknown, reads, max_bytes)

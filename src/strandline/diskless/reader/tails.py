@@ -214,6 +214,7 @@ class Tails:
     def committed(self, object_key: str) -> None:
         """This broker has committed an object."""
         if self.is_shared:
+            self._remember_since()
             self._objects.committed(object_key)
             if self._objects.has_many:
                 self._wake.set()
@@ -221,7 +222,12 @@ class Tails:
     def found(self, rows: Sequence[BatchRow]) -> None:
         """A query has returned rows."""
         if self.is_shared:
+            self._remember_since()
             self._objects.found(rows)
+
+    def _remember_since(self) -> None:
+        if self._objects.is_empty:
+            self._objects_checked_at = self._clock.monotonic()
 
     def is_outdated(self, tail: Tail) -> bool:
         """Whether a read from memory has to `confirm` the offsets first: records may have been deleted or lost.
@@ -229,10 +235,12 @@ class Tails:
         False while the database does not answer. Partitions that are read again and again are confirmed in the
         background, before a read has to wait for it.
         """
+        if not self.is_shared:
+            return False
         now = self._clock.monotonic()
-        is_trimmed = tail.known_at < self._trimmed_at
         age = now - tail.known_at
-        if not self.is_shared or (age <= self._poll_seconds and not is_trimmed):
+        is_trimmed = tail.known_at <= self._trimmed_at
+        if age <= POLL_SECONDS and not is_trimmed:
             return False
         self._want(tail, is_urgent=is_trimmed)
         if self._failed_at + self.fresh_seconds >= now or self._asking_since + CONFIRM_SECONDS <= now:
@@ -367,6 +375,7 @@ class Tails:
         if since > _MEMORY_SECONDS:
             self._replace_all()  # the database may have forgotten them rightly
         else:
+            self.queries += 1
             lost = self._objects.looked_for(keys, await self._plane.known_files(keys))
             if lost is not None:
                 self.start_again(f"it does not know the object {lost}, which was committed")
