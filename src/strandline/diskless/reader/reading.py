@@ -154,10 +154,9 @@ class Reading:
             )
 
     def _check(self, read: DisklessPartitionRead) -> None:
-        """Refuse what must not be sent any more: it was deleted or lost, or its topic was deleted, during the read."""
+        """Refuse what must not be sent any more: it was deleted or lost during the read."""
         offset, tail = read.request.offset, read.tail
-        is_replaced = self._tails.by_partition.get(tail.partition) is not tail
-        if is_replaced and (read.error is None or read.run.available):
+        if tail.is_replaced and (read.error is None or read.run.available):
             read.refuse(
                 KafkaStorageError(f"{tail.partition.topic_partition} has changed during the read, read it again.")
             )

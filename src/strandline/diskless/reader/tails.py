@@ -58,7 +58,16 @@ class Announcements(Protocol):
 class Tail:
     """One partition: its known offsets, its blocks in memory, its watchers."""
 
-    __slots__ = ("blocks", "high_watermark", "known_at", "log_start_offset", "news_seen", "partition", "watchers")
+    __slots__ = (
+        "blocks",
+        "high_watermark",
+        "is_replaced",
+        "known_at",
+        "log_start_offset",
+        "news_seen",
+        "partition",
+        "watchers",
+    )
 
     def __init__(self, partition: TopicIdPartition) -> None:
         self.partition = partition
@@ -71,6 +80,8 @@ class Tail:
         self.news_seen = -1
         """The number of announcements received when the offsets were queried."""
         self.watchers: set[Watcher] = set()
+        self.is_replaced = False
+        """True once another tail has taken its place, because the database has lost commits."""
 
 
 class AskedTail(NamedTuple):
@@ -147,13 +158,13 @@ class Tails:
         """Take over what a query found. Offsets that are lower than those known before it are those of a database that
         has lost commits: then the tail, and all others, are replaced."""
         tail = asked.tail
-        if self.by_partition.get(tail.partition) is not tail:
+        if tail.is_replaced:
             return
         for what, before, now in (
             ("end", asked.high_watermark, high_watermark),
             ("start", asked.log_start_offset, log_start_offset),
         ):
-            if now < before:
+            if now < before and not tail.blocks.is_forgotten:
                 self.start_again(f"the {what} of {tail.partition.topic_partition} went back from {before} to {now}")
                 tail = self.of(tail.partition)
                 break
@@ -203,6 +214,7 @@ class Tails:
         self._objects.clear()
         for partition, old in tuple(self.by_partition.items()):
             self._cache.forget(old.blocks)
+            old.is_replaced = True
             tail = self.by_partition[partition] = Tail(partition)
             tail.watchers = old.watchers
             if partition in self._watched:
