@@ -16,7 +16,7 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.controlplane import BatchReads, BatchRow, FindBatches
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
-from strandline.diskless.reader.tails import Tail
+from strandline.diskless.reader.tail import Tail
 from strandline.model import INT64_MAX, NO_OFFSET, Offset
 from strandline.sql import SqlError
 

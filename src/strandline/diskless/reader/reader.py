@@ -21,7 +21,8 @@ from strandline.diskless.reader.limits import DisklessReaderLimits
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.readahead import DisklessReadAhead
 from strandline.diskless.reader.reading import Reading, result_of
-from strandline.diskless.reader.tails import Announcements, IsKnown, Tail, Tails
+from strandline.diskless.reader.tail import Tail
+from strandline.diskless.reader.tails import Announcements, IsKnown, Tails
 from strandline.diskless.values import CommittedBlock, DisklessRead, MemorySlices
 from strandline.errors import OffsetOutOfRange, StrandlineError
 from strandline.model import Offset, TopicIdPartition

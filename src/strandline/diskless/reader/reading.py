@@ -9,7 +9,8 @@ from strandline.controlplane import BatchReads, BatchRow, FindBatches, FoundBatc
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.runs import Run, take_fairly
-from strandline.diskless.reader.tails import AskedTail, Tail, Tails
+from strandline.diskless.reader.tail import AskedTail, Tail
+from strandline.diskless.reader.tails import Tails
 from strandline.diskless.values import DisklessRead, MemorySlices
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.model import Offset

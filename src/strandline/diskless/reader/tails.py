@@ -15,13 +15,14 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from strandline.clock import Clock
 from strandline.controlplane import COMMIT_CHANNEL, TRIM_CHANNEL, BatchReads, BatchRow
-from strandline.diskless.reader.cache import BlockCache, PartitionBlocks
+from strandline.diskless.reader.cache import BlockCache
 from strandline.diskless.reader.history import CommittedObjects
-from strandline.model import NO_OFFSET, Offset, TopicIdPartition
+from strandline.diskless.reader.tail import AskedTail, Tail
+from strandline.model import Offset, TopicIdPartition
 from strandline.reads import Watcher
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
@@ -39,7 +40,6 @@ _TRIM_SECONDS: Final = 0.25
 # The database remembers objects for a day after they were deleted.
 _MEMORY_SECONDS: Final = 12 * 3600.0
 
-
 # Whether the metadata has the topic of a partition.
 IsKnown: TypeAlias = Callable[[TopicIdPartition], bool]
 
@@ -53,44 +53,6 @@ class Announcements(Protocol):
 
     def listen(self, channel: str, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after commits; some calls may be lost. Returns a function that ends it."""
-
-
-class Tail:
-    """One partition: its known offsets, its blocks in memory, its watchers."""
-
-    __slots__ = (
-        "blocks",
-        "high_watermark",
-        "is_replaced",
-        "known_at",
-        "log_start_offset",
-        "news_seen",
-        "partition",
-        "watchers",
-    )
-
-    def __init__(self, partition: TopicIdPartition) -> None:
-        self.partition = partition
-        self.blocks = PartitionBlocks()
-        self.high_watermark: Offset = NO_OFFSET
-        """-1 until it is known. Commits of other brokers may have moved it already."""
-        self.log_start_offset: Offset = NO_OFFSET
-        self.known_at = 0.0
-        """When the offsets were last known to be right."""
-        self.news_seen = -1
-        """The number of announcements received when the offsets were queried."""
-        self.watchers: set[Watcher] = set()
-        self.is_replaced = False
-        """True once another tail has taken its place, because the database has lost commits."""
-
-
-class AskedTail(NamedTuple):
-    """A partition that the database is asked for, and what was known of it before."""
-
-    tail: Tail
-    high_watermark: Offset
-    log_start_offset: Offset
-    at: float
 
 
 class Tails:
