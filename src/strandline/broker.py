@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib
 import logging
 import resource
 import signal
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from strandline.admin.http.listener import HttpListener
 from strandline.admin.reporting import describe_broker, describe_partitions
 from strandline.admin.status import BrokerStatus
 from strandline.clock import SystemChance, SystemClock, SystemIds
@@ -51,7 +51,7 @@ from strandline.server.handlers.fetch import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
-from strandline.sql import open_store
+from strandline.sql.watched import open_watched_store
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.remote.manager import PartitionTierStatus
@@ -127,7 +127,7 @@ class Broker:
         self._make_directories()
 
         url = self.settings.cluster.strandline_metadata_url
-        sql = await enter(open_store(url, clock=self._clock, ids=self._ids))
+        sql = self._sql = await enter(open_watched_store(url, clock=self._clock, ids=self._ids))
         store = MetadataStore(sql)
         self.loader = MetadataLoader(store, self._clock)
         await self.loader.load()
@@ -153,6 +153,8 @@ class Broker:
             self.network.bind(endpoint.name, endpoint.host, endpoint.port)
             for endpoint in self.settings.network.endpoints
         )
+        http = HttpListener(self.settings.admin.http_address)
+        self._stack.callback(http.close)
         self._load_dynamic_settings(self.loader.image)
         self.logs = LogManager(
             self.settings.log,
@@ -216,7 +218,7 @@ class Broker:
         await enter(self._background(self.cleaner.run, "log-cleaner"))
         self._serve(loop)
         self._stack.push_async_callback(self._leave)
-        await self._open_http()
+        await enter(http.serving(self))
 
     @asynccontextmanager
     async def _background(self, work: Callable[[], Awaitable[None]], name: str) -> AsyncIterator[None]:
@@ -305,15 +307,6 @@ class Broker:
             bound_addresses(self.listeners),
         )
 
-    async def _open_http(self) -> None:
-        address = self.settings.admin.http_address
-        if address is None:
-            return
-        # Loaded now, and in a thread: clients wait neither for a web framework nor while it loads.
-        http = await asyncio.to_thread(importlib.import_module, "strandline.admin.http.server")
-        bound = await self._stack.enter_async_context(http.open_http(self, http.CollectorRegistry(), address))
-        logger.info("HTTP on http://%s:%d (/healthz, /readyz, /metrics)", *bound)
-
     # Following the metadata
 
     def topic_config(self, topic: str) -> TopicConfig:
@@ -385,7 +378,12 @@ class Broker:
 
     def status(self) -> BrokerStatus:
         """`admin.status.BrokerSource`."""
-        return describe_broker(self, is_stopping=self._is_stopping, uptime_s=self._clock.monotonic() - self._started)
+        return describe_broker(
+            self,
+            is_stopping=self._is_stopping,
+            uptime_s=self._clock.monotonic() - self._started,
+            dependencies=(self._sql.health.status(), *self._tiers.health()),
+        )
 
 
 def _raise_file_limit() -> None:

@@ -9,7 +9,9 @@ import pytest
 import pytest_asyncio
 
 from strandline.controlplane import SqlControlPlane
+from strandline.health import Health
 from strandline.sql import SqlStore, open_store
+from strandline.sql.watched import WatchedStore
 from strandline.testing.clock import VirtualClock
 from tests.controlplane.making import LOGS, HandSetClock
 from tests.postgres import start_postgres
@@ -29,7 +31,7 @@ async def sql(database_url: str) -> AsyncIterator[SqlStore]:
     async with open_store(database_url) as store:
         async with store.transaction() as tx:
             await tx.execute("CREATE TABLE things (id BIGINT PRIMARY KEY, name TEXT NOT NULL)")
-        yield store
+        yield WatchedStore(store, Health("database", "the database", "sql://", VirtualClock()))  # as brokers use it
 
 
 @pytest.fixture

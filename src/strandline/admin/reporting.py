@@ -18,6 +18,7 @@ from strandline.admin.status import (
     read,
 )
 from strandline.coordinators.groups import GroupCoordinator
+from strandline.health import HealthStatus
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
@@ -57,7 +58,9 @@ class BrokerParts(Protocol):
     sessions: FetchSessions
 
 
-def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) -> BrokerStatus:
+def describe_broker(
+    broker: BrokerParts, *, is_stopping: bool, uptime_s: float, dependencies: tuple[HealthStatus, ...]
+) -> BrokerStatus:
     """The broker now. Looks at memory only."""
     image, network = broker.loader.image, broker.network
     led = [partition for partition in broker.replicas.partitions() if partition.is_leader]
@@ -95,6 +98,7 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         tiered=read(broker.tiered.tier, _tiered, None),
         topic_rows=tuple(_topic_rows(broker)),
         traffic=broker.partitions.traffic.of_all(),
+        dependencies=dependencies,
     )
 
 

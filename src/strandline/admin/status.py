@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from strandline.health import HealthStatus
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
@@ -154,6 +155,9 @@ class BrokerStatus:
     """Sorted by name."""
     traffic: TrafficTotals = NO_TRAFFIC
     """Of all topics since the start, deleted ones included."""
+
+    dependencies: tuple[HealthStatus, ...] = ()
+    """The database, and the stores that are in use or that the settings name."""
 
     @property
     def is_ready(self) -> bool:

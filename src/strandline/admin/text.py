@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
+from strandline.health import HealthStatus
+
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
@@ -35,6 +37,13 @@ def timestamp(milliseconds: int) -> str:
     except (OverflowError, ValueError, OSError):
         return str(milliseconds)
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}"
+
+
+def sentence(health: HealthStatus) -> str:
+    """What is away, since when, and why, on one line."""
+    since = timestamp(health.away_since_ms).partition(".")[0]
+    why = " ".join(health.problem.split())
+    return f"{health.what} ({health.url}) is away since {since} UTC, for {duration(health.away_seconds)}: {why}"
 
 
 def preview(data: bytes | None, limit: int = 60) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from strandline.config.diskless import DisklessSettings
 from strandline.objects import ObjectOptions, Patience, S3Options
+from strandline.objects.checking import StorePlace, public_url
 
 
 def object_options(settings: DisklessSettings) -> ObjectOptions:
@@ -23,6 +24,17 @@ def object_options(settings: DisklessSettings) -> ObjectOptions:
         ),
         hedge_after=settings.inkless_fetch_hedge_ttfb_threshold_ms / 1000,
         threads=settings.inkless_produce_upload_thread_pool_size,
+    )
+
+
+def object_place(settings: DisklessSettings) -> StorePlace:
+    """Where the store is, for sentences about one that cannot be used."""
+    return StorePlace(
+        url=public_url(settings.objects_address),
+        url_setting="strandline.objects.url",
+        endpoint=settings.inkless_storage_s3_endpoint_url,
+        endpoint_setting="inkless.storage.s3.endpoint.url",
+        credentials_setting="inkless.storage.aws.access.key.id and inkless.storage.aws.secret.access.key",
     )
 
 

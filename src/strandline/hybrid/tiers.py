@@ -19,6 +19,8 @@ from strandline.config import Settings
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.errors import StrandlineError
+from strandline.health import HealthStatus
+from strandline.hybrid.diskless.store_check import watch_objects
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
@@ -31,9 +33,13 @@ from strandline.objects.store import ObjectStoreError
 from strandline.remote.ports import RemoteStorageError
 from strandline.replication import ReplicaManager
 from strandline.sql import SqlError, SqlStore
+from strandline.tasks import in_background
 
 logger = logging.getLogger(__name__)
 
+# A store that answers does so by then, and diskless topics are there when clients come. No store is waited for longer.
+_OPENED_WITHIN_S: Final = 2.0
+_OPENING: Final = "opening"
 _LOAD_PAUSES_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -70,6 +76,13 @@ class Tiers:
         self.tiered = TieredTopics()
         self.partitions = Partitions(self.tiered, topic_name=self.replicas.topic_name, why_missing=self._why_missing)
         self.replicas.add_replica_listener(self.partitions)
+        self._objects_watch = watch_objects(
+            settings(),
+            lambda: loader.image.cluster_id,
+            has_topics=lambda: any(self.diskless.topics()),
+            clock=clock,
+            ids=ids,
+        )
         self.diskless = DisklessTopics(
             self._node_id,
             loader,
@@ -78,6 +91,7 @@ class Tiers:
             kinds=self._kinds,
             partitions=self.partitions,
             topic_config=topic_config,
+            store_health=self._objects_watch.health,
             clock=clock,
             is_enabled=settings().diskless.diskless_storage_system_enable,
         )
@@ -121,16 +135,24 @@ class Tiers:
 
     @asynccontextmanager
     async def running(self, controller: ActiveController, *, on_failure: Callable[[str], None]) -> AsyncIterator[None]:
-        """Serve diskless and tiered topics while the block lasts. Raises TierFailed, and InvalidConfig."""
+        """Serve diskless and tiered topics while the block lasts. Raises TierFailed, and InvalidConfig.
+
+        Does not wait for an object store: classic topics need none, diskless ones are served as soon as it answers.
+        """
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(in_background({"object-store-watch": self._objects_watch.run()}))
             await stack.enter_async_context(self.diskless.running(on_failure=on_failure))
-            try:
-                await self.diskless.wait_opened()
-            except (ObjectStoreError, SqlError, OSError) as error:
-                raise TierFailed(f"Diskless topics cannot be served: {error}") from error
+            await self.diskless.wait_opened(within=_OPENED_WITHIN_S)
             if self._has_remote:
                 await self._open_tiered(stack, controller)
             yield
+
+    def health(self) -> tuple[HealthStatus, ...]:
+        """The stores that are in use, or that the settings name."""
+        found = [self._objects_watch.health] if self._objects_watch.is_wanted() else []
+        if self.tiered.tier is not None:
+            found.append(self.tiered.tier.storage.health)
+        return tuple(health.status() for health in found)
 
     def follow_settings(self) -> None:
         """Settings may have changed."""
@@ -139,19 +161,33 @@ class Tiers:
     @asynccontextmanager
     async def _open_diskless(self) -> AsyncIterator[DisklessTier]:
         opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.diskless.opening")
-        async with opening.open_tier(
-            self._sql,
-            self._plane,
-            self._loader,
-            self._settings(),
-            topics=self.diskless.topics,
-            topic_config=self._topic_config,
-            clock=self._clock,
-            ids=self._ids,
-            chance=self._chance,
-        ) as tier:
+        async with (
+            self._refusals_shown(),
+            opening.open_tier(
+                self._sql,
+                self._plane,
+                self._loader,
+                self._settings(),
+                topics=self.diskless.topics,
+                topic_config=self._topic_config,
+                health=self._objects_watch.health,
+                clock=self._clock,
+                ids=self._ids,
+                chance=self._chance,
+            ) as tier,
+        ):
             logger.info("diskless topics are kept in %s", tier.objects.url)
+            self._objects_watch.health.answered(_OPENING)
             yield tier
+
+    @asynccontextmanager
+    async def _refusals_shown(self) -> AsyncIterator[None]:
+        """A store that is there may still be of no use to this broker, for instance if other brokers have another."""
+        try:
+            yield
+        except ObjectStoreError as error:
+            self._objects_watch.health.failed(str(error), _OPENING, is_certain=True)
+            raise
 
     async def _open_tiered(self, stack: AsyncExitStack, controller: ActiveController) -> None:
         opening = await asyncio.to_thread(importlib.import_module, "strandline.hybrid.tiered.opening")

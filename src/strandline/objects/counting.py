@@ -10,8 +10,21 @@ from pathlib import Path
 from typing import Final
 
 from strandline.clock import Clock
+from strandline.health import READS, WRITES, Health
 from strandline.objects.source_file import size_of
-from strandline.objects.store import Buffer, ObjectInfo, ObjectStore, ObjectStoreError
+from strandline.objects.store import (
+    Buffer,
+    ObjectExists,
+    ObjectInfo,
+    ObjectNotFound,
+    ObjectStore,
+    ObjectStoreError,
+    SourceUnreadable,
+)
+
+_KINDS: Final = {"get": READS, "get_range": READS, "list": READS}
+# The store answered; the answer concerns one request only.
+_ANSWERS: Final = (ObjectNotFound, ObjectExists)
 
 OPERATIONS: Final = ("put", "put_new", "put_file", "get", "get_range", "list", "delete")
 
@@ -57,8 +70,8 @@ class _Operation:
 class Traffic:
     """The counters that the wrappers of one store share."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, health: Health) -> None:
+        self._clock, self._health = clock, health
         self._numbers = itertools.count()
         self._operations = {name: _Operation() for name in OPERATIONS}
         self.retries = 0
@@ -87,11 +100,18 @@ class Traffic:
     def _waiting(self, operation: str) -> Iterator[None]:
         counts, number, start = self._operations[operation], next(self._numbers), self._clock.monotonic()
         counts.started[number] = start
+        kind = _KINDS.get(operation, WRITES)
         try:
             yield
-        except ObjectStoreError:
+        except ObjectStoreError as error:
             counts.errors += 1
+            if isinstance(error, _ANSWERS):
+                self._health.answered(kind)
+            elif not isinstance(error, SourceUnreadable):
+                self._health.failed(str(error), kind)
             raise
+        else:
+            self._health.answered(kind)
         finally:
             del counts.started[number]
             counts.seconds += self._clock.monotonic() - start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from strandline.objects.store import ObjectExists, ObjectNotFound, ObjectStore, ObjectStoreMisconfigured
+from strandline.objects.store import ForeignStore, ObjectExists, ObjectNotFound, ObjectStore
 
 MARKER_KEY: Final = "strandline-cluster.json"
 
@@ -13,7 +13,7 @@ MARKER_KEY: Final = "strandline-cluster.json"
 async def claim_prefix(store: ObjectStore, cluster_id: str) -> None:
     """Make sure that the store belongs to this cluster. The first cluster that asks gets it.
 
-    Raises ObjectStoreMisconfigured if it belongs to another one: two clusters would delete each other's objects.
+    Raises ForeignStore if it belongs to another one: two clusters would delete each other's objects.
     """
     owner = await prefix_owner(store)
     if owner is None:
@@ -23,8 +23,13 @@ async def claim_prefix(store: ObjectStore, cluster_id: str) -> None:
             return
         except ObjectExists:  # another broker was faster; it may be of another cluster
             owner = await prefix_owner(store)
+    check_owner(store, owner, cluster_id)
+
+
+def check_owner(store: ObjectStore, owner: str | None, cluster_id: str) -> None:
+    """Raise ForeignStore unless the owner is this cluster."""
     if owner != cluster_id:
-        raise ObjectStoreMisconfigured(
+        raise ForeignStore(
             f"{store.url} belongs to the cluster {owner}, and this is the cluster {cluster_id}. Give this cluster "
             "another bucket or prefix in strandline.objects.url; if the other cluster is gone for good, delete all its "
             f"objects there, {MARKER_KEY} as the last one."
@@ -34,7 +39,7 @@ async def claim_prefix(store: ObjectStore, cluster_id: str) -> None:
 async def prefix_owner(store: ObjectStore) -> str | None:
     """The id of the cluster that the store belongs to; None if it belongs to none yet. Only reads.
 
-    Raises ObjectStoreMisconfigured if the marker cannot be parsed.
+    Raises ForeignStore if the marker cannot be parsed.
     """
     try:
         data = await store.get(MARKER_KEY)
@@ -43,7 +48,7 @@ async def prefix_owner(store: ObjectStore) -> str | None:
     try:
         return str(json.loads(bytes(data))["cluster_id"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ObjectStoreMisconfigured(
+        raise ForeignStore(
             f"The object {MARKER_KEY} in {store.url} does not say which cluster it belongs to. If this store is yours, "
             'write {"cluster_id": "…"} into it; otherwise name another place in strandline.objects.url.'
         ) from error

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from strandline.clock import Chance, Clock, Ids, SystemChance, SystemClock, SystemIds
+from strandline.health import Health
 from strandline.objects.address import ObjectAddress, parse_address
 from strandline.objects.counting import CountingStore, Traffic
 from strandline.objects.directory import DirectoryStore
@@ -24,6 +25,7 @@ async def open_objects(
     clock: Clock | None = None,
     ids: Ids | None = None,
     chance: Chance | None = None,
+    health: Health | None = None,
 ) -> AsyncIterator[RetryingStore]:
     """The store at `url`, closed at the end of the block.
 
@@ -33,12 +35,17 @@ async def open_objects(
     options = options or ObjectOptions()
     clock = clock or SystemClock()
     async with open_bare(parse_address(url), options, clock=clock, ids=ids or SystemIds()) as store:
-        yield harden(store, options, clock=clock, chance=chance or SystemChance())
+        yield harden(store, options, clock=clock, chance=chance or SystemChance(), health=health)
 
 
-def harden(store: ObjectStore, options: ObjectOptions, *, clock: Clock, chance: Chance) -> RetryingStore:
-    """The store with retries, deadlines and, if the options ask for them, hedged reads. Every attempt is counted."""
-    traffic = Traffic(clock)
+def harden(
+    store: ObjectStore, options: ObjectOptions, *, clock: Clock, chance: Chance, health: Health | None = None
+) -> RetryingStore:
+    """The store with retries, deadlines and, if the options ask for them, hedged reads.
+
+    Every attempt is counted, and its outcome noted in `health`.
+    """
+    traffic = Traffic(clock, health or Health("objects", "the object store", store.url, clock))
     store = CountingStore(store, traffic)
     if options.hedge_after > 0:
         store = HedgingStore(store, after=options.hedge_after, clock=clock, traffic=traffic)

@@ -43,6 +43,11 @@ class RetryingStore:
     def url(self) -> str:
         return self._store.url
 
+    @property
+    def unretried(self) -> ObjectStore:
+        """The same store; every call is one attempt, without a deadline."""
+        return self._store
+
     def status(self) -> ObjectStoreStatus:
         """The counters so far. Each attempt counts as a call."""
         return self._traffic.status(self.url)

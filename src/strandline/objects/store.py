@@ -33,6 +33,18 @@ class ObjectStoreMisconfigured(ObjectStoreError):
     """The address, the credentials or the rights do not allow the use of the store."""
 
 
+class NoSuchBucket(ObjectStoreMisconfigured):
+    """The bucket that the address names does not exist."""
+
+
+class AccessRefused(ObjectStoreMisconfigured):
+    """The credentials are unknown, or do not have the rights that are needed."""
+
+
+class ForeignStore(ObjectStoreMisconfigured):
+    """The store belongs to another cluster, or does not say to which one."""
+
+
 class SourceUnreadable(ObjectStoreError):
     """The file to copy cannot be read, or changed meanwhile."""
 

@@ -72,6 +72,21 @@ class LocalSegmentFiles(Protocol):
         """Where the log of a segment should be, without looking; None if it is not a file of this machine."""
 
 
+@runtime_checkable
+class CheckedStorage(Protocol):
+    """Optional for a RemoteStorageManager: it can be asked whether it can be used.
+
+    The broker asks at its start and from then on every few seconds, and shows what it hears. Of a storage without this
+    method it knows only how copies and reads end.
+    """
+
+    async def check(self, *, writes: bool) -> None:
+        """Return if segments can be read, or with `writes` if they can be written and deleted.
+
+        Raises RemoteStorageError with a sentence that names the settings to look at. Leaves nothing behind.
+        """
+
+
 class RemoteLogMetadataManager(Protocol):
     """Remote log metadata: which segments are in remote storage, and in which state. A query sees every earlier write.
 

@@ -13,6 +13,7 @@ from strandline.config import Settings
 from strandline.config.topic import TopicConfig
 from strandline.controlplane import SqlControlPlane
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
+from strandline.health import Health
 from strandline.hybrid.diskless.opening import open_tier
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
@@ -41,6 +42,7 @@ class World:
     """Raised by the next attempts to open the tier, one after the other."""
     is_store_hanging: bool = False
     """Whether opening the tier never ends."""
+    health: Health = field(default_factory=lambda: Health("diskless", "the object store", "", SystemClock()))
     failures: list[str] = field(default_factory=list)
     local_logs: set[TopicIdPartition] = field(default_factory=set)
     """Partitions that the broker has a log of on its disks."""
@@ -77,13 +79,14 @@ class World:
             kinds=PartitionKinds(topic_config=self.topic_config, has_local_log=self.local_logs.__contains__),
             partitions=Partitions(TieredTopics(), topic_name=_no_name, why_missing=_missing),
             topic_config=self.topic_config,
+            store_health=self.health,
             clock=clock,
             is_enabled=is_enabled,
         )
         stop = loader.subscribe(topics.apply)
         try:
             async with topics.running(on_failure=self.failures.append):
-                await topics.wait_opened()
+                await topics.wait_opened(within=30)
                 yield topics
         finally:
             stop()
@@ -104,6 +107,7 @@ class World:
             Settings.from_properties({place: where, **self.properties}),
             topics=topics.topics,
             topic_config=self.topic_config,
+            health=self.health,
             clock=SystemClock(),
             ids=SystemIds(),
             chance=SystemChance(0),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from strandline.errors import StrandlineError
 from strandline.metadata import TopicImage
 
 
@@ -11,6 +12,9 @@ class AllServed:
     """`ServedTopics` without diskless topics."""
 
     async def wait_served(self, topics: Collection[str]) -> None:
+        return None
+
+    def why_not_creatable(self, topic: str, configs: Mapping[str, str | None]) -> StrandlineError | None:
         return None
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:

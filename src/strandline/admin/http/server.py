@@ -6,7 +6,6 @@ Import it after the Kafka listener is up: starlette and uvicorn take longer to l
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -23,9 +22,10 @@ from strandline.admin.http.metrics.collector import StatusCollector
 from strandline.admin.http.page import render_page
 from strandline.admin.http.status_json import broker_status, partition_tiers
 from strandline.admin.status import BrokerSource
-from strandline.config.listeners import join_address
+from strandline.admin.text import sentence
 
 _GRACE_S: Final = 1
+_BACKLOG: Final = 128
 
 
 def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
@@ -36,11 +36,14 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
         return PlainTextResponse("ok\n")
 
     async def readyz(_: Request) -> Response:
-        """200 once the broker is registered and unfenced, 503 with the reasons before and after."""
+        """200 once the broker is registered and unfenced, 503 with the reasons before and after.
+
+        What is away is named in both, and changes neither: topics that do not need it are served.
+        """
         status = source.status()
-        if status.is_ready:
-            return PlainTextResponse("ready\n")
-        return PlainTextResponse("".join(f"{reason}\n" for reason in status.not_ready_because), status_code=503)
+        lines = ["ready"] if status.is_ready else list(status.not_ready_because)
+        lines += [sentence(health) for health in status.dependencies if health.is_away]
+        return PlainTextResponse("".join(f"{line}\n" for line in lines), status_code=200 if status.is_ready else 503)
 
     async def metrics(_: Request) -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
@@ -80,14 +83,13 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def open_http(
-    source: BrokerSource, registry: CollectorRegistry, address: tuple[str, int]
+    source: BrokerSource, registry: CollectorRegistry, listener: socket.socket
 ) -> AsyncIterator[tuple[str, int]]:
-    """Serve HTTP on the running event loop while the block lasts; gives the address that was bound.
+    """Serve HTTP on the running event loop while the block lasts, on a socket that is bound; gives its address.
 
-    Raises OSError, before anything runs, if the address cannot be bound. Leaving the block ends open requests
-    after a second.
+    Leaving the block closes the socket, and ends open requests after a second.
     """
-    listener = _bind(*address)
+    listener.listen(_BACKLOG)
     collectors = (StatusCollector(source), ProcessCollector(registry=None))
     for collector in collectors:
         registry.register(collector)
@@ -112,16 +114,3 @@ async def open_http(
         listener.close()
         for collector in collectors:
             registry.unregister(collector)
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    try:
-        if not host:
-            return socket.create_server(("", port))
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise OSError(
-            error.errno, f"strandline.http.listen={join_address(host, port)} cannot be used: {reason}"
-        ) from error

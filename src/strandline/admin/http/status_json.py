@@ -124,6 +124,7 @@ def broker_status(status: BrokerStatus) -> Json:
         "tiered": _fields(_TIERED, status.tiered),
         "topic_rows": [asdict(row) for row in status.topic_rows],
         "traffic": asdict(status.traffic),
+        "dependencies": [asdict(health) for health in status.dependencies],
     }
 
 

@@ -18,19 +18,21 @@ from strandline.controlplane.plane import SqlControlPlane
 from strandline.controlplane.ports import LogTrimming
 from strandline.controlplane.values import RetentionRule, Trimmed
 from strandline.diskless.reader import DisklessReader, DisklessReaderLimits, OffsetLookups, RecycledMemory
-from strandline.diskless.storage import object_options, orphan_grace_ms
+from strandline.diskless.storage import object_options, object_place, orphan_grace_ms
 from strandline.diskless.upkeep import FileCleaner, OrphanFinder, RetentionEnforcer, TopicRetention
 from strandline.diskless.writer import WalWriter, WriterLimits
+from strandline.health import Health
 from strandline.hybrid.diskless.gathered_reads import GatheredReads
+from strandline.hybrid.diskless.store_check import PLACES
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.metadata import MetadataLoader
 from strandline.metadata.image import TopicImage
 from strandline.objects import ObjectStoreMisconfigured, claim_prefix, open_objects
+from strandline.objects.checking import advised
 from strandline.sql import SqlStore
 from strandline.tasks import in_background
 
 FLUSH_SECONDS: Final = 5.0
-_PLACES: Final = frozenset({"strandline.objects.url", "inkless.storage.s3.bucket.name"})
 
 
 @asynccontextmanager
@@ -42,6 +44,7 @@ async def open_tier(
     *,
     topics: Callable[[], Iterable[TopicImage]],
     topic_config: Callable[[str], TopicConfig],
+    health: Health,
     clock: Clock,
     ids: Ids,
     chance: Chance,
@@ -55,8 +58,9 @@ async def open_tier(
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         address, options = diskless.objects_address, object_options(diskless)
-        objects = await enter(open_objects(address, options, clock=clock, ids=ids, chance=chance))
-        await claim_prefix(objects, cluster_id)
+        with advised(object_place(diskless)):
+            objects = await enter(open_objects(address, options, clock=clock, ids=ids, chance=chance, health=health))
+            await claim_prefix(objects, cluster_id)
         reader = await enter(
             DisklessReader(
                 plane,
@@ -131,7 +135,7 @@ def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
     """Refuse a default object store in a cluster: each broker would have its own, which the others cannot read."""
     others = sorted(set(brokers) - {settings.cluster.node_id})
     address = settings.diskless.objects_address
-    if others and (address.startswith("memory://") or not settings.static.keys() & _PLACES):
+    if others and (address.startswith("memory://") or not settings.static.keys() & PLACES):
         raise ObjectStoreMisconfigured(
             f"The cluster has other brokers ({', '.join(map(str, others))}), and all of them have to use one object "
             f"store, but {address} would be used by this broker alone. Give every broker the same "

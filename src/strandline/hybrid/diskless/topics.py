@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from itertools import islice
 from typing import Final
@@ -20,7 +20,14 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
-from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError, UnknownTopicOrPartition
+from strandline.errors import (
+    InvalidConfig,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    StrandlineError,
+    UnknownTopicOrPartition,
+)
+from strandline.health import Health
 from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.diskless.refusals import storage_errors
@@ -36,6 +43,7 @@ from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)
 
+_DISKLESS: Final = "diskless.enable"
 _LOGS_PER_CALL: Final = 1000
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 30.0
@@ -59,6 +67,7 @@ class DisklessTopics:
         kinds: PartitionKinds,
         partitions: Partitions,
         topic_config: Callable[[str], TopicConfig],
+        store_health: Health,
         clock: Clock,
         is_enabled: bool = True,
     ) -> None:
@@ -69,6 +78,7 @@ class DisklessTopics:
         self._kinds = kinds
         self._served = partitions
         self._topic_config = topic_config
+        self._store_health = store_health
         self._clock = clock
         self._partitions: dict[tuple[str, int], DisklessPartition] = {}
         # Partitions that may have no log in the control plane yet.
@@ -81,7 +91,7 @@ class DisklessTopics:
         self._trouble = "the object store is not open"
         if not is_enabled:
             self._trouble = "diskless.storage.system.enable is false on this broker"
-        self._first_attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._first_attempt = asyncio.Event()
         self._waiting: list[tuple[frozenset[str], asyncio.Future[None]]] = []
 
     # Finding
@@ -116,6 +126,21 @@ class DisklessTopics:
         if self._tier is None:
             return KafkaStorageError(f"{topic}-{partition} is not served yet: {self._trouble}")
         return NotLeaderOrFollower(f"Broker {self._node_id} does not serve the new partition {topic}-{partition} yet.")
+
+    def why_not_creatable(self, topic: str, configs: Mapping[str, str | None]) -> StrandlineError | None:
+        """The error for a new topic that asks for an object store which is away and never worked since the start.
+
+        Most likely its settings are wrong. One that has worked is expected to come back: topics can be created.
+        """
+        if configs.get(_DISKLESS) != "true" or self._store_health.has_worked:
+            return None
+        status = self._store_health.status()
+        if not status.is_away:
+            return None
+        return InvalidConfig(
+            f"{_DISKLESS}=true cannot be used for {topic}: {status.what} has not been of use since the start of broker "
+            f"{self._node_id}. {status.problem}"
+        )
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
         """The topic as clients see it that can reach these brokers: a diskless partition always has a leader."""
@@ -222,14 +247,14 @@ class DisklessTopics:
                 task.cancel()  # it may be opening a store that does not answer
             await asyncio.gather(task, return_exceptions=True)
 
-    async def wait_opened(self) -> None:
-        """Return when the engine is open or not needed. Raises errors that only a restart can cure.
+    async def wait_opened(self, *, within: float) -> None:
+        """Return when the engine is open or not needed, when opening it has failed once, or after `within` seconds.
 
-        After an error that may pass it returns as well: the broker serves its other topics meanwhile.
+        The broker serves its other topics meanwhile, and goes on trying.
         """
         if self._is_enabled:
             self._wake.set()
-            await asyncio.shield(self._first_attempt)
+            await self._clock.wait_set(self._first_attempt, within=within)
 
     async def _run(self, on_failure: Callable[[str], None]) -> None:
         try:
@@ -237,7 +262,6 @@ class DisklessTopics:
                 await self._follow_metadata(stack)
         except Exception as error:
             logger.exception("diskless topics have failed")
-            self._first_attempt_ended(error)
             on_failure(f"diskless topics have failed: {error}")
 
     async def _follow_metadata(self, stack: AsyncExitStack) -> None:
@@ -255,13 +279,13 @@ class DisklessTopics:
                 await self._catch_up(stack)
             except (SqlError, ObjectStoreError, OSError) as error:
                 self._trouble = str(error)
-                self._first_attempt_ended(None if getattr(error, "retriable", False) else error)
                 logger.warning("diskless topics cannot follow the metadata, trying again in %g s: %s", pause, error)
                 self._wake.set()
+                self._first_attempt.set()
                 await self._rest(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
             else:
-                self._first_attempt_ended(None)
+                self._first_attempt.set()
                 pause = _FIRST_PAUSE_S
 
     async def _rest(self, seconds: float) -> None:
@@ -269,15 +293,6 @@ class DisklessTopics:
         deadline = self._clock.monotonic() + seconds
         while not self._is_stopping and (left := deadline - self._clock.monotonic()) > 0:
             await self._clock.sleep(min(left, 0.25))
-
-    def _first_attempt_ended(self, error: Exception | None) -> None:
-        if self._first_attempt.done():
-            return
-        if error is None:
-            self._first_attempt.set_result(None)
-        else:
-            self._first_attempt.set_exception(error)
-            self._first_attempt.exception()  # read it once, so that no warning follows if there is no waiter
 
     async def _catch_up(self, stack: AsyncExitStack) -> None:
         """Make the control plane match the metadata. Raises SqlError or ObjectStoreError; safe to repeat."""

@@ -19,6 +19,8 @@ from strandline.config import Settings, TierSettings
 from strandline.config.passed_on import handed_on
 from strandline.config.tiers import BUILT_IN_METADATA, BUILT_IN_STORAGE
 from strandline.errors import InvalidConfig, StrandlineError
+from strandline.health import WRITES
+from strandline.hybrid.store_watch import Check, StoreWatch
 from strandline.hybrid.tiered.replicas import TieredReplicas
 from strandline.hybrid.tiered.tier import RemoteTier
 from strandline.metadata import ActiveController, MetadataLoader, wanted_topic
@@ -29,6 +31,7 @@ from strandline.remote.plugins import MetadataPluginContext, open_metadata_plugi
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import RemoteLogReader, RemoteReaderLimits
+from strandline.remote.storage import DeadlineStorage
 from strandline.remote.values import RemoteLogSegmentId
 from strandline.replication import ReplicaManager
 from strandline.replication.remote_metadata import ReplicatedMetadataTopic
@@ -36,6 +39,8 @@ from strandline.tasks import in_background
 
 logger = logging.getLogger(__name__)
 
+# Later than the deadline of the storage, which knows better what did not answer.
+_CHECK_WITHIN_S: Final = 15.0
 INDEX_CACHE_DIRECTORY: Final = "remote-log-index-cache"
 
 
@@ -80,6 +85,9 @@ async def open_remote_tier(
         stack.push_async_callback(metadata_topic.close)
         name = tiers.remote_log_storage_manager_class_name
         storage = await enter(open_remote_storage(settings.rsm_config, context, class_name=name))
+        if storage.is_checkable:
+            watch = StoreWatch(storage.health, _checking(storage), clock=clock, deadline=_CHECK_WITHIN_S)
+            await enter(in_background({"remote-storage-watch": watch.run()}))
         indexes = await enter(
             open_index_cache(
                 context.log_dirs[0] / INDEX_CACHE_DIRECTORY,
@@ -135,6 +143,13 @@ async def open_remote_tier(
             manager=manager,
             fetch_quota=quota,
         )
+
+
+def _checking(storage: DeadlineStorage) -> Check:
+    async def check(kind: str) -> None:
+        await storage.check(writes=kind == WRITES)
+
+    return check
 
 
 def _check_shared(settings: Settings, brokers: Collection[int]) -> None:

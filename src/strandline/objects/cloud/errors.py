@@ -20,6 +20,8 @@ from obstore.exceptions import (
 )
 
 from strandline.objects.store import (
+    AccessRefused,
+    NoSuchBucket,
     ObjectExists,
     ObjectNotFound,
     ObjectStoreError,
@@ -36,8 +38,6 @@ _METADATA_SERVICE: Final = "169.254.169.254"
 _LATER: Final = frozenset({408, 409, 425, 429})
 _REFUSALS: Final = range(400, 500)
 _MISCONFIGURED: Final = (
-    PermissionDeniedError,
-    UnauthenticatedError,
     UnknownConfigurationKeyError,
     NotSupportedError,
     NotImplementedError,
@@ -48,11 +48,13 @@ def translate(error: Exception, action: str, url: str) -> ObjectStoreError:
     """Our error for a failed call. `action` says what was tried: "read object KEY from"."""
     text = str(error).partition("\n\nDebug source")[0] or type(error).__name__
     if "NoSuchBucket" in text or "ContainerNotFound" in text or "bucket does not exist" in text:
-        return ObjectStoreMisconfigured(f"Cannot {action} {url}: there is no such bucket. Create it, or name another.")
+        return NoSuchBucket(f"Cannot {action} {url}: there is no such bucket. Create it, or name another.")
     if isinstance(error, FileNotFoundError):
         return ObjectNotFound(f"Cannot {action} {url}: there is no such object.")
     if isinstance(error, AlreadyExistsError) and "ConditionalRequestConflict" not in text:
         return ObjectExists(f"Cannot {action} {url}: the object exists already.")
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return AccessRefused(f"Cannot {action} {url}: check credentials, rights and region. {_sentence(text)}")
     if isinstance(error, _MISCONFIGURED):
         return ObjectStoreMisconfigured(
             f"Cannot {action} {url}: check credentials, rights and region. {_sentence(text)}"

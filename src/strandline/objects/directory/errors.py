@@ -6,13 +6,14 @@ import errno
 from typing import Final
 
 from strandline.objects.store import (
+    AccessRefused,
     ObjectNotFound,
     ObjectStoreError,
-    ObjectStoreMisconfigured,
     ObjectStoreUnavailable,
 )
 
 _RIGHTS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY})
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
 
@@ -37,9 +38,13 @@ def general_error(error: OSError, action: str, url: str) -> ObjectStoreError:
     """Why any other operation failed."""
     reason = error.strerror or str(error)
     if error.errno in _RIGHTS:
-        return ObjectStoreMisconfigured(
+        return AccessRefused(
             f"Cannot {action} in {url}: {reason}. The user of this process needs the right to read and write there."
         )
-    # A full disk, too many open files, a lost network file system: an operator may repair it while we retry. After a
+    if error.errno in _FULL:
+        return ObjectStoreUnavailable(
+            f"Cannot {action} in {url}: the disk is full ({reason}). Free some space there; nothing needs a restart."
+        )
+    # Too many open files, a lost network file system: an operator may repair it while we retry. After a
     # failed fsync a new file is written; the same file is never fsynced again.
     return ObjectStoreUnavailable(f"Cannot {action} in {url}: {reason}.")

@@ -15,9 +15,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from strandline.clock import Clock
+from strandline.health import READS, WRITES, Health
 from strandline.model import uuid_to_text
 from strandline.objects.store import Buffer
-from strandline.remote.ports import LocalSegmentFiles, RemoteStorageError, RemoteStorageManager
+from strandline.remote.ports import (
+    CheckedStorage,
+    LocalSegmentFiles,
+    RemoteResourceNotFound,
+    RemoteStorageError,
+    RemoteStorageManager,
+)
 from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 
 T = TypeVar("T")
@@ -25,8 +32,11 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 OPERATIONS: Final = ("copy", "fetch", "fetch_index", "delete")
+_KINDS: Final = {"copy": WRITES, "fetch": READS, "fetch_index": READS, "delete": WRITES}
 # Seconds that a cancelled call has to end before its caller gets the error without it.
 _GRACE: Final = 1.0
+# A check that takes longer is shown, although it may still be answered.
+_SLOW: Final = 5.0
 # Calls that ignore their cancellation: beyond this many, new calls are refused.
 _MOST_STUCK: Final = 64
 
@@ -39,6 +49,7 @@ class StorageDeadlines:
     """Without the time for the bytes of the segment."""
     fetch: float = 60.0
     delete: float = 90.0
+    check: float = 10.0
     slowest_bytes_per_second: int = 1024 * 1024
     """A copy gets as much additional time as its bytes take at this rate."""
 
@@ -93,6 +104,8 @@ class DeadlineStorage:
 
     def __init__(self, storage: RemoteStorageManager, deadlines: StorageDeadlines, *, clock: Clock) -> None:
         self._storage, self._deadlines, self._clock = storage, deadlines, clock
+        self.health = Health("remote", "the remote storage of tiered topics", storage.url, clock, hangs_after=_SLOW)
+        """Whether the storage answers, as far as its calls and checks have shown."""
         self._operations = {name: _StorageOperation() for name in OPERATIONS}
         self._numbers = itertools.count()
         self._stuck: set[asyncio.Task[Any]] = set()
@@ -148,6 +161,28 @@ class DeadlineStorage:
         """See `LocalSegmentFiles`. Opening such a file is quick and not counted."""
         return self._storage.log_segment_path(metadata) if isinstance(self._storage, LocalSegmentFiles) else None
 
+    @property
+    def is_checkable(self) -> bool:
+        """Whether the storage is a `CheckedStorage`."""
+        return isinstance(self._storage, CheckedStorage)
+
+    async def check(self, *, writes: bool) -> None:
+        """See `CheckedStorage`; a storage that cannot be checked passes. Not counted. Raises RemoteStorageError."""
+        storage = self._storage
+        if not isinstance(storage, CheckedStorage):
+            return
+        work: asyncio.Task[None] = asyncio.ensure_future(_awaited(lambda: storage.check(writes=writes)))
+        if not await self._ended(work, self._deadlines.check):
+            raise RemoteStorageError(
+                f"The remote storage {self.url} did not answer a check within {self._deadlines.check:g} seconds."
+            )
+        try:
+            work.result()
+        except RemoteStorageError:
+            raise
+        except Exception as error:
+            raise RemoteStorageError(f"The check of the remote storage {self.url} failed: {error!r}.") from error
+
     async def close(self) -> None:
         """Close the storage, within the deadline of a fetch."""
         work = asyncio.ensure_future(_awaited(self._storage.close))
@@ -173,16 +208,29 @@ class DeadlineStorage:
         self._count(operation, work, metadata)
         try:
             if await self._ended(work, seconds):
-                return work.result()
-        except RemoteStorageError:
-            operation.errors += 1
+                result = work.result()
+                self.health.answered(_KINDS[name])
+                return result
+        except RemoteStorageError as error:
+            self._failed(name, error)
             raise
         except Exception as error:
-            operation.errors += 1
-            raise RemoteStorageError(f"{_action(name, metadata)} {self.url} failed: {error!r}.") from error
-        operation.errors += 1
+            raise self._failed(
+                name, RemoteStorageError(f"{_action(name, metadata)} {self.url} failed: {error!r}.")
+            ) from error
         operation.timeouts += 1
-        raise RemoteStorageError(f"{_action(name, metadata)} {self.url} did not end within {seconds:.0f} seconds.")
+        raise self._failed(
+            name,
+            RemoteStorageError(f"{_action(name, metadata)} {self.url} did not end within {seconds:.0f} seconds."),
+        )
+
+    def _failed(self, name: str, error: RemoteStorageError) -> RemoteStorageError:
+        self._operations[name].errors += 1
+        if isinstance(error, RemoteResourceNotFound):
+            self.health.answered(_KINDS[name])
+        else:
+            self.health.failed(str(error), _KINDS[name])
+        return error
 
     async def _ended(self, work: asyncio.Task[Any], seconds: float) -> bool:
         """Whether the work ended in time. If not, it is cancelled; if it ignores that, it counts as stuck."""

@@ -17,11 +17,12 @@ from strandline.objects import (
     open_objects,
 )
 from strandline.objects.address import parse_address
+from strandline.objects.checking import advised, check_key, check_readable, check_writable
 from strandline.objects.store import Buffer
 from strandline.remote.plugins import PluginContext
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
 from strandline.remote.storage.names import LOG, segment_name
-from strandline.remote.storage.settings import parse_object_settings
+from strandline.remote.storage.settings import parse_object_settings, rsm_place
 from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 
 
@@ -35,6 +36,9 @@ class ObjectRemoteStorage:
         """`directory` holds the objects if the object store is a directory of this machine."""
         self._objects, self._prefix, self._directory = objects, prefix, directory
         self._stack = AsyncExitStack()
+        self._checked = objects  # without retries: a check is one attempt
+        self._check_key = check_key(0, prefix)
+        self._place = rsm_place(objects.url, None)
 
     @classmethod
     async def open(cls, config: Mapping[str, str], context: PluginContext) -> ObjectRemoteStorage:
@@ -53,6 +57,9 @@ class ObjectRemoteStorage:
                 raise RemoteStorageError(str(error)) from error
             address = parse_address(objects.url)
             storage = cls(objects, settings.prefix, Path(address.path) if address.scheme == "file" else None)
+            storage._checked = objects.unretried
+            storage._check_key = check_key(context.node_id, settings.prefix)
+            storage._place = rsm_place(objects.url, settings.options.s3.endpoint_url)
             storage._stack = stack.pop_all()
         return storage
 
@@ -107,6 +114,14 @@ class ObjectRemoteStorage:
     def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
         """See `LocalSegmentFiles`."""
         return self._directory / self.log_key(metadata) if self._directory is not None else None
+
+    async def check(self, *, writes: bool) -> None:
+        """See `CheckedStorage`."""
+        with _translated(), advised(self._place):
+            if writes:
+                await check_writable(self._checked, self._check_key)
+            else:
+                await check_readable(self._checked, self._check_key)
 
     async def close(self) -> None:
         await self._stack.aclose()

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from strandline.errors import InvalidConfig
 from strandline.objects import ObjectOptions, Patience, S3Options
+from strandline.objects.checking import StorePlace
 
 T = TypeVar("T")
 
@@ -53,6 +54,17 @@ def parse_object_settings(config: Mapping[str, str], data_dir: Path) -> ObjectSe
     bucket = found.get("storage.s3.bucket.name")
     url = found.get("url") or (f"s3://{bucket}" if bucket else f"file://{data_dir.absolute() / 'remote'}")
     return ObjectSettings(url=url, prefix=found.get("key.prefix", ""), options=_options(found))
+
+
+def rsm_place(url: str, endpoint: str | None) -> StorePlace:
+    """Where the segments are, for sentences about a storage that cannot be used."""
+    return StorePlace(
+        url=url,
+        url_setting=f"{_PREFIX}url",
+        endpoint=endpoint,
+        endpoint_setting=f"{_PREFIX}storage.s3.endpoint.url",
+        credentials_setting=f"{_PREFIX}storage.aws.access.key.id and {_PREFIX}storage.aws.secret.access.key",
+    )
 
 
 def _options(found: Mapping[str, str]) -> ObjectOptions:

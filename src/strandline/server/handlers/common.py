@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from itertools import islice
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -40,6 +40,9 @@ class ServedTopics(Protocol):
 
     async def wait_served(self, topics: Collection[str]) -> None:
         """Wait, for a limited time, until clients can write to new topics or new partitions."""
+
+    def why_not_creatable(self, topic: str, configs: Mapping[str, str | None]) -> StrandlineError | None:
+        """Why a new topic with these settings could not be used by anybody; None if nothing is known against it."""
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
         """The topic as it is shown to clients that can reach these brokers."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 
 from strandline.admin.http.metrics.broker import BROKER
+from strandline.admin.http.metrics.dependencies import DEPENDENCIES
 from strandline.admin.http.metrics.diskless import DISKLESS_TIER, DISKLESS_TOPICS
 from strandline.admin.http.metrics.tiered import TIERED
 from strandline.admin.http.metrics.traffic import TRAFFIC
@@ -26,7 +27,7 @@ class StatusCollector:
     def collect(self) -> Iterable[Metric]:
         """The families of one scrape."""
         status = self._source.status()
-        yield from (family.metric(status) for family in (*BROKER, *TRAFFIC))
+        yield from (family.metric(status) for family in (*BROKER, *TRAFFIC, *DEPENDENCIES))
         yield from (family.metric(status.diskless) for family in DISKLESS_TOPICS)
         yield from (family.metric(status.diskless.tier) for family in DISKLESS_TIER)
         yield from (family.metric(status.tiered) for family in TIERED)

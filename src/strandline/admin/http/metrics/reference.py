@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from strandline.admin.http.metrics.broker import BROKER
+from strandline.admin.http.metrics.dependencies import DEPENDENCIES
 from strandline.admin.http.metrics.diskless import DISKLESS_TIER, DISKLESS_TOPICS
 from strandline.admin.http.metrics.families import Family
 from strandline.admin.http.metrics.tiered import TIERED
@@ -32,7 +33,7 @@ def render() -> str:
 
 
 def _rows() -> Iterator[str]:
-    families: list[Family[Any]] = [*BROKER, *TRAFFIC, *DISKLESS_TOPICS, *DISKLESS_TIER, *TIERED]
+    families: list[Family[Any]] = [*BROKER, *TRAFFIC, *DEPENDENCIES, *DISKLESS_TOPICS, *DISKLESS_TIER, *TIERED]
     for family in sorted(families, key=lambda family: family.name):
         labels = ", ".join(f"`{label}`" for label in family.labels)
         yield f"| `{family.exposed_name}` | {family.kind} | {labels} | {family.text} |"

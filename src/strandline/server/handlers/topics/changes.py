@@ -73,7 +73,8 @@ class TopicsHandler:
 
     async def create_topics(self, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         """Create the topics, or only say whether they could be created."""
-        wanted = [topic for topic in request.topics if _has_clear_assignments(topic)]
+        refusals = [self._refusal(topic) for topic in request.topics]
+        wanted = [topic for topic, refusal in zip(request.topics, refusals, strict=True) if refusal is None]
         made: list[TopicImage | StrandlineError] = []
         if wanted:
             try:
@@ -86,10 +87,16 @@ class TopicsHandler:
         answers = iter(made)
         return CreateTopicsResponse(
             topics=[
-                self._created(topic, next(answers) if _has_clear_assignments(topic) else _UNCLEAR, context.api_version)
-                for topic in request.topics
+                self._created(topic, next(answers) if refusal is None else refusal, context.api_version)
+                for topic, refusal in zip(request.topics, refusals, strict=True)
             ]
         )
+
+    def _refusal(self, topic: CreatableTopic) -> StrandlineError | None:
+        """Why a topic is not even tried; None if it is."""
+        if not _has_clear_assignments(topic):
+            return _UNCLEAR
+        return self._served.why_not_creatable(topic.name, {config.name: config.value for config in topic.configs})
 
     def _created(
         self, topic: CreatableTopic, answer: TopicImage | StrandlineError, version: int
