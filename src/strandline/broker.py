@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from strandline.admin.group_lag import describe_groups
 from strandline.admin.http.listener import HttpListener
 from strandline.admin.reporting import describe_broker, describe_partitions
-from strandline.admin.status import BrokerStatus
+from strandline.admin.status import BrokerStatus, GroupRow
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
@@ -251,7 +252,11 @@ class Broker:
         self.logs.load(self.topic_config, is_stray=is_stray)
 
     def _make_directories(self) -> None:
-        Path(self.settings.cluster.strandline_data_dir).mkdir(parents=True, exist_ok=True)
+        path = self.settings.cluster.strandline_data_dir
+        try:
+            Path(path).mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise BrokerFailed(f"strandline.data.dir={path} is not a directory. Name another one.") from error
 
     def _registration(self) -> BrokerRegistration:
         ports = {listener.name: listener.port for listener in self.listeners}
@@ -335,7 +340,8 @@ class Broker:
     def _drop_directory(self, directory: Path) -> None:
         self.replicas.directory_failed(directory)
         if len(self.logs.offline_directories) == len(self.logs.directories):
-            self._fail(f"every log directory has failed, the last one is {directory}")
+            reasons = (f"{one.path}: {one.why_offline}." for one in self.logs.directories)
+            self._fail(f"Every log directory has failed. {' '.join(reasons)}")
 
     def _fail(self, reason: str) -> None:
         self._failure = self._failure or reason
@@ -372,18 +378,19 @@ class Broker:
         epoch = self.lifecycle.broker_epoch
         await asyncio.to_thread(self.logs.shutdown, broker_epoch=epoch)
 
+    def group_rows(self) -> Sequence[GroupRow]:
+        """`admin.status.BrokerSource`."""
+        return describe_groups(self.groups, self.partitions)
+
     def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """`admin.status.BrokerSource`."""
         return describe_partitions(self.tiered, self.replicas, topic)
 
     def status(self) -> BrokerStatus:
         """`admin.status.BrokerSource`."""
-        return describe_broker(
-            self,
-            is_stopping=self._is_stopping,
-            uptime_s=self._clock.monotonic() - self._started,
-            dependencies=(self._sql.health.status(), *self._tiers.health()),
-        )
+        uptime_s = self._clock.monotonic() - self._started
+        stores = (self._sql.health.status(), *self._tiers.health())
+        return describe_broker(self, is_stopping=self._is_stopping, uptime_s=uptime_s, dependencies=stores)
 
 
 def _raise_file_limit() -> None:

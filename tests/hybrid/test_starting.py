@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -17,9 +18,16 @@ SECONDS = 30.0
 
 
 def ready(broker: BrokerProcess) -> str:
-    """What `/readyz` says to a broker that is ready."""
-    with urllib.request.urlopen(f"{broker.http}/readyz", timeout=10) as answer:
-        return str(answer.read().decode())
+    """What `/readyz` says when it says that the broker is ready."""
+
+    def ask() -> str | None:
+        try:
+            with urllib.request.urlopen(f"{broker.http}/readyz", timeout=10) as answer:
+                return str(answer.read().decode())
+        except urllib.error.URLError:
+            return None
+
+    return wait_until(ask, what="the broker to be ready")
 
 
 def create(broker: BrokerProcess, name: str, **configs: str) -> None:

@@ -158,12 +158,14 @@ def _topic_rows(broker: BrokerParts) -> Iterator[TopicRow]:
         row = found.setdefault(partition.topic_partition.topic, [0, 0])
         row[0] += 1
         row[1] += partition.log.size
+    tiered = {replica.topic_partition.topic for replica in broker.replicas.partitions() if replica.log.is_remote}
     diskless = Counter(topic for topic, _ in broker.diskless.by_key)
     for name in sorted(found.keys() | diskless.keys()):
         partitions, size = found.get(name, (0, 0))
         yield TopicRow(
             name=name,
             is_diskless=name in diskless,
+            is_tiered=name in tiered,
             partitions=partitions + diskless[name],
             bytes=size,
             traffic=traffic.get(name, NO_TRAFFIC),

@@ -59,12 +59,26 @@ class TopicRow:
 
     name: str
     is_diskless: bool = False
+    is_tiered: bool = False
     partitions: int = 0
     """Local replicas; of a diskless topic, the partitions that this broker serves."""
     bytes: int = 0
     """Of the local logs."""
     traffic: TrafficTotals = NO_TRAFFIC
     """What clients wrote and read through this broker since it started. Rates follow from two readings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """One group that this broker coordinates."""
+
+    group_id: str
+    state: str
+    topics: tuple[str, ...] = ()
+    lag: int = 0
+    """Records between committed offsets and the ends of partitions, over partitions whose end is known here."""
+    unknown_partitions: int = 0
+    """Partitions with committed offsets whose end only other brokers know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +193,9 @@ class StatusSource(Protocol):
 
 class BrokerSource(StatusSource, Protocol):
     """What the HTTP side asks of the broker."""
+
+    def group_rows(self) -> Sequence[GroupRow]:
+        """Groups that this broker coordinates, the largest lag first. Looks at memory only, at a limited number."""
 
     def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """The tiered partitions of a topic that are led here; None without tiered storage. As cheap as `status`."""

@@ -19,6 +19,13 @@ def size(count: int) -> str:
     return f"{value:.0f} {_UNITS[unit]}" if unit == 0 or value >= 9.95 else f"{value:.1f} {_UNITS[unit]}"
 
 
+def count(number: float) -> str:
+    """A number with thousands apart; a small one that is not whole with one decimal: 0, 0.4, 12, 1 234 567."""
+    if 0 < number < 10 and number != int(number):
+        return f"{number:.1f}"
+    return f"{number:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
 def duration(seconds: float) -> str:
     """The two largest units: 5 s, 2 min 5 s, 3 h 10 min, 4 d 2 h."""
     whole = int(seconds)
@@ -43,7 +50,8 @@ def sentence(health: HealthStatus) -> str:
     """What is away, since when, and why, on one line."""
     since = timestamp(health.away_since_ms).partition(".")[0]
     why = " ".join(health.problem.split())
-    return f"{health.what} ({health.url}) is away since {since} UTC, for {duration(health.away_seconds)}: {why}"
+    what = health.what[:1].upper() + health.what[1:]
+    return f"{what} ({health.url}) is away since {since} UTC, for {duration(health.away_seconds)}: {why}"
 
 
 def preview(data: bytes | None, limit: int = 60) -> str:

@@ -6,6 +6,7 @@ In the background: nothing waits for a check, and a check that hangs holds up on
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
@@ -13,6 +14,8 @@ from strandline.clock import Clock
 from strandline.health import CHECKS, READS, WRITES, Health
 from strandline.objects.store import ObjectStoreError
 from strandline.remote.ports import RemoteStorageError
+
+logger = logging.getLogger(__name__)
 
 _INTERVAL_S: Final = 10.0
 _FIRST_PAUSE_S: Final = 1.0
@@ -45,6 +48,13 @@ class StoreWatch:
 
     async def run(self) -> None:
         """Check until cancelled."""
+        try:
+            await self._run()
+        except Exception:
+            logger.exception("%s is not checked any more", self.health.what)
+            raise
+
+    async def _run(self) -> None:
         pause = _FIRST_PAUSE_S
         while True:
             self.health.suspected.clear()

@@ -33,7 +33,7 @@ from strandline.objects.store import ObjectStoreError
 from strandline.remote.ports import RemoteStorageError
 from strandline.replication import ReplicaManager
 from strandline.sql import SqlError, SqlStore
-from strandline.tasks import in_background
+from strandline.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +140,9 @@ class Tiers:
         Does not wait for an object store: classic topics need none, diskless ones are served as soon as it answers.
         """
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(in_background({"object-store-watch": self._objects_watch.run()}))
+            watching = TaskSet()
+            watching.start(self._objects_watch.run(), name="object-store-watch")
+            stack.push_async_callback(watching.close)
             await stack.enter_async_context(self.diskless.running(on_failure=on_failure))
             await self.diskless.wait_opened(within=_OPENED_WITHIN_S)
             if self._has_remote:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -56,15 +57,31 @@ class LogDirectory:
         """Take the directory offline. Returns the error to raise."""
         if self.error is None:
             self.error = error
-            logger.error("the log directory %s is offline: %s", self.path, error)
+            logger.error("the log directory %s is offline: %s", self.path, self.why_offline)
             if self._on_failure is not None:
                 self._on_failure(self)
-        return KafkaStorageError(f"The log directory {self.path} is offline: {error}.")
+        return self._offline()
 
     def check(self) -> None:
         """Raises KafkaStorageError if the directory is offline."""
         if self.error is not None:
-            raise KafkaStorageError(f"The log directory {self.path} is offline: {self.error}.")
+            raise self._offline()
+
+    @property
+    def why_offline(self) -> str:
+        """The reason and what to do, without a full stop; empty while the directory is online."""
+        match self.error:
+            case None:
+                return ""
+            case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+                return "the disk is full. Free some space there and restart the broker"
+            case FileExistsError() | NotADirectoryError():
+                return f"it is not a directory ({self.error}). Name another one in log.dirs"
+            case error:
+                return str(error)
+
+    def _offline(self) -> KafkaStorageError:
+        return KafkaStorageError(f"The log directory {self.path} is offline: {self.why_offline}.")
 
 
 class DeletionQueue:

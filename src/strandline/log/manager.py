@@ -100,7 +100,8 @@ class LogManager:
                 self._logs[log.topic_partition] = log
                 log.flusher.watch_unflushed()
         if all(storage.directory.is_offline for storage in self._storages):
-            raise KafkaStorageError(f"None of the log directories is usable: {', '.join(self._settings.log_dirs)}.")
+            reason = " ".join(f"{directory.path}: {directory.why_offline}." for directory in self.directories)
+            raise KafkaStorageError(f"None of the log directories is usable. {reason}")
         self._is_loaded = True
 
     async def run(self) -> None:

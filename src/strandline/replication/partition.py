@@ -178,8 +178,7 @@ class Partition:
         try:
             pending.write()
         except OSError as error:
-            log.fail_append(error)
-            raise self._storage_error(error) from error
+            raise log.fail_append(error) from error
         log.finish_append(pending)
         self._published()
         return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
@@ -193,8 +192,8 @@ class Partition:
         error: OSError | None,
     ) -> None:
         if error is not None:
-            self.log.fail_append(error)
-            done(self._end or self._storage_error(error))
+            refusal = self.log.fail_append(error)
+            done(self._end or refusal)
             return
         if self.log.is_offline:
             done(self._end or KafkaStorageError(f"The log directory of {self.topic_partition} is offline."))
@@ -212,9 +211,6 @@ class Partition:
                 self._fail_waiting(self._no_leader())
             elif written is not None:
                 written()
-
-    def _storage_error(self, error: OSError) -> KafkaStorageError:
-        return KafkaStorageError(f"{self.topic_partition} cannot be written in {self.log.directory}: {error}")
 
     async def append_and_wait(
         self, records: memoryview, *, origin: AppendOrigin = AppendOrigin.COORDINATOR, timeout_ms: int

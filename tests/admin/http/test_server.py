@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -16,14 +17,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from strandline.admin.http.listener import bind_http
 from strandline.admin.http.server import build_app, open_http
-from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, LogDirRow, TopicRow
+from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, GroupRow, LogDirRow, TopicRow
 from strandline.diskless.writer import WriterTotals
+from strandline.health import Health
 from strandline.hybrid.traffic import TrafficTotals
 from strandline.model import ZERO_UUID, TopicIdPartition, TopicPartition
 from strandline.objects import OperationStatus
 from strandline.remote.manager import PartitionTierStatus, SegmentRow, SegmentTier, TopicTierStatus
 from strandline.remote.reader.status import TopicReads
 from strandline.remote.storage import StorageOperationStatus
+from strandline.testing.clock import VirtualClock
 from tests.admin.http.statuses import CLEANER, diskless_tier, tiered
 
 READY = BrokerStatus(
@@ -61,8 +64,16 @@ class Source:
     def status(self) -> BrokerStatus:
         return self.now
 
+    def group_rows(self) -> tuple[GroupRow, ...]:
+        return (GroupRow(group_id="g<", state="Stable", topics=("tides",), lag=1234567, unknown_partitions=2),)
+
     def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
         return None if self.now.tiered is None else self.tiered.get(topic, ())
+
+
+def plain(page: httpx.Response) -> str:
+    """The page without attributes of cells, and with spaces that are spaces."""
+    return re.sub(r"<td[^>]*>", "<td>", page.text).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 @pytest.fixture
@@ -93,6 +104,40 @@ async def test_readyz_follows_the_broker_and_gives_the_reasons(client: httpx.Asy
     assert (await client.get("/readyz")).status_code == 200
 
 
+async def test_what_is_away_is_named_everywhere_and_does_not_make_the_broker_unready(
+    client: httpx.AsyncClient, source: Source
+) -> None:
+    clock = VirtualClock()
+    store = Health("diskless", "the object store", "s3://<b>", clock)
+    database = Health("database", "the database", "postgresql://db", clock)
+    database.answered()
+    store.failed("There is no such bucket.", is_certain=True)
+    await clock.advance(70)
+    unasked = Health("remote", "remote storage", "s3://c", clock)
+    source.now = replace(READY, dependencies=(database.status(), store.status(), unasked.status()))
+    answer = await client.get("/readyz")
+    assert answer.status_code == 200
+    ready, away = answer.text.splitlines()
+    assert ready == "ready"
+    assert re.fullmatch(
+        r"The object store \(s3://<b>\) is away since [-\d]+ [:\d]+ UTC, for 1 min 10 s: There is no such bucket\.",
+        away,
+    )
+    page = plain(await client.get("/"))
+    assert "<td>the object store</td><td>s3://&lt;b&gt;</td><td>away for 1 min 10 s</td>" in page
+    assert "There is no such bucket." in page
+    metrics = (await client.get("/metrics")).text
+    assert 'strandline_dependency_up{name="database"} 1.0' in metrics
+    assert 'strandline_dependency_up{name="diskless"} 0.0' in metrics
+    assert 'strandline_dependency_up{name="remote"}' not in metrics
+    assert 'strandline_dependency_away_seconds{name="diskless"} 70.0' in metrics
+    row = (await client.get("/status")).json()["dependencies"][1]
+    assert (row["name"], row["state"], row["problem"]) == ("diskless", "away", "There is no such bucket.")
+    source.now = replace(source.now, not_ready_because=("fenced by the controller",))
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.text.splitlines()) == (503, ["fenced by the controller", away])
+
+
 async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> None:
     answer = await client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
@@ -116,11 +161,12 @@ async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> N
 
 
 async def test_the_status_page_escapes_what_it_shows(client: httpx.AsyncClient, source: Source) -> None:
-    page = (await client.get("/")).text
+    page = plain(await client.get("/"))
     assert "Ready</span> for 2 min 5 s" in page
     assert "a&lt;b" in page
     assert "/d/&lt;one&gt;" in page
-    assert "<td>tides</td><td>2</td><td>700 B</td>" in page
+    assert "<td>tides</td><td>classic</td><td>2</td><td>700 B</td><td>0.3/s</td><td>0 B/s</td><td>0 B/s</td>" in page
+    assert "<td>g&lt;</td><td>Stable</td><td>tides</td><td>1 234 567 and 2 partitions elsewhere</td>" in page
     source.now = replace(READY, not_ready_because=("<script>",))
     assert "<li>&lt;script&gt;</li>" in (await client.get("/")).text
 
@@ -134,7 +180,7 @@ async def test_diskless_topics_show_once_there_are_some(client: httpx.AsyncClien
         operations={"put": OperationStatus(6, 1, 0, 0, 0, 0)},
     )
     source.now = replace(READY, diskless=DisklessStatus(topics=2, partitions=9, tier=tier))
-    page = (await client.get("/")).text
+    page = plain(await client.get("/"))
     assert "<td>s3://b/&lt;p&gt;</td><td>2</td><td>9</td><td>5 (2.0 KB)</td><td>1.0 KB</td>" in page
     metrics = (await client.get("/metrics")).text
     assert "strandline_diskless_partitions 9.0" in metrics
@@ -155,7 +201,7 @@ async def test_tiered_storage_shows_where_there_is_some(client: httpx.AsyncClien
             operations={"copy": StorageOperationStatus(6, 0, 0, 0, 0, 1, 1.5, None)},
         ),
     )
-    page = (await client.get("/")).text
+    page = plain(await client.get("/"))
     assert "s3://b/&lt;p&gt;" in page
     assert "<td>t&lt;</td><td>3</td><td>4.1 KB</td><td>1 (0 B)</td><td>0 (0 B)</td>" in page
     assert "<td>led elsewhere now</td><td>0</td><td>0 B</td><td>0 (0 B)</td><td>0 (0 B)</td>" in page

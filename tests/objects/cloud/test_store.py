@@ -22,6 +22,7 @@ from strandline.objects import (
     claim_prefix,
     open_objects,
 )
+from strandline.objects.store import AccessRefused
 from tests.objects.http_server import Request, answer, http_server
 from tests.s3 import S3, start_s3
 

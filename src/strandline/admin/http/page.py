@@ -2,68 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from strandline.admin.status import BrokerStatus, DisklessStatus, DisklessTierStatus, TieredStatus, read
-from strandline.admin.text import duration, size
-
-_STYLE: Final = """
-:root { --ink: #1c2b33; --soft: #5b7280; --line: #d9e2e7; --sand: #f6f3ec; --sea: #0f6e84; }
-:root { --ok: #1d7a4c; --bad: #b3402e; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4edf1; --soft: #93a8b3; --line: #2c3d46; --sand: #131c21; --sea: #58b8cf; }
-  :root { --ok: #5ec48f; --bad: #ee8673; }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--sand); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
-h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1rem; margin: 2.2rem 0 .6rem; color: var(--soft); }
-h1 small { font-weight: 400; color: var(--soft); }
-.state { font-weight: 600; } .ok { color: var(--ok); } .bad { color: var(--bad); }
-.numbers { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .75rem; }
-.numbers { margin-top: 1.5rem; }
-.numbers div { border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem; }
-.numbers b { display: block; font-size: 1.4rem; font-variant-numeric: tabular-nums; }
-.numbers span { color: var(--soft); }
-table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 500; color: var(--soft); }
-td, th { padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
-a { color: var(--sea); }
-""".strip()
+from strandline.admin.http.page_style import STYLE
+from strandline.admin.http.rates import Rate, Rates
+from strandline.admin.status import (
+    BrokerStatus,
+    DisklessStatus,
+    DisklessTierStatus,
+    GroupRow,
+    TieredStatus,
+    TopicRow,
+    read,
+)
+from strandline.admin.text import count, duration, sentence, size
+from strandline.health import HealthStatus
 
 _TOPICS_SHOWN: Final = 50
 _NOTHING: Final = "0 (0 B)"
+# Columns of numbers: right-aligned, never wrapped.
+_NUMBERS: Final = frozenset(
+    {
+        "partitions",
+        "size",
+        "records in",
+        "in",
+        "out",
+        "lag",
+        "held",
+        "limit",
+        "topics",
+        "WAL objects written",
+        "in memory",
+        "remote segments",
+        "remote",
+        "still to copy",
+        "to delete",
+    }
+)
 
 
-def render_page(status: BrokerStatus) -> str:
+def render_page(status: BrokerStatus, rates: Rates, groups: Sequence[GroupRow]) -> str:
     """The page for one broker at one instant."""
-    return "".join(_parts(status))
+    return "".join(_parts(status, rates, groups))
 
 
-def _parts(status: BrokerStatus) -> Iterable[str]:
+def _parts(status: BrokerStatus, rates: Rates, groups: Sequence[GroupRow]) -> Iterable[str]:
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="10">'
-    yield f"<title>Strandline broker {status.node_id}</title><style>{_STYLE}</style></head><body><main>"
+    yield f"<title>Strandline broker {status.node_id}</title><style>{STYLE}</style></head><body><main>"
     yield f"<h1>Strandline <small>broker {status.node_id}, version {escape(status.version)}</small></h1>"
     yield _state(status)
     yield '<div class="numbers">'
-    for label, value in _numbers(status):
+    for label, value in _numbers(status, rates.of()):
         yield f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>"
-    yield "</div><h2>Log directories</h2>"
-    yield _table(
-        ("directory", "state", "partitions", "size"),
-        ((row.path, _online(row.is_online), str(row.partitions), size(row.bytes)) for row in status.log_dirs),
+    yield "</div>"
+    yield _section(
+        "Topics here, the busiest first",
+        ("topic", "kind", "partitions", "size", "records in", "in", "out"),
+        (_topic(row, rates.of(row.name)) for row in _busiest(status.topic_rows, rates)),
+        note=f"Rates are those of the last {duration(rates.seconds)}, through this broker.",
     )
+    yield _section(
+        "Groups coordinated here, the furthest behind first", ("group", "state", "reads", "lag"), _groups(groups)
+    )
+    yield _section("Database and stores", ("what", "where", "state"), map(_dependency, status.dependencies))
     yield read(status.diskless.tier, lambda tier: _diskless(status.diskless, tier), "")
     yield read(status.tiered, _tiered, "")
-    yield "<h2>Topics here, the largest first</h2>"
-    largest = sorted(status.topic_rows, key=lambda row: (-row.bytes, row.name))[:_TOPICS_SHOWN]
-    yield _table(("topic", "partitions", "size"), ((row.name, str(row.partitions), size(row.bytes)) for row in largest))
-    yield "<h2>Brokers of the cluster</h2>"
-    yield _table(
-        ("id", "address", "rack", "state"),
-        ((str(row.node_id), row.address, row.rack or "", _alive(row.is_fenced)) for row in status.brokers),
+    yield _section(
+        "Log directories",
+        ("directory", "state", "partitions", "size"),
+        ((row.path, _online(row.is_online), count(row.partitions), size(row.bytes)) for row in status.log_dirs),
+    )
+    yield _section(
+        "Memory for clients",
+        ("what", "held", "limit"),
+        ((name, size(held), size(limit)) for name, (held, limit) in status.client_memory.items()),
+    )
+    yield _section(
+        "Brokers of the cluster",
+        ("broker", "address", "rack", "state"),
+        ((str(row.node_id), row.address, row.rack or "-", _alive(row.is_fenced)) for row in status.brokers),
     )
     yield f"<h2>Cluster</h2><p>{escape(status.cluster_id)}, controller {status.controller_id} "
     yield f"in epoch {status.controller_epoch}, metadata at offset {status.metadata_offset}.</p>"
@@ -73,46 +94,103 @@ def _parts(status: BrokerStatus) -> Iterable[str]:
 
 def _state(status: BrokerStatus) -> str:
     listening = ", ".join(escape(listener) for listener in status.listeners)
-    if status.is_ready:
-        return f'<p><span class="state ok">Ready</span> for {duration(status.uptime_s)}, serving {listening}</p>'
-    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in status.not_ready_because)
-    return f'<p><span class="state bad">Not ready</span></p><ul>{reasons}</ul>'
+    shown = f'<p><span class="state ok">Ready</span> for {duration(status.uptime_s)}, serving {listening}</p>'
+    if not status.is_ready:
+        reasons = "".join(f"<li>{escape(reason)}</li>" for reason in status.not_ready_because)
+        shown = f'<p><span class="state bad">Not ready</span></p><ul>{reasons}</ul>'
+    away = (f'<p class="away">{escape(sentence(one))}</p>' for one in status.dependencies if one.is_away)
+    return shown + "".join(away)
 
 
-def _numbers(status: BrokerStatus) -> Iterable[tuple[str, str]]:
-    yield "topics", str(status.topics)
-    yield "partitions", str(status.partitions)
-    yield "led here", str(status.led_partitions)
-    yield "without a leader", str(status.offline_partitions)
-    yield "under-replicated", str(status.under_replicated_partitions)
-    yield "groups", str(status.groups)
-    yield "connections", str(status.connections)
+def _numbers(status: BrokerStatus, rate: Rate) -> Iterable[tuple[str, str]]:
+    yield "records in", f"{count(rate.messages_in)}/s"
+    yield "bytes in", f"{size(int(rate.bytes_in))}/s"
+    yield "bytes out", f"{size(int(rate.bytes_out))}/s"
     yield "on disk", size(sum(row.bytes for row in status.log_dirs))
+    yield "topics", count(status.topics)
+    yield "partitions", count(status.partitions)
+    yield "led here", count(status.led_partitions)
+    yield "without a leader", count(status.offline_partitions)
+    yield "under-replicated", count(status.under_replicated_partitions)
+    yield "groups", count(status.groups)
+    yield "connections", count(status.connections)
 
 
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+def _section(title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, note: str = "") -> str:
+    """A heading and a table; nothing if there is no row."""
+    body = "".join(_row(heads, row) for row in rows)
+    if not body:
+        return ""
+    head = "".join(f"<th{_number(cell)}>{escape(cell)}</th>" for cell in heads)
+    shown = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<h2>{escape(title)}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{shown}"
+
+
+def _row(heads: tuple[str, ...], row: tuple[str, ...]) -> str:
+    # On a narrow screen each row is a card: its cells show their names, which the heads of columns no longer do.
+    cells = (
+        f'<td{_number(head)} data-label="{escape(head)}">{escape(cell)}</td>'
+        for head, cell in zip(heads, row, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _number(head: str) -> str:
+    return ' class="n"' if head in _NUMBERS else ""
+
+
+def _busiest(rows: Sequence[TopicRow], rates: Rates) -> Sequence[TopicRow]:
+    def busy(row: TopicRow) -> tuple[float, int, str]:
+        rate = rates.of(row.name)
+        return -(rate.bytes_in + rate.bytes_out), -row.bytes, row.name
+
+    return sorted(rows, key=busy)[:_TOPICS_SHOWN]
+
+
+def _topic(row: TopicRow, rate: Rate) -> tuple[str, ...]:
+    kind = "diskless" if row.is_diskless else "tiered" if row.is_tiered else "classic"
+    on_disk = size(row.bytes) if row.bytes or not row.is_diskless else "-"
+    return (
+        row.name,
+        kind,
+        count(row.partitions),
+        on_disk,
+        f"{count(rate.messages_in)}/s",
+        f"{size(int(rate.bytes_in))}/s",
+        f"{size(int(rate.bytes_out))}/s",
+    )
+
+
+def _groups(groups: Sequence[GroupRow]) -> Iterable[tuple[str, ...]]:
+    for row in groups[:_TOPICS_SHOWN]:
+        unknown = f" and {row.unknown_partitions} partitions elsewhere" if row.unknown_partitions else ""
+        yield row.group_id, row.state, ", ".join(row.topics) or "-", f"{count(row.lag)}{unknown}"
+
+
+def _dependency(health: HealthStatus) -> tuple[str, ...]:
+    return (
+        health.what,
+        health.url,
+        f"away for {duration(health.away_seconds)}" if health.is_away else health.state.value,
+    )
 
 
 def _diskless(topics: DisklessStatus, tier: DisklessTierStatus) -> str:
     totals, cache = tier.writer.totals, tier.reader.cache
     row = (
         tier.objects.url,
-        str(topics.topics),
-        str(topics.partitions),
-        f"{totals.files} ({size(totals.bytes)})",
+        count(topics.topics),
+        count(topics.partitions),
+        f"{count(totals.files)} ({size(totals.bytes)})",
         size(cache.hot_bytes + cache.cold_bytes),
     )
-    heads = ("where", "topics", "partitions", "WAL objects written", "in memory")
-    return "<h2>Diskless topics</h2>" + _table(heads, [row])
+    return _section("Diskless topics", ("where", "topics", "partitions", "WAL objects written", "in memory"), [row])
 
 
 def _tiered(status: TieredStatus) -> str:
     heads = ("topic", "remote segments", "remote", "still to copy", "to delete")
-    where = f"<p>Segments are kept in {escape(status.storage.url)}.</p>"
-    return f"<h2>Tiered topics</h2>{where}" + _table(heads, _tiered_rows(status))
+    where = f"Segments are kept in {status.storage.url}."
+    return _section("Tiered topics", heads, _tiered_rows(status), note=where)
 
 
 def _tiered_rows(status: TieredStatus) -> Iterable[tuple[str, ...]]:

@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from strandline.admin.http.metrics.collector import StatusCollector
 from strandline.admin.http.page import render_page
+from strandline.admin.http.rates import RateMeter
 from strandline.admin.http.status_json import broker_status, partition_tiers
 from strandline.admin.status import BrokerSource
 from strandline.admin.text import sentence
@@ -30,6 +31,8 @@ _BACKLOG: Final = 128
 
 def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
     """The HTTP application over a broker's status and its metrics."""
+
+    meter = RateMeter()
 
     async def healthz(_: Request) -> Response:
         """Alive: the event loop answers. Says nothing about being able to serve clients."""
@@ -59,7 +62,8 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
         return JSONResponse({"partitions": [partition_tiers(status) for status in found]})
 
     async def page(_: Request) -> Response:
-        return HTMLResponse(render_page(source.status()))
+        status = source.status()
+        return HTMLResponse(render_page(status, meter.look(status), source.group_rows()))
 
     return Starlette(
         routes=[

@@ -21,6 +21,8 @@ from strandline.objects.opening import open_bare
 PLACES: Final = frozenset({"strandline.objects.url", "inkless.storage.s3.bucket.name"})
 # A check that takes longer is shown, although it may still be answered.
 _SLOW: Final = 5.0
+# A check opens the store anew, which takes longer than one request.
+_SHORTEST_DEADLINE: Final = 2.0
 
 
 def watch_objects(
@@ -48,6 +50,6 @@ def watch_objects(
         Health("diskless", "the object store of diskless topics", place.url, clock, hangs_after=_SLOW),
         check,
         clock=clock,
-        deadline=options.patience.attempt_deadline,
+        deadline=max(options.patience.attempt_deadline, _SHORTEST_DEADLINE),
         is_wanted=lambda: diskless.diskless_storage_system_enable and (is_named or has_topics()),
     )

@@ -137,9 +137,10 @@ class DisklessTopics:
         status = self._store_health.status()
         if not status.is_away:
             return None
+        reason = status.problem
         return InvalidConfig(
             f"{_DISKLESS}=true cannot be used for {topic}: {status.what} has not been of use since the start of broker "
-            f"{self._node_id}. {status.problem}"
+            f"{self._node_id}. {reason}"
         )
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:

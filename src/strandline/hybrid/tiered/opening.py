@@ -35,7 +35,7 @@ from strandline.remote.storage import DeadlineStorage
 from strandline.remote.values import RemoteLogSegmentId
 from strandline.replication import ReplicaManager
 from strandline.replication.remote_metadata import ReplicatedMetadataTopic
-from strandline.tasks import in_background
+from strandline.tasks import TaskSet, in_background
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,9 @@ async def open_remote_tier(
         storage = await enter(open_remote_storage(settings.rsm_config, context, class_name=name))
         if storage.is_checkable:
             watch = StoreWatch(storage.health, _checking(storage), clock=clock, deadline=_CHECK_WITHIN_S)
-            await enter(in_background({"remote-storage-watch": watch.run()}))
+            watching = TaskSet()
+            watching.start(watch.run(), name="remote-storage-watch")
+            stack.push_async_callback(watching.close)
         indexes = await enter(
             open_index_cache(
                 context.log_dirs[0] / INDEX_CACHE_DIRECTORY,

@@ -33,6 +33,8 @@ from strandline.objects.store import (
 LIBRARY_ERRORS: Final = (BaseError, OSError, ValueError, NotImplementedError)
 
 _STATUS: Final = re.compile(r"status(?: code)?:? (\d{3})")
+# The library says how long a failed request took. Without it, one reason is one sentence.
+_DURATION: Final = re.compile(r" in [\d.]+(?:ns|µs|ms|s)\b")
 # Where a machine in the cloud finds its own credentials; asked when no others are set.
 _METADATA_SERVICE: Final = "169.254.169.254"
 _LATER: Final = frozenset({408, 409, 425, 429})
@@ -46,7 +48,7 @@ _MISCONFIGURED: Final = (
 
 def translate(error: Exception, action: str, url: str) -> ObjectStoreError:
     """Our error for a failed call. `action` says what was tried: "read object KEY from"."""
-    text = str(error).partition("\n\nDebug source")[0] or type(error).__name__
+    text = _DURATION.sub("", str(error).partition("\n\nDebug source")[0]) or type(error).__name__
     if "NoSuchBucket" in text or "ContainerNotFound" in text or "bucket does not exist" in text:
         return NoSuchBucket(f"Cannot {action} {url}: there is no such bucket. Create it, or name another.")
     if isinstance(error, FileNotFoundError):

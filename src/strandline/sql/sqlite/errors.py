@@ -31,6 +31,10 @@ _MISCONFIGURED = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sq
 def translate(error: sqlite3.Error, path: str) -> SqlError:
     """Our error for an error of the driver."""
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF  # the low byte is the primary code
+    if code == sqlite3.SQLITE_FULL:
+        return StoreUnavailable(
+            f"The disk with the database {path} is full ({error}). Free some space there; nothing needs a restart."
+        )
     if code in _RETRIABLE:
         return StoreUnavailable(f"The database {path} cannot take the transaction now: {error}.")
     if code in _CORRUPT:

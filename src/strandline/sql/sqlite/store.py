@@ -36,6 +36,10 @@ def _lock_file(path: Path) -> IO[str]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = open(lock_path, "a+", encoding="ascii")  # noqa: SIM115 - held until the store is closed
+    except (FileExistsError, NotADirectoryError) as error:
+        raise StoreMisconfigured(
+            f"The database {path} cannot be opened: {path.parent} is not a directory. See strandline.metadata.url."
+        ) from error
     except OSError as error:
         raise StoreMisconfigured(f"The database directory {path.parent} cannot be used: {error}.") from error
     try:

@@ -1,0 +1,56 @@
+"""How far groups are behind, as far as this broker knows without asking others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from strandline.admin.status import GroupRow
+from strandline.coordinators.groups import GroupCoordinator
+from strandline.coordinators.groups.group import Group
+from strandline.coordinators.groups.offsets import OffsetStore
+from strandline.coordinators.runtime import CoordinatorState
+from strandline.hybrid.partitions import Partitions
+from strandline.model import TopicPartition
+
+# Looked at for one page: a broker may coordinate very many, and clients wait meanwhile.
+_MOST_GROUPS: Final = 500
+
+
+def describe_groups(groups: GroupCoordinator, partitions: Partitions) -> tuple[GroupRow, ...]:
+    """The groups that this broker coordinates, the largest lag first."""
+    rows = (_row(group, offsets, partitions) for group, offsets in islice(_groups(groups), _MOST_GROUPS))
+    return tuple(sorted(rows, key=lambda row: (-row.lag, row.group_id)))
+
+
+def _groups(groups: GroupCoordinator) -> Iterator[tuple[Group, OffsetStore]]:
+    for context in groups.runtime.contexts:
+        if context.state is CoordinatorState.ACTIVE:
+            for group in context.shard.groups.values():
+                yield group, context.shard.offsets
+
+
+def _row(group: Group, offsets: OffsetStore, partitions: Partitions) -> GroupRow:
+    topics: set[str] = set()
+    lag = unknown = 0
+    for partition, committed in offsets.of_group(group.group_id):
+        topics.add(partition.topic)
+        end = _end(partition, partitions)
+        if end < 0:
+            unknown += 1
+        else:
+            lag += max(end - committed.offset, 0)
+    return GroupRow(
+        group_id=group.group_id,
+        state=group.state.value,
+        topics=tuple(sorted(topics)),
+        lag=lag,
+        unknown_partitions=unknown,
+    )
+
+
+def _end(partition: TopicPartition, partitions: Partitions) -> int:
+    """The high watermark; negative if this broker does not know it."""
+    found = partitions.by_key.get(partition)
+    return -1 if found is None else found.without_records().high_watermark
