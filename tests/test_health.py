@@ -55,6 +55,18 @@ async def test_reads_that_work_do_not_hide_writes_that_fail_nor_a_check(health: 
     assert health.status().state is HealthState.UP
 
 
+async def test_a_check_that_passes_waits_until_other_requests_have_stopped_failing(
+    health: Health, clock: VirtualClock
+) -> None:
+    for _ in range(3):
+        health.failed("The disk is full.", WRITES)
+    health.passed(WRITES)
+    assert health.status().is_away, "a few bytes may fit"
+    await clock.advance(30)
+    health.passed(WRITES)
+    assert not health.status().is_away
+
+
 async def test_a_request_that_hangs_counts_until_something_is_answered(health: Health, clock: VirtualClock) -> None:
     with health.waiting():
         await clock.advance(5)

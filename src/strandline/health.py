@@ -27,6 +27,7 @@ CHECKS: Final = "checks"  # whether it can be used at all: a store of another cl
 
 # One request may fail for reasons of its own. A failed check says more, see `failed`.
 _FAILURES_UNTIL_AWAY: Final = 3
+_STOPPED_S: Final = 30.0
 
 
 class HealthState(enum.StrEnum):
@@ -65,6 +66,7 @@ class _Trouble:
 
     since: float
     since_ms: int
+    last: float = 0.0
     failures: int = 0
     is_certain: bool = False
     sentence: str = ""
@@ -103,6 +105,15 @@ class Health:
             self._told = ""
             logger.info("%s (%s) answers again", self.what, self.url)
 
+    def passed(self, kind: str) -> None:
+        """A check of this kind was answered. Failures of other requests count until they have stopped for a while.
+
+        A nearly full disk takes the few bytes of a check, and nothing else.
+        """
+        trouble = self._troubles.get(kind)
+        if trouble is None or self._clock.monotonic() - trouble.last >= _STOPPED_S:
+            self.answered(kind)
+
     def failed(self, sentence: str, kind: str = "", *, is_certain: bool = False) -> None:
         """A request of this kind was not answered, or was refused for reasons that concern every request.
 
@@ -113,6 +124,7 @@ class Health:
         if trouble is None:
             trouble = self._troubles[kind] = _Trouble(now, self._clock.now_ms())
         trouble.failures += 1
+        trouble.last = now
         if is_certain or not trouble.is_certain:  # the sentence of a check says more than that of another request
             trouble.sentence = sentence
         trouble.is_certain = trouble.is_certain or is_certain

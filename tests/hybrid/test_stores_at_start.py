@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
@@ -154,13 +153,11 @@ def test_a_store_that_hangs_does_not_hold_up_the_start(tmp_path: Path, s3: S3) -
             assert write(broker, "t") is None
             link.hang()
             wait_until(lambda: up(broker)["diskless"] == 0, what="the store to be away")
-            assert "did not answer within 2 seconds" in ready(broker)
+            assert "See inkless.storage.s3.endpoint.url" in ready(broker)
             broker.kill()
             broker.start()
             assert write(broker, "classic", message_timeout_ms=20_000) is None
-            with urllib.request.urlopen(f"{broker.http}/status", timeout=10) as answer:
-                started = json.load(answer)["uptime_s"]
-            assert "diskless topics are kept in" not in broker.log_text.rpartition("registered broker")[2], started
+            assert "diskless topics are kept in" not in broker.log_text.rpartition("registered broker")[2]
             link.come_back()
             assert write(broker, "t") is None
             wait_until(lambda: ready(broker) == "ready\n", what="the store to be back")

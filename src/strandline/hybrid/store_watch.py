@@ -98,5 +98,5 @@ class StoreWatch:
             for task in (call, alarm):
                 task.cancel()
             await asyncio.gather(call, alarm, return_exceptions=True)
-        self.health.answered(kind)
+        self.health.passed(kind)
         return True

@@ -22,7 +22,9 @@ from strandline.objects.store import (
     SourceUnreadable,
 )
 
-_KINDS: Final = {"get": READS, "get_range": READS, "list": READS}
+# A full disk takes no object, and deletes as before.
+DELETES: Final = "deletes"
+_KINDS: Final = {"get": READS, "get_range": READS, "list": READS, "delete": DELETES}
 # The store answered; the answer concerns one request only.
 _ANSWERS: Final = (ObjectNotFound, ObjectExists)
 

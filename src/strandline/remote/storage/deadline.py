@@ -32,7 +32,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 OPERATIONS: Final = ("copy", "fetch", "fetch_index", "delete")
-_KINDS: Final = {"copy": WRITES, "fetch": READS, "fetch_index": READS, "delete": WRITES}
+_KINDS: Final = {"copy": WRITES, "fetch": READS, "fetch_index": READS, "delete": "deletes"}
 # Seconds that a cancelled call has to end before its caller gets the error without it.
 _GRACE: Final = 1.0
 # A check that takes longer is shown, although it may still be answered.
