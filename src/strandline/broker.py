@@ -51,6 +51,7 @@ from strandline.server.handlers.fetch import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
+from strandline.server.times import RequestTimes
 from strandline.sql import open_store
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
@@ -290,6 +291,7 @@ class Broker:
                 groups=self.groups,
                 settings=lambda: self.settings,
             ),
+            times=RequestTimes(self._clock),
         )
         self._stack.push_async_callback(self.dispatcher.close)
         # These objects live as long as the broker: the garbage collector need not look at them again.

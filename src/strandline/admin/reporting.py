@@ -30,7 +30,6 @@ from strandline.replication import ReplicaManager
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
-from strandline.wire.api import SERVED_APIS, ApiKey
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.hybrid.diskless.tier import DisklessTier
@@ -88,7 +87,7 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         cold_reads=network.pages.loads,
         fetch_sessions=len(broker.sessions),
         fetch_session_partitions=broker.sessions.partitions,
-        requests={ApiKey(key).name: n for key, n in broker.dispatcher.requests.items() if key in SERVED_APIS},
+        requests={key.name: count for key, count in broker.dispatcher.times.requests().items()},
         cleaner=broker.cleaner.status(),
         log_dirs=tuple(_log_dir_rows(broker.logs)),
         diskless=_diskless(broker.diskless),

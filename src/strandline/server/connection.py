@@ -22,6 +22,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from strandline.clock import ticks_ns
 from strandline.server.exchange import Exchange
 from strandline.server.outbox import Outbox
 from strandline.wire.primitives import MalformedRequest
@@ -37,6 +38,7 @@ MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
 PRODUCE: Final = 0
+TURN_RESOLUTION_NS: Final = 1_000_000  # the event loop knows the beginning of its turn in whole milliseconds
 
 _I32 = Struct(">i")
 _REQUEST_HEAD = Struct(">hhi")
@@ -59,6 +61,8 @@ class Connection:
         "_loop",
         "_needs_room",
         "_out",
+        "_sending",
+        "_turn_ns",
         "_unsent_memory",
         "_waiting_for",
         "client_host",
@@ -92,6 +96,10 @@ class Connection:
         self._expects_large = False
         self._needs_room = False
         """True if the next request is large, and waits until there is memory for it."""
+        self._turn_ns = 0
+        """When the event loop began the turn in which requests are being served, or a little later."""
+        self._sending: list[tuple[Exchange, int]] = []
+        """Requests whose answers are being sent, and since when."""
         self._unsent_memory = 0
         self.uncommitted = 0
         """Bytes of diskless batches of this connection that wait for their commit."""
@@ -138,6 +146,7 @@ class Connection:
     def _serve_turn(self, serve: Callable[[], None]) -> None:
         """Serve requests, then send the finished answers. A request that cannot be served ends the connection."""
         self._in_turn = True
+        self._turn_ns = int(self._loop.time() * 1e9) + TURN_RESOLUTION_NS
         try:
             serve()
         except MalformedRequest as error:
@@ -228,11 +237,14 @@ class Connection:
         if buffer is not None:
             exchange.hold_frame(buffer)
         self._exchanges.append(exchange)
+        exchange.started_ns = started = ticks_ns()
+        exchange.queue_ns = started - self._turn_ns
         try:
             self.server.dispatcher.dispatch(exchange, frame)
         except Exception:
             exchange.forget_frame()
             raise
+        exchange.local_end_ns = ticks_ns()
         if exchange.api_key == PRODUCE:
             return
         if exchange.parts is None:
@@ -292,12 +304,26 @@ class Connection:
 
     def _send_answers(self) -> None:
         exchanges, out = self._exchanges, self._out
-        while exchanges and (parts := exchanges[0].parts) is not None:
-            self._unsent_memory += exchanges.popleft().memory
-            out.extend(parts)
+        if exchanges and exchanges[0].parts is not None:
+            now = ticks_ns()
+            while exchanges and (parts := exchanges[0].parts) is not None:
+                exchange = exchanges.popleft()
+                self._unsent_memory += exchange.memory
+                out.extend(parts)
+                self._sending.append((exchange, now))
+            if not out:
+                self._sent()
         if out and not self._is_writing and not self._out.is_loading:
             self._flush()
         self.wake()
+
+    def _sent(self) -> None:
+        """The kernel has all answers."""
+        now = ticks_ns()
+        for exchange, leaving in self._sending:
+            if exchange.times is not None:
+                exchange.times.record(exchange, leaving, now)
+        self._sending.clear()
 
     def _flush(self) -> None:
         """Send up to SEND_BUDGET bytes; the rest waits for the next turn."""
@@ -310,6 +336,7 @@ class Connection:
             return
         self.server.bytes_out += sent
         if not self._out:
+            self._sent()
             if self._unsent_memory:
                 self._answers_gone()
         elif sent or not self._is_writing:
@@ -367,6 +394,7 @@ class Connection:
             self.server.pool.give_back(self._buffer)
             self._buffer = None
         self._out.clear()
+        self._sending.clear()
         self._unsent_memory += sum(exchange.memory for exchange in self._exchanges)
         self._answers_gone()
         self._exchanges.clear()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final, Protocol
 
 from strandline.server.context import ANONYMOUS, Handler, RequestContext
 from strandline.server.exchange import Exchange
+from strandline.server.times import RequestTimes
+from strandline.server.times.errors import error_codes
+from strandline.server.times.waits import NotingWaits
 from strandline.tasks import TaskSet
 from strandline.wire import fetch_codec, produce_codec
 from strandline.wire.api import SERVED_APIS, ApiKey
@@ -34,29 +36,37 @@ class FastHandler(Protocol):
 class ApiDispatcher:
     """Knows which handler serves which API, and counts requests."""
 
-    def __init__(self, *, produce: FastHandler, fetch: FastHandler, handlers: Mapping[ApiKey, Handler]) -> None:
+    def __init__(
+        self, *, produce: FastHandler, fetch: FastHandler, handlers: Mapping[ApiKey, Handler], times: RequestTimes
+    ) -> None:
         self._produce = produce
         self._fetch = fetch
         self._handlers = handlers
         self._tasks = TaskSet()
-        self.requests: Counter[int] = Counter()
+        self.times = times
 
     def dispatch(self, exchange: Exchange, frame: memoryview) -> None:
         """Start serving the request. Raises MalformedRequest, upon which the connection is closed."""
         api_key, version = exchange.api_key, exchange.api_version
-        self.requests[api_key] += 1
         if api_key == ApiKey.PRODUCE:
             if not produce_codec.MIN_VERSION <= version <= produce_codec.MAX_VERSION:
                 raise MalformedRequest(f"Produce version {version} is not supported (3 to 13 are).")
             position, client_id = _skip_header(frame, flexible=version >= produce_codec.FIRST_FLEXIBLE)
+            self._count(exchange)
             self._produce.handle(frame, position, exchange, client_id)
         elif api_key == ApiKey.FETCH:
             if not fetch_codec.MIN_VERSION <= version <= fetch_codec.MAX_VERSION:
                 raise MalformedRequest(f"Fetch version {version} is not supported (4 to 18 are).")
             position, client_id = _skip_header(frame, flexible=version >= fetch_codec.FIRST_FLEXIBLE)
+            self._count(exchange)
             self._fetch.handle(frame, position, exchange, client_id)
         else:
             self._dispatch_other(exchange, frame)
+
+    def _count(self, exchange: Exchange) -> None:
+        """Only requests of APIs and versions that exist are counted: others could be any number."""
+        exchange.times = times = self.times[exchange.api_key]
+        times.versions[exchange.api_version] += 1
 
     def _dispatch_other(self, exchange: Exchange, frame: memoryview) -> None:
         api_key, version = exchange.api_key, exchange.api_version
@@ -71,6 +81,7 @@ class ApiDispatcher:
             raise MalformedRequest(
                 f"{ApiKey(api_key).name} version {version} is not supported ({versions.min} to {versions.max} are)."
             )
+        self._count(exchange)
         header, message = decode_request(frame)
         exchange.release_frame()
         connection = exchange.connection
@@ -87,8 +98,9 @@ class ApiDispatcher:
         self._tasks.start(self._serve(handler, message, context, exchange), name="request")
 
     async def _serve(self, handler: Handler, message: Any, context: RequestContext, exchange: Exchange) -> None:
+        exchange.begins()
         try:
-            response = await handler(message, context)
+            response = await NotingWaits(handler(message, context), exchange.waits)
             payload = encode_response(ApiKey(context.api_key), context.api_version, context.correlation_id, response)
         except asyncio.CancelledError:
             raise
@@ -97,6 +109,9 @@ class ApiDispatcher:
             logger.exception("%s v%d of %s failed", name, context.api_version, context.client_id)
             exchange.abort(f"the handler of {name} failed")
             return
+        for code in error_codes(response):
+            exchange.count_error(code)
+        exchange.waits()
         exchange.respond([_framed(payload)])
 
     async def close(self) -> None:
