@@ -12,12 +12,14 @@ import importlib
 import logging
 import resource
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from strandline.admin.load import Load
+from strandline.admin.partition_rows import PartitionRow, partition_rows
 from strandline.admin.reporting import describe_broker, describe_partitions
 from strandline.admin.status import BrokerStatus
 from strandline.clock import SystemChance, SystemClock, SystemIds
@@ -27,6 +29,8 @@ from strandline.config.topic import TopicConfig
 from strandline.coordinators.groups import GroupCoordinator, offsets_topic
 from strandline.coordinators.runtime import ReplicatedCoordinatorLog
 from strandline.errors import StrandlineError
+from strandline.hybrid.diskless.assigned import Assignment
+from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.hybrid.tiers import Tiers
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
@@ -180,6 +184,9 @@ class Broker:
         )
         self.diskless, self.tiered, self.replicas = tiers.diskless, tiers.tiered, tiers.replicas
         self.partitions = tiers.partitions
+        self.assignment = Assignment(self.node_id, lambda: self.loader.image, self.diskless)
+        self.figures = DisklessFigures(self.diskless, lambda: self.assignment.now().diskless, self._clock)
+        self._stack.push_async_callback(self.figures.close)
         self.active_controller = await enter(
             ActiveController(
                 self.controller,
@@ -294,6 +301,7 @@ class Broker:
             times=RequestTimes(self._clock),
         )
         self._stack.push_async_callback(self.dispatcher.close)
+        self.load = Load(self.network, self.dispatcher.times, self._clock)
         # These objects live as long as the broker: the garbage collector need not look at them again.
         gc.freeze()
         gc.enable()
@@ -382,6 +390,14 @@ class Broker:
     def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """`admin.status.BrokerSource`."""
         return describe_partitions(self.tiered, self.replicas, topic)
+
+    def partition_rows(self) -> Iterable[PartitionRow]:
+        """`admin.status.BrokerSource`."""
+        return partition_rows(self)
+
+    async def refresh(self) -> None:
+        """`admin.status.BrokerSource`."""
+        await self.figures.refresh()
 
     def status(self) -> BrokerStatus:
         """`admin.status.BrokerSource`."""

@@ -11,6 +11,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
+thread_seconds: Final = time.thread_time
+"""CPU time that the calling thread has used."""
 ticks_ns: Final = time.monotonic_ns
 """The clock of `SystemClock.monotonic`, for measurements on the hot path that nothing depends on."""
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+import types
+from collections.abc import AsyncIterator, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+
+
+@types.coroutine
+def next_turn() -> Generator[None, None, None]:
+    """Go on in the next turn of the event loop: long work calls it now and then, so that others get their turn."""
+    yield
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
+from strandline.admin.load import Load
 from strandline.admin.status import (
     BrokerRow,
     BrokerStatus,
@@ -18,6 +19,8 @@ from strandline.admin.status import (
     read,
 )
 from strandline.coordinators.groups import GroupCoordinator
+from strandline.hybrid.diskless.assigned import Assignment
+from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
@@ -51,6 +54,9 @@ class BrokerParts(Protocol):
     logs: LogManager
     cleaner: LogCleaner
     groups: GroupCoordinator
+    assignment: Assignment
+    figures: DisklessFigures
+    load: Load
     network: NetworkServer
     dispatcher: ApiDispatcher
     sessions: FetchSessions
@@ -58,7 +64,7 @@ class BrokerParts(Protocol):
 
 def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) -> BrokerStatus:
     """The broker now. Looks at memory only."""
-    image, network = broker.loader.image, broker.network
+    image, network, assigned = broker.loader.image, broker.network, broker.assignment.now()
     led = [partition for partition in broker.replicas.partitions() if partition.is_leader]
     return BrokerStatus(
         version=version("strandline"),
@@ -72,21 +78,24 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         metadata_offset=image.offset,
         brokers=tuple(_broker_rows(image)),
         topics=len(image.topics),
-        partitions=sum(len(topic.partitions) for topic in image.topics.values()),
-        local_partitions=len(broker.replicas),
-        led_partitions=len(led),
+        partitions=assigned.partitions,
+        local_partitions=len(broker.replicas) + len(assigned.diskless),
+        led_partitions=len(led) + len(assigned.diskless),
         under_replicated_partitions=sum(len(p.isr) < len(p.replicas) for p in led),
         under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
-        offline_partitions=sum(not p.has_leader for _, p in image.all_partitions()),
+        offline_partitions=assigned.offline,
+        partitions_without_preferred_leader=assigned.without_preferred_leader,
         groups=broker.groups.group_count,
+        groups_by_state={state.value: count for state, count in broker.groups.group_states.items()},
         connections=len(network.connections),
         client_memory={name: (budget.held, budget.limit) for name, budget in network.memory.by_name.items()},
-        connections_accepted=network.connections_accepted,
+        connections_accepted=network.accepted.total(),
         network_bytes_in=network.bytes_in,
         network_bytes_out=network.bytes_out,
         cold_reads=network.pages.loads,
         fetch_sessions=len(broker.sessions),
         fetch_session_partitions=broker.sessions.partitions,
+        fetch_session_evictions=broker.sessions.evictions,
         requests={key.name: count for key, count in broker.dispatcher.times.requests().items()},
         cleaner=broker.cleaner.status(),
         log_dirs=tuple(_log_dir_rows(broker.logs)),
@@ -94,6 +103,7 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         tiered=read(broker.tiered.tier, _tiered, None),
         topic_rows=tuple(_topic_rows(broker)),
         traffic=broker.partitions.traffic.of_all(),
+        load=broker.load.status(),
     )
 
 
@@ -154,6 +164,10 @@ def _topic_rows(broker: BrokerParts) -> Iterator[TopicRow]:
         row[0] += 1
         row[1] += partition.log.size
     diskless = Counter(topic for topic, _ in broker.diskless.by_key)
+    for key in broker.assignment.now().diskless:
+        log = broker.figures.of(key)
+        if log is not None:
+            found.setdefault(key.topic, [0, 0])[1] += log.byte_size
     for name in sorted(found.keys() | diskless.keys()):
         partitions, size = found.get(name, (0, 0))
         yield TopicRow(

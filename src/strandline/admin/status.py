@@ -6,10 +6,12 @@ Imports nothing heavy, so that a broker can build the value without loading the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from strandline.admin.load import LoadStatus
+from strandline.admin.partition_rows import PartitionRow
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
@@ -61,7 +63,7 @@ class TopicRow:
     partitions: int = 0
     """Local replicas; of a diskless topic, the partitions that this broker serves."""
     bytes: int = 0
-    """Of the local logs."""
+    """Of the local logs; of a diskless topic, of the partitions whose clients are sent here."""
     traffic: TrafficTotals = NO_TRAFFIC
     """What clients wrote and read through this broker since it started. Rates follow from two readings."""
 
@@ -132,7 +134,9 @@ class BrokerStatus:
     under_replicated_partitions: int = 0
     under_min_isr_partitions: int = 0
     offline_partitions: int = 0
+    partitions_without_preferred_leader: int = 0
     groups: int = 0
+    groups_by_state: Mapping[str, int] = field(default_factory=dict)
     connections: int = 0
     client_memory: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Bytes that are held for clients and their limit, by what holds them."""
@@ -143,6 +147,7 @@ class BrokerStatus:
     """Ranges of segments that had to come from disk before they could be sent."""
     fetch_sessions: int = 0
     fetch_session_partitions: int = 0
+    fetch_session_evictions: int = 0
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests since the start, by the name of the API."""
     cleaner: LogCleanerStatus
@@ -154,6 +159,7 @@ class BrokerStatus:
     """Sorted by name."""
     traffic: TrafficTotals = NO_TRAFFIC
     """Of all topics since the start, deleted ones included."""
+    load: LoadStatus = field(default_factory=LoadStatus)
 
     @property
     def is_ready(self) -> bool:
@@ -178,3 +184,9 @@ class BrokerSource(StatusSource, Protocol):
 
     def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """The tiered partitions of a topic that are led here; None without tiered storage. As cheap as `status`."""
+
+    def partition_rows(self) -> Iterable[PartitionRow]:
+        """A row for each partition that counts at this broker, made as they are asked for. There may be thousands."""
+
+    async def refresh(self) -> None:
+        """Bring sizes and offsets of diskless partitions up to date if that takes less than a moment. Never raises."""

@@ -38,6 +38,7 @@ MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
 PRODUCE: Final = 0
+FETCH: Final = 1
 TURN_RESOLUTION_NS: Final = 1_000_000  # the event loop knows the beginning of its turn in whole milliseconds
 
 _I32 = Struct(">i")
@@ -121,6 +122,26 @@ class Connection:
     def is_stuck(self) -> bool:
         """True while the client does not read its answers."""
         return bool(self._out) and not self._out.is_loading
+
+    @property
+    def holds_back(self) -> bool:
+        """True while bytes of the client wait to be served, or are not received."""
+        return self._carry is not None or not self._is_reading
+
+    @property
+    def has_unsent(self) -> bool:
+        """True while answers are not sent completely."""
+        return bool(self._out)
+
+    @property
+    def waiting_fetches(self) -> bool:
+        """True while a Fetch waits for records."""
+        return self._waiting_for is not None and self._waiting_for.api_key == FETCH
+
+    @property
+    def waiting_produces(self) -> int:
+        """Produce requests that wait to be written, committed or replicated."""
+        return sum(exchange.api_key == PRODUCE and not exchange.is_answered for exchange in self._exchanges)
 
     @property
     def holds_answers(self) -> bool:

@@ -15,6 +15,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from strandline.admin.http.server import build_app, open_http
+from strandline.admin.load import LoadStatus
+from strandline.admin.partition_rows import PartitionRow
 from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, LogDirRow, TopicRow
 from strandline.diskless.writer import WriterTotals
 from strandline.hybrid.traffic import TrafficTotals
@@ -56,12 +58,19 @@ class Source:
     def __init__(self) -> None:
         self.now = READY
         self.tiered: dict[str, tuple[PartitionTierStatus, ...]] = {}
+        self.rows: tuple[PartitionRow, ...] = (PartitionRow("tides", 0, size=700, start=3, end=45, segments=1),)
 
     def status(self) -> BrokerStatus:
         return self.now
 
     def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
         return None if self.now.tiered is None else self.tiered.get(topic, ())
+
+    def partition_rows(self) -> tuple[PartitionRow, ...]:
+        return self.rows
+
+    async def refresh(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -107,10 +116,11 @@ async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> N
     assert values["kafka_controller_kafkacontroller_fencedbrokercount",] == 1
     assert values["kafka_log_logmanager_offlinelogdirectorycount",] == 1
     assert values["strandline_log_dir_bytes", "/d/<one>"] == 1234
-    assert values["kafka_network_requestmetrics_requests_total", "PRODUCE"] == 8
+    assert values["kafka_network_requestmetrics_requests_total", "Produce", "9"] == 8
     assert values["kafka_server_brokertopicmetrics_messagesin_total", "tides"] == 42
     assert values["kafka_server_brokertopicmetrics_messagesin_total", ""] == 50
-    assert values["kafka_log_log_size", "tides"] == 700
+    assert values["kafka_log_log_size", "tides", "0"] == 700
+    assert values["kafka_log_log_logstartoffset", "tides", "0"] == 3
     assert values["process_resident_memory_bytes",] > 0
 
 

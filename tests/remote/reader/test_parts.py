@@ -72,7 +72,7 @@ def test_whatever_is_read_kept_and_dropped_the_bytes_are_right(
 ) -> None:
     async def run() -> None:
         storage = ByteStorage()
-        cache = ChunkCache(storage, ReadGate(2, 100), None, SystemClock(), max_bytes=limit)
+        cache = ChunkCache(storage, ReadGate(2, 100, SystemClock()), None, SystemClock(), max_bytes=limit)
         source = cache.source(metadata)
         for position, length, kind in steps:
             if kind == "ahead":
@@ -103,7 +103,7 @@ def test_whatever_is_read_kept_and_dropped_the_bytes_are_right(
 
 async def test_what_is_being_read_is_not_read_again(metadata: RemoteLogSegmentMetadata) -> None:
     storage = ByteStorage()
-    cache = ChunkCache(storage, ReadGate(4, 100), None, SystemClock(), max_bytes=1 << 20)
+    cache = ChunkCache(storage, ReadGate(4, 100, SystemClock()), None, SystemClock(), max_bytes=1 << 20)
     source = cache.source(metadata)
     loadings = [source.load(0, 300_000), source.load(100_000, 400_000), source.load(0, 500_000)]
     for loading in loadings:
@@ -126,7 +126,7 @@ def test_shares_are_fair(wants: list[int], total: int) -> None:
 
 
 async def test_a_gate_bounds_running_and_waiting_reads() -> None:
-    gate = ReadGate(2, 1)
+    gate = ReadGate(2, 1, SystemClock())
     leave = asyncio.Event()
 
     async def pass_through() -> None:

@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from strandline.admin.http.metrics.collector import StatusCollector
+from strandline.admin.http.metrics.exposition import exposition
 from strandline.admin.http.page import render_page
 from strandline.admin.http.status_json import broker_status, partition_tiers
 from strandline.admin.status import BrokerSource
@@ -43,7 +43,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
         return PlainTextResponse("".join(f"{reason}\n" for reason in status.not_ready_because), status_code=503)
 
     async def metrics(_: Request) -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(await exposition(source, registry), media_type=CONTENT_TYPE_LATEST)
 
     async def status_json(_: Request) -> Response:
         return JSONResponse(broker_status(source.status()))
@@ -88,9 +88,8 @@ async def open_http(
     after a second.
     """
     listener = _bind(*address)
-    collectors = (StatusCollector(source), ProcessCollector(registry=None))
-    for collector in collectors:
-        registry.register(collector)
+    process = ProcessCollector(registry=None)
+    registry.register(process)
     config = uvicorn.Config(
         build_app(source, registry),
         http="h11",
@@ -110,8 +109,7 @@ async def open_http(
         server.should_exit = True
         await serving
         listener.close()
-        for collector in collectors:
-            registry.unregister(collector)
+        registry.unregister(process)
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -17,13 +17,13 @@ def error_codes(answer: Structure) -> Iterator[int]:
     code = getattr(answer, _ERROR_CODE, 0)
     if code:
         yield code
-    for name in _lists_of(type(answer)):
+    for name in _lists_of(type(answer)):  # type: ignore[arg-type]  # its instances cannot be hashed, the class can
         for item in getattr(answer, name) or ():
             yield from error_codes(item)
 
 
 @cache
-def _lists_of(kind: type[Structure]) -> tuple[str, ...]:
+def _lists_of(kind: type[Any]) -> tuple[str, ...]:
     """The fields that hold structures with errors in them. Annotations of generated classes name their items."""
     names = vars(sys.modules[kind.__module__])
     fields: dict[str, Any] = kind.__annotations__
@@ -39,4 +39,4 @@ def _item(annotation: str, names: dict[str, Any]) -> Any:
 def _has_errors(kind: Any) -> bool:
     if not (isinstance(kind, type) and issubclass(kind, Structure)):
         return False
-    return _ERROR_CODE in kind.__annotations__ or bool(_lists_of(kind))
+    return _ERROR_CODE in kind.__annotations__ or bool(_lists_of(kind))  # type: ignore[arg-type]
