@@ -20,7 +20,7 @@ from strandline.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
-FRESH_SECONDS: Final = 5.0
+FRESH_SECONDS: Final = 1.0
 PATIENCE_SECONDS: Final = 0.5
 _WARNING_SECONDS: Final = 60.0
 _LOGS_AT_ONCE: Final = 1000
