@@ -12,15 +12,14 @@ import importlib
 import logging
 import resource
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
-from strandline.admin.load import Load
-from strandline.admin.partition_rows import PartitionRow, partition_rows
-from strandline.admin.reporting import describe_broker, describe_partitions
+from strandline.admin.monitoring import Monitoring
+from strandline.admin.reporting import describe_broker
 from strandline.admin.status import BrokerStatus
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
@@ -29,8 +28,6 @@ from strandline.config.topic import TopicConfig
 from strandline.coordinators.groups import GroupCoordinator, offsets_topic
 from strandline.coordinators.runtime import ReplicatedCoordinatorLog
 from strandline.errors import StrandlineError
-from strandline.hybrid.diskless.assigned import Assignment
-from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.hybrid.tiers import Tiers
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
@@ -55,11 +52,7 @@ from strandline.server.handlers.fetch import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
-from strandline.server.times import RequestTimes
 from strandline.sql import open_store
-
-if TYPE_CHECKING:  # a broker without tiered storage does not load it
-    from strandline.remote.manager import PartitionTierStatus
 
 logger = logging.getLogger(__name__)
 
@@ -184,9 +177,6 @@ class Broker:
         )
         self.diskless, self.tiered, self.replicas = tiers.diskless, tiers.tiered, tiers.replicas
         self.partitions = tiers.partitions
-        self.assignment = Assignment(self.node_id, lambda: self.loader.image, self.diskless)
-        self.figures = DisklessFigures(self.diskless, lambda: self.assignment.now().diskless, self._clock)
-        self._stack.push_async_callback(self.figures.close)
         self.active_controller = await enter(
             ActiveController(
                 self.controller,
@@ -298,10 +288,11 @@ class Broker:
                 groups=self.groups,
                 settings=lambda: self.settings,
             ),
-            times=RequestTimes(self._clock),
+            clock=self._clock,
         )
         self._stack.push_async_callback(self.dispatcher.close)
-        self.load = Load(self.network, self.dispatcher.times, self._clock)
+        self.monitoring = Monitoring(self, self._clock)
+        self._stack.push_async_callback(self.monitoring.close)
         # These objects live as long as the broker: the garbage collector need not look at them again.
         gc.freeze()
         gc.enable()
@@ -386,18 +377,6 @@ class Broker:
         self.replicas.close()
         epoch = self.lifecycle.broker_epoch
         await asyncio.to_thread(self.logs.shutdown, broker_epoch=epoch)
-
-    def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
-        """`admin.status.BrokerSource`."""
-        return describe_partitions(self.tiered, self.replicas, topic)
-
-    def partition_rows(self) -> Iterable[PartitionRow]:
-        """`admin.status.BrokerSource`."""
-        return partition_rows(self)
-
-    async def refresh(self) -> None:
-        """`admin.status.BrokerSource`."""
-        await self.figures.refresh()
 
     def status(self) -> BrokerStatus:
         """`admin.status.BrokerSource`."""

@@ -12,6 +12,7 @@ from strandline.averages import OneMinuteAverage
 from strandline.clock import Clock, thread_seconds
 from strandline.server.network import NetworkServer
 from strandline.server.times import ApiTimesStatus, RequestTimes
+from strandline.wire.api import ApiKey
 
 _DISK: Final = Path("/proc/self/io")
 
@@ -54,15 +55,14 @@ class Load:
         network = self._network
         accepted, closed = network.accepted, network.closed
         connections = Counter(dict.fromkeys(network.listener_names, 0))
-        waiting = {"Fetch": 0, "Produce": 0}
+        waiting: Counter[int] = Counter()
         requests_queued = answers_queued = 0
         for connection in network.connections:
             connections[connection.listener] += 1
             requests_queued += connection.holds_back
-            answers_queued += connection.has_unsent
-            if connection.waiting_fetches:
-                waiting["Fetch"] += 1
-            waiting["Produce"] += connection.waiting_produces
+            answers_queued += connection.is_sending
+            for key in connection.waiting:
+                waiting[key] += 1
         read, written = _disk_bytes()
         return LoadStatus(
             requests=self._times.status(),
@@ -74,7 +74,7 @@ class Load:
             closed_per_second={name: self._rate("closed", name, closed[name]) for name in connections},
             requests_queued=requests_queued,
             answers_queued=answers_queued,
-            waiting=waiting,
+            waiting={"Fetch": waiting[ApiKey.FETCH], "Produce": waiting[ApiKey.PRODUCE]},
             disk_read_bytes=read,
             disk_write_bytes=written,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from strandline.hybrid.diskless.assigned import Assignment
 from strandline.hybrid.diskless.figures import DisklessFigures
@@ -28,20 +28,14 @@ class PartitionRow(NamedTuple):
     is_at_min_isr: bool = False
 
 
-class PartitionParts(Protocol):
-    """The components that know partitions."""
-
-    replicas: ReplicaManager
-    assignment: Assignment
-    figures: DisklessFigures
-
-
-def partition_rows(broker: PartitionParts) -> Iterator[PartitionRow]:
+def partition_rows(
+    replicas: ReplicaManager, assignment: Assignment, figures: DisklessFigures
+) -> Iterator[PartitionRow]:
     """A row for each partition, made when it is asked for: the caller may pause between them."""
-    for replica in tuple(broker.replicas.partitions()):
+    for replica in tuple(replicas.partitions()):
         yield _classic(replica)
-    for key in broker.assignment.now().diskless:
-        log = broker.figures.of(key)
+    for key in assignment.now().diskless:
+        log = figures.of(key)
         if log is not None:
             yield PartitionRow(*key, size=log.byte_size, start=log.log_start_offset, end=log.high_watermark)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
-from strandline.admin.load import Load
+from strandline.admin.monitoring import Monitoring
 from strandline.admin.status import (
     BrokerRow,
     BrokerStatus,
@@ -19,8 +19,6 @@ from strandline.admin.status import (
     read,
 )
 from strandline.coordinators.groups import GroupCoordinator
-from strandline.hybrid.diskless.assigned import Assignment
-from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
@@ -37,7 +35,6 @@ from strandline.server.network import BoundListener, NetworkServer
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.hybrid.diskless.tier import DisklessTier
     from strandline.hybrid.tiered.tier import RemoteTier
-    from strandline.remote.manager import PartitionTierStatus
 
 
 class BrokerParts(Protocol):
@@ -54,9 +51,7 @@ class BrokerParts(Protocol):
     logs: LogManager
     cleaner: LogCleaner
     groups: GroupCoordinator
-    assignment: Assignment
-    figures: DisklessFigures
-    load: Load
+    monitoring: Monitoring
     network: NetworkServer
     dispatcher: ApiDispatcher
     sessions: FetchSessions
@@ -64,7 +59,7 @@ class BrokerParts(Protocol):
 
 def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) -> BrokerStatus:
     """The broker now. Looks at memory only."""
-    image, network, assigned = broker.loader.image, broker.network, broker.assignment.now()
+    image, network, assigned = broker.loader.image, broker.network, broker.monitoring.assignment.now()
     led = [partition for partition in broker.replicas.partitions() if partition.is_leader]
     return BrokerStatus(
         version=version("strandline"),
@@ -103,21 +98,8 @@ def describe_broker(broker: BrokerParts, *, is_stopping: bool, uptime_s: float) 
         tiered=read(broker.tiered.tier, _tiered, None),
         topic_rows=tuple(_topic_rows(broker)),
         traffic=broker.partitions.traffic.of_all(),
-        load=broker.load.status(),
+        load=broker.monitoring.load.status(),
     )
-
-
-def describe_partitions(
-    tiered: TieredTopics, replicas: ReplicaManager, topic: str
-) -> tuple[PartitionTierStatus, ...] | None:
-    """The tiered partitions of a topic that are led here, in order; None without tiered storage."""
-
-    def led(tier: RemoteTier) -> tuple[PartitionTierStatus, ...] | None:
-        partitions = (p for p in replicas.partitions() if p.topic_partition.topic == topic and p.is_leader)
-        found = (tier.manager.partition_status(p.id) for p in partitions)
-        return tuple(sorted(filter(None, found), key=lambda row: row.partition.partition))
-
-    return read(tiered.tier, led, None)
 
 
 def _diskless(topics: DisklessTopics) -> DisklessStatus:
@@ -164,8 +146,8 @@ def _topic_rows(broker: BrokerParts) -> Iterator[TopicRow]:
         row[0] += 1
         row[1] += partition.log.size
     diskless = Counter(topic for topic, _ in broker.diskless.by_key)
-    for key in broker.assignment.now().diskless:
-        log = broker.figures.of(key)
+    for key in broker.monitoring.assignment.now().diskless:
+        log = broker.monitoring.figures.of(key)
         if log is not None:
             found.setdefault(key.topic, [0, 0])[1] += log.byte_size
     for name in sorted(found.keys() | diskless.keys()):

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from strandline.admin.load import LoadStatus
-from strandline.admin.partition_rows import PartitionRow
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
+    from strandline.admin.partition_rows import PartitionRow
     from strandline.diskless.reader import DisklessReaderStatus
     from strandline.diskless.upkeep import FileCleanerStatus, OrphanStatus, RetentionStatus
     from strandline.diskless.writer import WriterStatus
@@ -179,8 +179,8 @@ class StatusSource(Protocol):
         """The broker now. Called on the event loop, for each request: cheap, never blocks, never raises."""
 
 
-class BrokerSource(StatusSource, Protocol):
-    """What the HTTP side asks of the broker."""
+class MonitoringSource(Protocol):
+    """Gives what is more than a status, on the event loop as well."""
 
     def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """The tiered partitions of a topic that are led here; None without tiered storage. As cheap as `status`."""
@@ -190,3 +190,11 @@ class BrokerSource(StatusSource, Protocol):
 
     async def refresh(self) -> None:
         """Bring sizes and offsets of diskless partitions up to date if that takes less than a moment. Never raises."""
+
+
+class BrokerSource(StatusSource, Protocol):
+    """What the HTTP side asks of the broker."""
+
+    @property
+    def monitoring(self) -> MonitoringSource:
+        """Its measurements."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from strandline.clock import ticks_ns
 from strandline.server.exchange import Exchange
 from strandline.server.outbox import Outbox
+from strandline.server.sending import Sending
 from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
 PRODUCE: Final = 0
-FETCH: Final = 1
 TURN_RESOLUTION_NS: Final = 1_000_000  # the event loop knows the beginning of its turn in whole milliseconds
 
 _I32 = Struct(">i")
@@ -64,7 +64,6 @@ class Connection:
         "_out",
         "_sending",
         "_turn_ns",
-        "_unsent_memory",
         "_waiting_for",
         "client_host",
         "connection_id",
@@ -99,9 +98,7 @@ class Connection:
         """True if the next request is large, and waits until there is memory for it."""
         self._turn_ns = 0
         """When the event loop began the turn in which requests are being served, or a little later."""
-        self._sending: list[tuple[Exchange, int]] = []
-        """Requests whose answers are being sent, and since when."""
-        self._unsent_memory = 0
+        self._sending = Sending(server.memory.answers)
         self.uncommitted = 0
         """Bytes of diskless batches of this connection that wait for their commit."""
         self._in_turn = False
@@ -124,29 +121,24 @@ class Connection:
         return bool(self._out) and not self._out.is_loading
 
     @property
+    def is_sending(self) -> bool:
+        """True while answers are not sent completely."""
+        return bool(self._out)
+
+    @property
     def holds_back(self) -> bool:
         """True while bytes of the client wait to be served, or are not received."""
         return self._carry is not None or not self._is_reading
 
     @property
-    def has_unsent(self) -> bool:
-        """True while answers are not sent completely."""
-        return bool(self._out)
-
-    @property
-    def waiting_fetches(self) -> bool:
-        """True while a Fetch waits for records."""
-        return self._waiting_for is not None and self._waiting_for.api_key == FETCH
-
-    @property
-    def waiting_produces(self) -> int:
-        """Produce requests that wait to be written, committed or replicated."""
-        return sum(exchange.api_key == PRODUCE and not exchange.is_answered for exchange in self._exchanges)
+    def waiting(self) -> list[int]:
+        """The API keys of the requests that wait for their answers."""
+        return [exchange.api_key for exchange in self._exchanges if not exchange.is_answered]
 
     @property
     def holds_answers(self) -> bool:
         """True while answers keep records in memory."""
-        return self._unsent_memory > 0
+        return self._sending.memory > 0
 
     @property
     def owes_answer(self) -> bool:
@@ -328,23 +320,13 @@ class Connection:
         if exchanges and exchanges[0].parts is not None:
             now = ticks_ns()
             while exchanges and (parts := exchanges[0].parts) is not None:
-                exchange = exchanges.popleft()
-                self._unsent_memory += exchange.memory
+                self._sending.add(exchanges.popleft(), now)
                 out.extend(parts)
-                self._sending.append((exchange, now))
             if not out:
-                self._sent()
+                self._sending.sent()
         if out and not self._is_writing and not self._out.is_loading:
             self._flush()
         self.wake()
-
-    def _sent(self) -> None:
-        """The kernel has all answers."""
-        now = ticks_ns()
-        for exchange, leaving in self._sending:
-            if exchange.times is not None:
-                exchange.times.record(exchange, leaving, now)
-        self._sending.clear()
 
     def _flush(self) -> None:
         """Send up to SEND_BUDGET bytes; the rest waits for the next turn."""
@@ -357,9 +339,7 @@ class Connection:
             return
         self.server.bytes_out += sent
         if not self._out:
-            self._sent()
-            if self._unsent_memory:
-                self._answers_gone()
+            self._sending.sent()
         elif sent or not self._is_writing:
             self.last_active = self._loop.time()
         wants_to_write = bool(self._out) and not self._out.is_loading
@@ -369,10 +349,6 @@ class Connection:
         elif self._is_writing and not wants_to_write:
             self._is_writing = False
             self._loop.remove_writer(self.fd)
-
-    def _answers_gone(self) -> None:
-        size, self._unsent_memory = self._unsent_memory, 0
-        self.server.memory.answers.give_back(size)
 
     def _on_writable(self) -> None:
         self._flush()
@@ -415,9 +391,7 @@ class Connection:
             self.server.pool.give_back(self._buffer)
             self._buffer = None
         self._out.clear()
-        self._sending.clear()
-        self._unsent_memory += sum(exchange.memory for exchange in self._exchanges)
-        self._answers_gone()
+        self._sending.dropped(self._exchanges)
         self._exchanges.clear()
         self._waiting_for = None
         self._carry = None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final, Protocol
 
+from strandline.clock import Clock
 from strandline.server.context import ANONYMOUS, Handler, RequestContext
 from strandline.server.exchange import Exchange
 from strandline.server.times import RequestTimes
@@ -37,13 +38,13 @@ class ApiDispatcher:
     """Knows which handler serves which API, and counts requests."""
 
     def __init__(
-        self, *, produce: FastHandler, fetch: FastHandler, handlers: Mapping[ApiKey, Handler], times: RequestTimes
+        self, *, produce: FastHandler, fetch: FastHandler, handlers: Mapping[ApiKey, Handler], clock: Clock
     ) -> None:
         self._produce = produce
         self._fetch = fetch
         self._handlers = handlers
         self._tasks = TaskSet()
-        self.times = times
+        self.times = RequestTimes(clock)
 
     def dispatch(self, exchange: Exchange, frame: memoryview) -> None:
         """Start serving the request. Raises MalformedRequest, upon which the connection is closed."""

@@ -76,6 +76,10 @@ class Source:
     def status(self) -> BrokerStatus:
         return self.now
 
+    @property
+    def monitoring(self) -> Source:
+        return self
+
     def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
         return None if self.now.tiered is None else self.tiered.get(topic, ())
 

@@ -50,7 +50,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
 
     async def tiers(request: Request) -> Response:
         """Which segments of a topic are where, in the partitions that this broker leads."""
-        found = source.tiers(request.path_params["topic"])
+        found = source.monitoring.tiers(request.path_params["topic"])
         if found is None:
             return JSONResponse({"error": "remote.log.storage.system.enable is false on this broker"}, status_code=404)
         return JSONResponse({"partitions": [partition_tiers(status) for status in found]})

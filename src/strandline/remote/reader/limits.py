@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from strandline.averages import OneMinuteAverage
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError
 
@@ -36,6 +37,7 @@ class ReadGate:
         self._clock = clock
         self._busy_seconds = 0.0
         self._counted_at = clock.monotonic()
+        self._busy = OneMinuteAverage(clock)
         self.running = 0
         self.waiting = 0
         self._max_pending = max_pending
@@ -48,6 +50,11 @@ class ReadGate:
         self._busy_seconds += (now - self._counted_at) * self.running
         self._counted_at = now
         return self._busy_seconds
+
+    @property
+    def idle_percent(self) -> float:
+        """The slots that were free in the last minute, from 0 to 100 percent."""
+        return 100.0 * (1 - self._busy.per_second(self.busy_seconds) / self.parallel)
 
     def _run(self, more: int) -> None:
         _ = self.busy_seconds  # up to now, before the number changes

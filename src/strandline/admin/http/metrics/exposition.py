@@ -24,7 +24,7 @@ _ROWS_AT_ONCE: Final = 200
 
 async def exposition(source: BrokerSource, registry: CollectorRegistry) -> bytes:
     """What `/metrics` answers: the broker's families, and those of the registry."""
-    await source.refresh()
+    await source.monitoring.refresh()
     pieces: list[bytes] = []
     began = ticks_ns()
     for piece in _pieces(source):
@@ -43,7 +43,7 @@ def _pieces(source: BrokerSource) -> Iterator[str]:
         for family in families:
             yield from family.exposition(part_of(status))
     rows: list[tuple[str, PartitionRow]] = []
-    for row in source.partition_rows():
+    for row in source.monitoring.partition_rows():
         rows.append((labels_of(row), row))
         if len(rows) % _ROWS_AT_ONCE == 0:
             yield ""
