@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from strandline.clock import ticks_ns
 from strandline.server.exchange import Exchange
 from strandline.server.outbox import Outbox
-from strandline.server.sending import Sending
+from strandline.server.sending import answers_dropped, answers_sent
 from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
 PRODUCE: Final = 0
-TURN_RESOLUTION_NS: Final = 1_000_000  # the event loop knows the beginning of its turn in whole milliseconds
+TURN_RESOLUTION: Final = 0.001  # the event loop knows the beginning of its turn in whole milliseconds
 
 _I32 = Struct(">i")
 _REQUEST_HEAD = Struct(">hhi")
@@ -63,7 +63,6 @@ class Connection:
         "_needs_room",
         "_out",
         "_sending",
-        "_turn_ns",
         "_waiting_for",
         "client_host",
         "connection_id",
@@ -96,9 +95,8 @@ class Connection:
         self._expects_large = False
         self._needs_room = False
         """True if the next request is large, and waits until there is memory for it."""
-        self._turn_ns = 0
-        """When the event loop began the turn in which requests are being served, or a little later."""
-        self._sending = Sending(server.memory.answers)
+        self._sending: list[Exchange] = []
+        """Requests whose answers are being sent."""
         self.uncommitted = 0
         """Bytes of diskless batches of this connection that wait for their commit."""
         self._in_turn = False
@@ -138,7 +136,7 @@ class Connection:
     @property
     def holds_answers(self) -> bool:
         """True while answers keep records in memory."""
-        return self._sending.memory > 0
+        return any(exchange.memory for exchange in self._sending)
 
     @property
     def owes_answer(self) -> bool:
@@ -159,7 +157,7 @@ class Connection:
     def _serve_turn(self, serve: Callable[[], None]) -> None:
         """Serve requests, then send the finished answers. A request that cannot be served ends the connection."""
         self._in_turn = True
-        self._turn_ns = int(self._loop.time() * 1e9) + TURN_RESOLUTION_NS
+        self.last_active = self._loop.time()
         try:
             serve()
         except MalformedRequest as error:
@@ -186,7 +184,6 @@ class Connection:
         if count == 0:
             self.close(None)
             return
-        self.last_active = self._loop.time()
         self.server.bytes_in += count
         if buffer is not None:
             self._filled += count
@@ -251,7 +248,9 @@ class Connection:
             exchange.hold_frame(buffer)
         self._exchanges.append(exchange)
         exchange.started_ns = started = ticks_ns()
-        exchange.queue_ns = started - self._turn_ns
+        waited = started / 1e9 - self.last_active
+        if waited > TURN_RESOLUTION:
+            exchange.queue_ns = int(1e9 * (waited - TURN_RESOLUTION))
         try:
             self.server.dispatcher.dispatch(exchange, frame)
         except Exception:
@@ -317,13 +316,11 @@ class Connection:
 
     def _send_answers(self) -> None:
         exchanges, out = self._exchanges, self._out
-        if exchanges and exchanges[0].parts is not None:
-            now = ticks_ns()
-            while exchanges and (parts := exchanges[0].parts) is not None:
-                self._sending.add(exchanges.popleft(), now)
-                out.extend(parts)
-            if not out:
-                self._sending.sent()
+        while exchanges and (parts := exchanges[0].parts) is not None:
+            self._sending.append(exchanges.popleft())
+            out.extend(parts)
+        if self._sending and not out:
+            answers_sent(self._sending, self.server.memory.answers)  # answers without a byte (acks=0)
         if out and not self._is_writing and not self._out.is_loading:
             self._flush()
         self.wake()
@@ -339,7 +336,7 @@ class Connection:
             return
         self.server.bytes_out += sent
         if not self._out:
-            self._sending.sent()
+            answers_sent(self._sending, self.server.memory.answers)
         elif sent or not self._is_writing:
             self.last_active = self._loop.time()
         wants_to_write = bool(self._out) and not self._out.is_loading
@@ -391,7 +388,8 @@ class Connection:
             self.server.pool.give_back(self._buffer)
             self._buffer = None
         self._out.clear()
-        self._sending.dropped(self._exchanges)
+        answers_dropped([*self._sending, *self._exchanges], self.server.memory.answers)
+        self._sending.clear()
         self._exchanges.clear()
         self._waiting_for = None
         self._carry = None

@@ -47,27 +47,27 @@ class ApiDispatcher:
         self.times = RequestTimes(clock)
 
     def dispatch(self, exchange: Exchange, frame: memoryview) -> None:
-        """Start serving the request. Raises MalformedRequest, upon which the connection is closed."""
+        """Start serving the request. Raises MalformedRequest, upon which the connection is closed.
+
+        Only requests of APIs and versions that exist are counted: others could be any number.
+        """
         api_key, version = exchange.api_key, exchange.api_version
         if api_key == ApiKey.PRODUCE:
             if not produce_codec.MIN_VERSION <= version <= produce_codec.MAX_VERSION:
                 raise MalformedRequest(f"Produce version {version} is not supported (3 to 13 are).")
             position, client_id = _skip_header(frame, flexible=version >= produce_codec.FIRST_FLEXIBLE)
-            self._count(exchange)
+            exchange.times = times = self.times[ApiKey.PRODUCE]
+            times.versions[version] += 1
             self._produce.handle(frame, position, exchange, client_id)
         elif api_key == ApiKey.FETCH:
             if not fetch_codec.MIN_VERSION <= version <= fetch_codec.MAX_VERSION:
                 raise MalformedRequest(f"Fetch version {version} is not supported (4 to 18 are).")
             position, client_id = _skip_header(frame, flexible=version >= fetch_codec.FIRST_FLEXIBLE)
-            self._count(exchange)
+            exchange.times = times = self.times[ApiKey.FETCH]
+            times.versions[version] += 1
             self._fetch.handle(frame, position, exchange, client_id)
         else:
             self._dispatch_other(exchange, frame)
-
-    def _count(self, exchange: Exchange) -> None:
-        """Only requests of APIs and versions that exist are counted: others could be any number."""
-        exchange.times = times = self.times[exchange.api_key]
-        times.versions[exchange.api_version] += 1
 
     def _dispatch_other(self, exchange: Exchange, frame: memoryview) -> None:
         api_key, version = exchange.api_key, exchange.api_version
@@ -82,7 +82,8 @@ class ApiDispatcher:
             raise MalformedRequest(
                 f"{ApiKey(api_key).name} version {version} is not supported ({versions.min} to {versions.max} are)."
             )
-        self._count(exchange)
+        exchange.times = times = self.times[api_key]
+        times.versions[version] += 1
         header, message = decode_request(frame)
         exchange.release_frame()
         connection = exchange.connection

@@ -33,6 +33,15 @@ class Exchange:
         "times",
     )
 
+    # For `server.times`, in nanoseconds of `ticks_ns`; set by the connection as the request goes on.
+    queue_ns: int
+    """How long the request waited before it was started."""
+    started_ns: int
+    local_end_ns: int
+    """When its handler was through with it, or began to wait; 0 before."""
+    answered_ns: int
+    """When it was answered, if that was later than the end of the local part; else 0."""
+
     def __init__(self, connection: Connection, api_key: int, api_version: int, correlation_id: int) -> None:
         self.connection = connection
         self.api_key = api_key
@@ -44,16 +53,9 @@ class Exchange:
         self._uncommitted = 0
         self.memory = 0
         """Bytes of records in memory that the answer holds until it is sent."""
-        # For `server.times`, in nanoseconds of `ticks_ns`.
         self.times: ApiTimes | None = None
         """Where the request is counted."""
-        self.queue_ns = 0
-        """How long the request waited before it was started."""
-        self.started_ns = 0
-        self.local_end_ns = 0
-        """When its handler was through with it, or began to wait; 0 before."""
-        self.answered_ns = 0
-        """When it was answered, if that was later than the end of the local part."""
+        self.queue_ns = self.local_end_ns = self.answered_ns = 0
 
     @property
     def is_answered(self) -> bool:
