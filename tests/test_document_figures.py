@@ -29,6 +29,7 @@ from strandline.remote.storage import StorageDeadlines, names
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
 from strandline.server import connection, network
+from strandline.server.times import recording
 from strandline.wire import primitives
 
 ROOT = Path(__file__).parents[1]
@@ -72,6 +73,7 @@ FIGURES = (
     Figure("README.md", r"connects to it on port (\d+)", _KAFKA_PORT),
     Figure("README.md", r"a broker on port (\d+)", _KAFKA_PORT),
     Figure("README.md", r"status at http://127\.0\.0\.1:(\d+)", _http_port()),
+    Figure("docs/operations.md", r"quantiles of the last (\w+) to six minutes", recording.WINDOW_SECONDS / 60),
     Figure("CONTRIBUTING.md", r"in random order, (\w+) at a time", _workers()),
     Figure("docs/operations.md", r"--http 0\.0\.0\.0:(\d+)", _http_port()),
     Figure("docs/operations.md", r"another takes over within (\d+) seconds", _SUCCESSOR_SECONDS),

@@ -11,16 +11,16 @@ import gc
 import logging
 import resource
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
-from strandline.admin.group_lag import describe_groups
 from strandline.admin.http.listener import HttpListener
-from strandline.admin.reporting import describe_broker, describe_partitions
-from strandline.admin.status import BrokerStatus, GroupRow
+from strandline.admin.monitoring import Monitoring
+from strandline.admin.reporting import describe_broker
+from strandline.admin.status import BrokerStatus
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
@@ -53,9 +53,6 @@ from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
 from strandline.sql.watched import open_watched_store
-
-if TYPE_CHECKING:  # a broker without tiered storage does not load it
-    from strandline.remote.manager import PartitionTierStatus
 
 logger = logging.getLogger(__name__)
 
@@ -299,8 +296,11 @@ class Broker:
                 settings=lambda: self.settings,
                 clock=self._clock,
             ),
+            clock=self._clock,
         )
         self._stack.push_async_callback(self.dispatcher.close)
+        self.monitoring = Monitoring(self, self._clock)
+        self._stack.push_async_callback(self.monitoring.close)
         # These objects live as long as the broker: the garbage collector need not look at them again.
         gc.freeze()
         gc.enable()
@@ -377,14 +377,6 @@ class Broker:
         self.replicas.close()
         epoch = self.lifecycle.broker_epoch
         await asyncio.to_thread(self.logs.shutdown, broker_epoch=epoch)
-
-    def group_rows(self) -> Sequence[GroupRow]:
-        """`admin.status.BrokerSource`."""
-        return describe_groups(self.groups, self.partitions)
-
-    def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
-        """`admin.status.BrokerSource`."""
-        return describe_partitions(self.tiered, self.replicas, topic)
 
     def status(self) -> BrokerStatus:
         """`admin.status.BrokerSource`."""

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping
+import types
+from collections.abc import AsyncIterator, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 _MOST_SENTENCES: Final = 16
+
+
+@types.coroutine
+def next_turn() -> Generator[None, None, None]:
+    """Go on in the next turn of the event loop: long work calls it now and then, so that others get their turn."""
+    yield
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
+from strandline.admin.monitoring import Monitoring
 from strandline.admin.status import (
     BrokerRow,
     BrokerStatus,
@@ -31,12 +32,10 @@ from strandline.replication import ReplicaManager
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
-from strandline.wire.api import SERVED_APIS, ApiKey
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.hybrid.diskless.tier import DisklessTier
     from strandline.hybrid.tiered.tier import RemoteTier
-    from strandline.remote.manager import PartitionTierStatus
 
 
 class BrokerParts(Protocol):
@@ -53,6 +52,7 @@ class BrokerParts(Protocol):
     logs: LogManager
     cleaner: LogCleaner
     groups: GroupCoordinator
+    monitoring: Monitoring
     network: NetworkServer
     dispatcher: ApiDispatcher
     sessions: FetchSessions
@@ -62,7 +62,7 @@ def describe_broker(
     broker: BrokerParts, *, is_stopping: bool, uptime_s: float, dependencies: tuple[HealthStatus, ...]
 ) -> BrokerStatus:
     """The broker now. Looks at memory only."""
-    image, network = broker.loader.image, broker.network
+    image, network, assigned = broker.loader.image, broker.network, broker.monitoring.assignment.now()
     led = [partition for partition in broker.replicas.partitions() if partition.is_leader]
     return BrokerStatus(
         version=version("strandline"),
@@ -76,43 +76,34 @@ def describe_broker(
         metadata_offset=image.offset,
         brokers=tuple(_broker_rows(image)),
         topics=len(image.topics),
-        partitions=sum(len(topic.partitions) for topic in image.topics.values()),
-        local_partitions=len(broker.replicas),
-        led_partitions=len(led),
+        partitions=assigned.partitions,
+        local_partitions=len(broker.replicas) + len(assigned.diskless),
+        led_partitions=len(led) + len(assigned.diskless),
         under_replicated_partitions=sum(len(p.isr) < len(p.replicas) for p in led),
         under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
-        offline_partitions=sum(not p.has_leader for _, p in image.all_partitions()),
+        offline_partitions=assigned.offline,
+        partitions_without_preferred_leader=assigned.without_preferred_leader,
         groups=broker.groups.group_count,
+        groups_by_state={state.value: count for state, count in broker.groups.group_states.items()},
         connections=len(network.connections),
         client_memory={name: (budget.held, budget.limit) for name, budget in network.memory.by_name.items()},
-        connections_accepted=network.connections_accepted,
+        connections_accepted=network.accepted.total(),
         network_bytes_in=network.bytes_in,
         network_bytes_out=network.bytes_out,
         cold_reads=network.pages.loads,
         fetch_sessions=len(broker.sessions),
         fetch_session_partitions=broker.sessions.partitions,
-        requests={ApiKey(key).name: n for key, n in broker.dispatcher.requests.items() if key in SERVED_APIS},
+        fetch_session_evictions=broker.sessions.evictions,
+        requests={key.name: count for key, count in broker.dispatcher.times.requests().items()},
         cleaner=broker.cleaner.status(),
         log_dirs=tuple(_log_dir_rows(broker.logs)),
         diskless=_diskless(broker.diskless),
         tiered=read(broker.tiered.tier, _tiered, None),
         topic_rows=tuple(_topic_rows(broker)),
         traffic=broker.partitions.traffic.of_all(),
+        load=broker.monitoring.load.status(),
         dependencies=dependencies,
     )
-
-
-def describe_partitions(
-    tiered: TieredTopics, replicas: ReplicaManager, topic: str
-) -> tuple[PartitionTierStatus, ...] | None:
-    """The tiered partitions of a topic that are led here, in order; None without tiered storage."""
-
-    def led(tier: RemoteTier) -> tuple[PartitionTierStatus, ...] | None:
-        partitions = (p for p in replicas.partitions() if p.topic_partition.topic == topic and p.is_leader)
-        found = (tier.manager.partition_status(p.id) for p in partitions)
-        return tuple(sorted(filter(None, found), key=lambda row: row.partition.partition))
-
-    return read(tiered.tier, led, None)
 
 
 def _diskless(topics: DisklessTopics) -> DisklessStatus:
@@ -160,6 +151,10 @@ def _topic_rows(broker: BrokerParts) -> Iterator[TopicRow]:
         row[1] += partition.log.size
     tiered = {replica.topic_partition.topic for replica in broker.replicas.partitions() if replica.log.is_remote}
     diskless = Counter(topic for topic, _ in broker.diskless.by_key)
+    for key in broker.monitoring.assignment.now().diskless:
+        log = broker.monitoring.figures.of(key)
+        if log is not None:
+            found.setdefault(key.topic, [0, 0])[1] += log.byte_size
     for name in sorted(found.keys() | diskless.keys()):
         partitions, size = found.get(name, (0, 0))
         yield TopicRow(

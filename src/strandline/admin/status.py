@@ -6,14 +6,16 @@ Imports nothing heavy, so that a broker can build the value without loading the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from strandline.admin.load import LoadStatus
 from strandline.health import HealthStatus
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
+    from strandline.admin.partition_rows import PartitionRow
     from strandline.diskless.reader import DisklessReaderStatus
     from strandline.diskless.upkeep import FileCleanerStatus, OrphanStatus, RetentionStatus
     from strandline.diskless.writer import WriterStatus
@@ -63,7 +65,7 @@ class TopicRow:
     partitions: int = 0
     """Local replicas; of a diskless topic, the partitions that this broker serves."""
     bytes: int = 0
-    """Of the local logs."""
+    """Of the local logs; of a diskless topic, of the partitions whose clients are sent here."""
     traffic: TrafficTotals = NO_TRAFFIC
     """What clients wrote and read through this broker since it started. Rates follow from two readings."""
 
@@ -147,7 +149,9 @@ class BrokerStatus:
     under_replicated_partitions: int = 0
     under_min_isr_partitions: int = 0
     offline_partitions: int = 0
+    partitions_without_preferred_leader: int = 0
     groups: int = 0
+    groups_by_state: Mapping[str, int] = field(default_factory=dict)
     connections: int = 0
     client_memory: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Bytes that are held for clients and their limit, by what holds them."""
@@ -158,6 +162,7 @@ class BrokerStatus:
     """Ranges of segments that had to come from disk before they could be sent."""
     fetch_sessions: int = 0
     fetch_session_partitions: int = 0
+    fetch_session_evictions: int = 0
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests since the start, by the name of the API."""
     cleaner: LogCleanerStatus
@@ -169,6 +174,7 @@ class BrokerStatus:
     """Sorted by name."""
     traffic: TrafficTotals = NO_TRAFFIC
     """Of all topics since the start, deleted ones included."""
+    load: LoadStatus = field(default_factory=LoadStatus)
 
     dependencies: tuple[HealthStatus, ...] = ()
     """The database, and the stores that are in use or that the settings name."""
@@ -191,11 +197,25 @@ class StatusSource(Protocol):
         """The broker now. Called on the event loop, for each request: cheap, never blocks, never raises."""
 
 
-class BrokerSource(StatusSource, Protocol):
-    """What the HTTP side asks of the broker."""
+class MonitoringSource(Protocol):
+    """Gives what is more than a status, on the event loop as well."""
 
     def group_rows(self) -> Sequence[GroupRow]:
         """Groups that this broker coordinates, the largest lag first. Looks at memory only, at a limited number."""
 
     def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
         """The tiered partitions of a topic that are led here; None without tiered storage. As cheap as `status`."""
+
+    def partition_rows(self) -> Iterable[PartitionRow]:
+        """A row for each partition that counts at this broker, made as they are asked for. There may be thousands."""
+
+    async def refresh(self) -> None:
+        """Bring sizes and offsets of diskless partitions up to date if that takes less than a moment. Never raises."""
+
+
+class BrokerSource(StatusSource, Protocol):
+    """What the HTTP side asks of the broker."""
+
+    @property
+    def monitoring(self) -> MonitoringSource:
+        """Its measurements."""

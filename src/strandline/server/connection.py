@@ -22,8 +22,10 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from strandline.clock import ticks_ns
 from strandline.server.exchange import Exchange
 from strandline.server.outbox import Outbox
+from strandline.server.sending import answers_dropped, answers_sent
 from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
 PRODUCE: Final = 0
+TURN_RESOLUTION: Final = 0.001  # the event loop knows the beginning of its turn in whole milliseconds
 
 _I32 = Struct(">i")
 _REQUEST_HEAD = Struct(">hhi")
@@ -59,7 +62,7 @@ class Connection:
         "_loop",
         "_needs_room",
         "_out",
-        "_unsent_memory",
+        "_sending",
         "_waiting_for",
         "client_host",
         "connection_id",
@@ -92,7 +95,8 @@ class Connection:
         self._expects_large = False
         self._needs_room = False
         """True if the next request is large, and waits until there is memory for it."""
-        self._unsent_memory = 0
+        self._sending: list[Exchange] = []
+        """Requests whose answers are being sent."""
         self.uncommitted = 0
         """Bytes of diskless batches of this connection that wait for their commit."""
         self._in_turn = False
@@ -115,9 +119,24 @@ class Connection:
         return bool(self._out) and not self._out.is_loading
 
     @property
+    def is_sending(self) -> bool:
+        """True while answers are not sent completely."""
+        return bool(self._out)
+
+    @property
+    def holds_back(self) -> bool:
+        """True while bytes of the client wait to be served, or are not received."""
+        return self._carry is not None or not self._is_reading
+
+    @property
+    def waiting(self) -> list[int]:
+        """The API keys of the requests that wait for their answers."""
+        return [exchange.api_key for exchange in self._exchanges if not exchange.is_answered]
+
+    @property
     def holds_answers(self) -> bool:
         """True while answers keep records in memory."""
-        return self._unsent_memory > 0
+        return any(exchange.memory for exchange in self._sending)
 
     @property
     def owes_answer(self) -> bool:
@@ -138,6 +157,7 @@ class Connection:
     def _serve_turn(self, serve: Callable[[], None]) -> None:
         """Serve requests, then send the finished answers. A request that cannot be served ends the connection."""
         self._in_turn = True
+        self.last_active = self._loop.time()
         try:
             serve()
         except MalformedRequest as error:
@@ -164,7 +184,6 @@ class Connection:
         if count == 0:
             self.close(None)
             return
-        self.last_active = self._loop.time()
         self.server.bytes_in += count
         if buffer is not None:
             self._filled += count
@@ -228,11 +247,16 @@ class Connection:
         if buffer is not None:
             exchange.hold_frame(buffer)
         self._exchanges.append(exchange)
+        exchange.started_ns = started = ticks_ns()
+        waited = started / 1e9 - self.last_active
+        if waited > TURN_RESOLUTION:
+            exchange.queue_ns = int(1e9 * (waited - TURN_RESOLUTION))
         try:
             self.server.dispatcher.dispatch(exchange, frame)
         except Exception:
             exchange.forget_frame()
             raise
+        exchange.local_end_ns = ticks_ns()
         if exchange.api_key == PRODUCE:
             return
         if exchange.parts is None:
@@ -293,8 +317,10 @@ class Connection:
     def _send_answers(self) -> None:
         exchanges, out = self._exchanges, self._out
         while exchanges and (parts := exchanges[0].parts) is not None:
-            self._unsent_memory += exchanges.popleft().memory
+            self._sending.append(exchanges.popleft())
             out.extend(parts)
+        if self._sending and not out:
+            answers_sent(self._sending, self.server.memory.answers)  # answers without a byte (acks=0)
         if out and not self._is_writing and not self._out.is_loading:
             self._flush()
         self.wake()
@@ -310,8 +336,7 @@ class Connection:
             return
         self.server.bytes_out += sent
         if not self._out:
-            if self._unsent_memory:
-                self._answers_gone()
+            answers_sent(self._sending, self.server.memory.answers)
         elif sent or not self._is_writing:
             self.last_active = self._loop.time()
         wants_to_write = bool(self._out) and not self._out.is_loading
@@ -321,10 +346,6 @@ class Connection:
         elif self._is_writing and not wants_to_write:
             self._is_writing = False
             self._loop.remove_writer(self.fd)
-
-    def _answers_gone(self) -> None:
-        size, self._unsent_memory = self._unsent_memory, 0
-        self.server.memory.answers.give_back(size)
 
     def _on_writable(self) -> None:
         self._flush()
@@ -367,8 +388,8 @@ class Connection:
             self.server.pool.give_back(self._buffer)
             self._buffer = None
         self._out.clear()
-        self._unsent_memory += sum(exchange.memory for exchange in self._exchanges)
-        self._answers_gone()
+        answers_dropped([*self._sending, *self._exchanges], self.server.memory.answers)
+        self._sending.clear()
         self._exchanges.clear()
         self._waiting_for = None
         self._carry = None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final, Protocol
 
+from strandline.clock import Clock
 from strandline.server.context import ANONYMOUS, Handler, RequestContext
 from strandline.server.exchange import Exchange
+from strandline.server.times import RequestTimes
+from strandline.server.times.errors import error_codes
+from strandline.server.times.waits import NotingWaits
 from strandline.tasks import TaskSet
 from strandline.wire import fetch_codec, produce_codec
 from strandline.wire.api import SERVED_APIS, ApiKey
@@ -34,26 +37,34 @@ class FastHandler(Protocol):
 class ApiDispatcher:
     """Knows which handler serves which API, and counts requests."""
 
-    def __init__(self, *, produce: FastHandler, fetch: FastHandler, handlers: Mapping[ApiKey, Handler]) -> None:
+    def __init__(
+        self, *, produce: FastHandler, fetch: FastHandler, handlers: Mapping[ApiKey, Handler], clock: Clock
+    ) -> None:
         self._produce = produce
         self._fetch = fetch
         self._handlers = handlers
         self._tasks = TaskSet()
-        self.requests: Counter[int] = Counter()
+        self.times = RequestTimes(clock)
 
     def dispatch(self, exchange: Exchange, frame: memoryview) -> None:
-        """Start serving the request. Raises MalformedRequest, upon which the connection is closed."""
+        """Start serving the request. Raises MalformedRequest, upon which the connection is closed.
+
+        Only requests of APIs and versions that exist are counted: others could be any number.
+        """
         api_key, version = exchange.api_key, exchange.api_version
-        self.requests[api_key] += 1
         if api_key == ApiKey.PRODUCE:
             if not produce_codec.MIN_VERSION <= version <= produce_codec.MAX_VERSION:
                 raise MalformedRequest(f"Produce version {version} is not supported (3 to 13 are).")
             position, client_id = _skip_header(frame, flexible=version >= produce_codec.FIRST_FLEXIBLE)
+            exchange.times = times = self.times[ApiKey.PRODUCE]
+            times.versions[version] += 1
             self._produce.handle(frame, position, exchange, client_id)
         elif api_key == ApiKey.FETCH:
             if not fetch_codec.MIN_VERSION <= version <= fetch_codec.MAX_VERSION:
                 raise MalformedRequest(f"Fetch version {version} is not supported (4 to 18 are).")
             position, client_id = _skip_header(frame, flexible=version >= fetch_codec.FIRST_FLEXIBLE)
+            exchange.times = times = self.times[ApiKey.FETCH]
+            times.versions[version] += 1
             self._fetch.handle(frame, position, exchange, client_id)
         else:
             self._dispatch_other(exchange, frame)
@@ -71,6 +82,8 @@ class ApiDispatcher:
             raise MalformedRequest(
                 f"{ApiKey(api_key).name} version {version} is not supported ({versions.min} to {versions.max} are)."
             )
+        exchange.times = times = self.times[api_key]
+        times.versions[version] += 1
         header, message = decode_request(frame)
         exchange.release_frame()
         connection = exchange.connection
@@ -87,8 +100,9 @@ class ApiDispatcher:
         self._tasks.start(self._serve(handler, message, context, exchange), name="request")
 
     async def _serve(self, handler: Handler, message: Any, context: RequestContext, exchange: Exchange) -> None:
+        exchange.begins()
         try:
-            response = await handler(message, context)
+            response = await NotingWaits(handler(message, context), exchange.waits)
             payload = encode_response(ApiKey(context.api_key), context.api_version, context.correlation_id, response)
         except asyncio.CancelledError:
             raise
@@ -97,6 +111,9 @@ class ApiDispatcher:
             logger.exception("%s v%d of %s failed", name, context.api_version, context.client_id)
             exchange.abort(f"the handler of {name} failed")
             return
+        for code in error_codes(response):
+            exchange.count_error(code)
+        exchange.waits()
         exchange.respond([_framed(payload)])
 
     async def close(self) -> None:

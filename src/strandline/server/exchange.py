@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.clock import ticks_ns
+
 if TYPE_CHECKING:
     from strandline.server.buffers import FrameBuffer
     from strandline.server.connection import Connection
+    from strandline.server.times import ApiTimes
     from strandline.wire.fetch_codec import Part
 
 
@@ -17,13 +20,27 @@ class Exchange:
         "_frame",
         "_held",
         "_uncommitted",
+        "answered_ns",
         "api_key",
         "api_version",
         "connection",
         "correlation_id",
+        "local_end_ns",
         "memory",
         "parts",
+        "queue_ns",
+        "started_ns",
+        "times",
     )
+
+    # For `server.times`, in nanoseconds of `ticks_ns`; set by the connection as the request goes on.
+    queue_ns: int
+    """How long the request waited before it was started."""
+    started_ns: int
+    local_end_ns: int
+    """When its handler was through with it, or began to wait; 0 before."""
+    answered_ns: int
+    """When it was answered, if that was later than the end of the local part; else 0."""
 
     def __init__(self, connection: Connection, api_key: int, api_version: int, correlation_id: int) -> None:
         self.connection = connection
@@ -36,6 +53,9 @@ class Exchange:
         self._uncommitted = 0
         self.memory = 0
         """Bytes of records in memory that the answer holds until it is sent."""
+        self.times: ApiTimes | None = None
+        """Where the request is counted."""
+        self.queue_ns = self.local_end_ns = self.answered_ns = 0
 
     @property
     def is_answered(self) -> bool:
@@ -52,6 +72,8 @@ class Exchange:
         `memory` is how many bytes of records in memory they hold.
         """
         self.parts = parts
+        if self.local_end_ns:
+            self.answered_ns = ticks_ns()
         if self._held:
             self.release_frame()
         if self._uncommitted:
@@ -60,6 +82,29 @@ class Exchange:
             self.memory = memory
             self.connection.server.memory.answers.take(memory)
         self.connection.answered(self)
+
+    def begins(self) -> None:
+        """The handler begins only now: until now the request waited."""
+        now = ticks_ns()
+        self.queue_ns += now - self.started_ns
+        self.started_ns, self.local_end_ns = now, 0
+
+    def waits(self) -> None:
+        """The handler waits for something, or is through: what follows is not the local part any more."""
+        if not self.local_end_ns:
+            self.local_end_ns = ticks_ns()
+
+    def comes_from_follower(self) -> None:
+        """The request is a Fetch of another broker."""
+        if self.times is not None and self.times.followers is not None:
+            self.times.versions[self.api_version] -= 1
+            self.times = self.times.followers
+            self.times.versions[self.api_version] += 1
+
+    def count_error(self, code: int) -> None:
+        """The answer will hold this error."""
+        if self.times is not None:
+            self.times.errors[code] += 1
 
     def respond_nothing(self) -> None:
         """The request wants no response (acks=0)."""

@@ -149,6 +149,8 @@ class FetchSessions:
         self._clock = clock
         self._chance = chance
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self.evictions = 0
+        """Sessions that had to make room for others."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -203,6 +205,7 @@ class FetchSessions:
         if oldest is None or now - oldest.last_used < EVICTABLE_AFTER_SECONDS:
             return False
         del self._sessions[oldest.session_id]
+        self.evictions += 1
         return True
 
     def _new_id(self) -> int:

@@ -73,7 +73,9 @@ class NetworkServer:
         self.bytes_in = 0
         self.bytes_out = 0
         self.connections: set[Connection] = set()
-        self.connections_accepted = 0
+        self.accepted: Counter[str] = Counter()
+        """Connections that were accepted, by listener."""
+        self.closed: Counter[str] = Counter()
         self._settings = settings
         self.memory = ClientMemory(settings, has_room=self._wake_connections)
         self.is_draining = False
@@ -151,7 +153,7 @@ class NetworkServer:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._size_buffers(sock)
         self._per_host[host] += 1
-        self.connections_accepted += 1
+        self.accepted[listener] += 1
         self.connections.add(Connection(self, sock, listener=listener, host=host, number=next(self._numbers)))
 
     def _size_buffers(self, sock: socket.socket) -> None:
@@ -175,9 +177,15 @@ class NetworkServer:
 
     # Connections
 
+    @property
+    def listener_names(self) -> list[str]:
+        """The listeners that accept connections."""
+        return [name for _, name in self._sockets]
+
     def forget(self, connection: Connection) -> None:
         """The connection is closed."""
         self.connections.discard(connection)
+        self.closed[connection.listener] += 1
         self._per_host[connection.client_host] -= 1
         if self._per_host[connection.client_host] <= 0:
             del self._per_host[connection.client_host]

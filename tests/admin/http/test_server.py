@@ -17,6 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from strandline.admin.http.listener import bind_http
 from strandline.admin.http.server import build_app, open_http
+from strandline.admin.load import LoadStatus
+from strandline.admin.partition_rows import PartitionRow
 from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, GroupRow, LogDirRow, TopicRow
 from strandline.diskless.writer import WriterTotals
 from strandline.health import Health
@@ -26,8 +28,20 @@ from strandline.objects import OperationStatus
 from strandline.remote.manager import PartitionTierStatus, SegmentRow, SegmentTier, TopicTierStatus
 from strandline.remote.reader.status import TopicReads
 from strandline.remote.storage import StorageOperationStatus
+from strandline.server.times import PARTS, ApiTimesStatus, Distribution
+from strandline.server.times.distributions import BUCKETS
+from strandline.server.times.recording import FOLLOWER_FETCH
 from strandline.testing.clock import VirtualClock
 from tests.admin.http.statuses import CLEANER, diskless_tier, tiered
+
+NO_TIMES = dict.fromkeys(PARTS, Distribution([0] * BUCKETS, 0, [0] * BUCKETS))
+# 90 requests of 2.1 to 4.2 ms and 10 of 8.4 to 16.8 ms, of which the last minutes had one.
+TIMES = Distribution([0] * 9 + [90, 0, 10] + [0] * (BUCKETS - 12), 400_000_000, [0] * 11 + [1] + [0] * (BUCKETS - 12))
+REQUESTS = {
+    0: ApiTimesStatus({9: 8, 13: 92}, {3: 2}, {**NO_TIMES, "total": TIMES}),
+    1: ApiTimesStatus({13: 5}, {}, {**NO_TIMES, "total": TIMES}),
+    FOLLOWER_FETCH: ApiTimesStatus({17: 1}, {}, {**NO_TIMES, "total": TIMES}),
+}
 
 READY = BrokerStatus(
     version="1.2.3",
@@ -50,6 +64,7 @@ READY = BrokerStatus(
     cleaner=CLEANER,
     topic_rows=(TopicRow(name="tides", partitions=2, bytes=700, traffic=TrafficTotals(messages_in=42)),),
     traffic=TrafficTotals(messages_in=50),
+    load=LoadStatus(requests=REQUESTS, idle=0.75, connections={"PLAINTEXT": 6}),
     log_dirs=(LogDirRow(path="/d/<one>", partitions=10, bytes=1234), LogDirRow(path="/d/two", is_online=False)),
 )
 
@@ -60,15 +75,26 @@ class Source:
     def __init__(self) -> None:
         self.now = READY
         self.tiered: dict[str, tuple[PartitionTierStatus, ...]] = {}
+        self.rows: tuple[PartitionRow, ...] = (PartitionRow("tides", 0, size=700, start=3, end=45, segments=1),)
 
     def status(self) -> BrokerStatus:
         return self.now
+
+    @property
+    def monitoring(self) -> Source:
+        return self
 
     def group_rows(self) -> tuple[GroupRow, ...]:
         return (GroupRow(group_id="g<", state="Stable", topics=("tides",), lag=1234567, unknown_partitions=2),)
 
     def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
         return None if self.now.tiered is None else self.tiered.get(topic, ())
+
+    def partition_rows(self) -> tuple[PartitionRow, ...]:
+        return self.rows
+
+    async def refresh(self) -> None:
+        pass
 
 
 def plain(page: httpx.Response) -> str:
@@ -153,10 +179,23 @@ async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> N
     assert values["kafka_controller_kafkacontroller_fencedbrokercount",] == 1
     assert values["kafka_log_logmanager_offlinelogdirectorycount",] == 1
     assert values["strandline_log_dir_bytes", "/d/<one>"] == 1234
-    assert values["kafka_network_requestmetrics_requests_total", "PRODUCE"] == 8
+    assert values["kafka_network_requestmetrics_requests_total", "Produce", "9"] == 8
+    assert values["kafka_network_requestmetrics_errors_total", "Produce", "UNKNOWN_TOPIC_OR_PARTITION"] == 2
+    assert 8.39 < values["kafka_network_requestmetrics_totaltimems", "Produce", "0.5"] < 16.8
+    assert values["kafka_network_requestmetrics_totaltimems_sum", "Produce"] == 400
+    assert values["kafka_network_requestmetrics_totaltimems_count", "Produce"] == 100
+    assert values["kafka_network_requestmetrics_totaltimems_count", "Fetch"] == 200
+    assert values["kafka_network_requestmetrics_totaltimems_count", "FetchFollower"] == 100
+    assert values["kafka_network_requestmetrics_remotetimems", "Produce", "0.99"] == 0
+    assert values["strandline_request_seconds_bucket", "Produce", "total", "0.004194304"] == 90
+    assert values["strandline_request_seconds_bucket", "Produce", "total", "+Inf"] == 100
+    assert values["strandline_request_seconds_sum", "Produce", "total"] == 0.4
+    assert values["kafka_network_socketserver_networkprocessoravgidle_percent",] == 0.75
+    assert values["kafka_server_socket_server_metrics_connection_count", "PLAINTEXT"] == 6
     assert values["kafka_server_brokertopicmetrics_messagesin_total", "tides"] == 42
     assert values["kafka_server_brokertopicmetrics_messagesin_total", ""] == 50
-    assert values["kafka_log_log_size", "tides"] == 700
+    assert values["kafka_log_log_size", "tides", "0"] == 700
+    assert values["kafka_log_log_logstartoffset", "tides", "0"] == 3
     assert values["process_resident_memory_bytes",] > 0
 
 

@@ -72,7 +72,7 @@ def test_whatever_is_read_kept_and_dropped_the_bytes_are_right(
 ) -> None:
     async def run() -> None:
         storage = ByteStorage()
-        cache = ChunkCache(storage, ReadGate(2, 100), None, SystemClock(), max_bytes=limit)
+        cache = ChunkCache(storage, ReadGate(2, 100, SystemClock()), None, SystemClock(), max_bytes=limit)
         source = cache.source(metadata)
         for position, length, kind in steps:
             if kind == "ahead":
@@ -103,7 +103,7 @@ def test_whatever_is_read_kept_and_dropped_the_bytes_are_right(
 
 async def test_what_is_being_read_is_not_read_again(metadata: RemoteLogSegmentMetadata) -> None:
     storage = ByteStorage()
-    cache = ChunkCache(storage, ReadGate(4, 100), None, SystemClock(), max_bytes=1 << 20)
+    cache = ChunkCache(storage, ReadGate(4, 100, SystemClock()), None, SystemClock(), max_bytes=1 << 20)
     source = cache.source(metadata)
     loadings = [source.load(0, 300_000), source.load(100_000, 400_000), source.load(0, 500_000)]
     for loading in loadings:
@@ -126,7 +126,7 @@ def test_shares_are_fair(wants: list[int], total: int) -> None:
 
 
 async def test_a_gate_bounds_running_and_waiting_reads() -> None:
-    gate = ReadGate(2, 1)
+    gate = ReadGate(2, 1, SystemClock())
     leave = asyncio.Event()
 
     async def pass_through() -> None:
@@ -166,3 +166,33 @@ async def test_memory_goes_to_those_who_asked_first_and_comes_back_from_those_wh
     assert order == [0, 2, 3]
     async with asyncio.timeout(5), budget.reserved(100):  # more than there is, if it is alone
         assert True
+
+
+async def test_a_gate_knows_how_long_its_slots_were_held() -> None:
+    clock = VirtualClock()
+    gate = ReadGate(2, 10, clock)
+    gate.enter()
+    gate.enter()
+    async with gate.turn():
+        clock.move(3)
+        assert gate.busy_seconds == 3
+        async with gate.turn():
+            clock.move(2)
+    clock.move(5)
+    assert gate.busy_seconds == 7
+
+
+async def test_idle_slots_are_those_of_the_last_minute() -> None:
+    """RemoteLogReaderAvgIdlePercent (KIP-405)."""
+    clock = VirtualClock()
+    gate = ReadGate(4, 10, clock)
+    assert gate.idle_percent == 100
+    gate.enter()
+    async with gate.turn():
+        for _ in range(12):
+            clock.move(10)
+            assert gate.idle_percent == pytest.approx(75)
+    clock.move(30)
+    assert gate.idle_percent == pytest.approx(87.5)
+    clock.move(60)
+    assert gate.idle_percent == pytest.approx(100)

@@ -157,7 +157,7 @@ async def test_readers_of_the_same_records_share_one_read_of_the_store(world: Wo
     gate = world.store.block("get_range")
     readings = [asyncio.create_task(reader.read([request(log, at)], max_bytes=1 << 20)) for at in (0, 0, 0)]
     await gate.wait_reached()
-    assert (reader.status().running, reader.status().idle_percent) == (1, 90.0)
+    assert reader.status().running == 1
     gate.release()
     answers = [bytes_of(found((await reading)[0]).records) for reading in readings]
     assert answers == [answers[0]] * 3

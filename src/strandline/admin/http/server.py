@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from strandline.admin.http.metrics.collector import StatusCollector
+from strandline.admin.http.metrics.exposition import exposition
 from strandline.admin.http.page import render_page
 from strandline.admin.http.rates import RateMeter
 from strandline.admin.http.status_json import broker_status, partition_tiers
@@ -49,21 +49,21 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
         return PlainTextResponse("".join(f"{line}\n" for line in lines), status_code=200 if status.is_ready else 503)
 
     async def metrics(_: Request) -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(await exposition(source, registry), media_type=CONTENT_TYPE_LATEST)
 
     async def status_json(_: Request) -> Response:
         return JSONResponse(broker_status(source.status()))
 
     async def tiers(request: Request) -> Response:
         """Which segments of a topic are where, in the partitions that this broker leads."""
-        found = source.tiers(request.path_params["topic"])
+        found = source.monitoring.tiers(request.path_params["topic"])
         if found is None:
             return JSONResponse({"error": "remote.log.storage.system.enable is false on this broker"}, status_code=404)
         return JSONResponse({"partitions": [partition_tiers(status) for status in found]})
 
     async def page(_: Request) -> Response:
         status = source.status()
-        return HTMLResponse(render_page(status, meter.look(status), source.group_rows()))
+        return HTMLResponse(render_page(status, meter.look(status), source.monitoring.group_rows()))
 
     return Starlette(
         routes=[
@@ -94,9 +94,8 @@ async def open_http(
     Leaving the block closes the socket, and ends open requests after a second.
     """
     listener.listen(_BACKLOG)
-    collectors = (StatusCollector(source), ProcessCollector(registry=None))
-    for collector in collectors:
-        registry.register(collector)
+    process = ProcessCollector(registry=None)
+    registry.register(process)
     config = uvicorn.Config(
         build_app(source, registry),
         http="h11",
@@ -116,5 +115,4 @@ async def open_http(
         server.should_exit = True
         await serving
         listener.close()
-        for collector in collectors:
-            registry.unregister(collector)
+        registry.unregister(process)

@@ -207,6 +207,12 @@ class GroupCoordinator:
             len(context.shard.groups) for context in self.runtime.contexts if context.state is CoordinatorState.ACTIVE
         )
 
+    @property
+    def group_states(self) -> Counter[GroupState]:
+        """How many of them are in which state."""
+        active = (context for context in self.runtime.contexts if context.state is CoordinatorState.ACTIVE)
+        return Counter(group.state for context in active for group in context.shard.groups.values())
+
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """The groups of this broker, filtered by the names of states and types, whatever their case. No filter: all."""
         self.runtime.check_all_loaded()

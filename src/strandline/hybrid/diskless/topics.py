@@ -20,6 +20,7 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.values import DisklessLog
 from strandline.errors import (
     InvalidConfig,
     KafkaStorageError,
@@ -150,6 +151,20 @@ class DisklessTopics:
     def topics(self) -> Iterator[TopicImage]:
         """Every diskless topic of the cluster."""
         return (topic for topic in self._loader.image.topics.values() if self._kinds.is_diskless_topic(topic))
+
+    def diskless_partitions(self, topic: TopicImage) -> frozenset[int]:
+        """The partitions of a topic that are diskless on this broker; none if the topic is classic."""
+        if not self._kinds.is_diskless_topic(topic):
+            return frozenset()
+        is_classic = self._kinds.classic_partitions(topic)
+        return frozenset(image.partition for image in topic.partitions if not is_classic(image.partition))
+
+    async def logs(self, wanted: Collection[TopicPartition]) -> dict[TopicPartition, DisklessLog]:
+        """The logs of these partitions in the control plane, of those that are served. Raises KafkaStorageError."""
+        keys = {self._partitions[key].id: key for key in wanted if key in self._partitions}
+        with storage_errors("the sizes of diskless partitions"):
+            logs = await self._plane.logs(keys)
+        return {keys[partition]: log for partition, log in logs.items()}
 
     async def sizes(self, wanted: Collection[tuple[str, int]] | None) -> dict[TopicPartition, int]:
         """The sizes of the wanted partitions (None: all) that the metadata assigns to this broker.

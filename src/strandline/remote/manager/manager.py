@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from strandline.averages import OneMinuteAverage
 from strandline.clock import Chance, Clock, Ids
 from strandline.model import BrokerId, TopicIdPartition
 from strandline.remote.manager.copying import CopyTask, SegmentCopier
@@ -82,12 +83,11 @@ class RemoteLogManager:
         self._tasks: dict[TopicIdPartition, _Tasks] = {}
         self._deletions: dict[TopicIdPartition, PartitionDeletion] = {}
         self._report = TierReport(metadata, clock)
-        self._started = clock.monotonic()
+        self._busy_copying, self._busy_expiring = OneMinuteAverage(clock), OneMinuteAverage(clock)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[RemoteLogManager]:
         """Work inside this block. At its end copies are cancelled; the next leader deletes their remains."""
-        self._started = self._clock.monotonic()
         self._expirations.wake(_InterruptedDeletions(self))
         async with asyncio.TaskGroup() as group:
             pools = [
@@ -208,8 +208,8 @@ class RemoteLogManager:
             copier=copies,
             expiration=expirations,
             oldest_copy_seconds=max((now - start for start in since), default=0.0),
-            copier_idle_percent=self._idle_percent(copies),
-            expiration_idle_percent=self._idle_percent(expirations),
+            copier_idle_percent=_idle_percent(self._busy_copying, copies),
+            expiration_idle_percent=_idle_percent(self._busy_expiring, expirations),
         )
 
     def partition_status(self, partition: TopicIdPartition) -> PartitionTierStatus | None:
@@ -226,10 +226,10 @@ class RemoteLogManager:
             pool=self._copies.status(),
         )
 
-    def _idle_percent(self, pool: PoolStatus) -> float:
-        """Of all slots of a pool, since the start."""
-        elapsed = (self._clock.monotonic() - self._started) * pool.size
-        return 100.0 if elapsed <= 0 else max(100.0 * (1 - pool.busy_seconds / elapsed), 0.0)
+
+def _idle_percent(busy: OneMinuteAverage, pool: PoolStatus) -> float:
+    """Of all slots of a pool, over the last minute."""
+    return max(100.0 * (1 - busy.per_second(pool.busy_seconds) / pool.size), 0.0)
 
 
 class _InterruptedDeletions:

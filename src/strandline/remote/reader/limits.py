@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from strandline.averages import OneMinuteAverage
+from strandline.clock import Clock
 from strandline.errors import KafkaStorageError
 
 
@@ -30,12 +32,33 @@ class RemoteReaderLimits:
 class ReadGate:
     """Bounds concurrent and waiting reads. Read-ahead only uses capacity that no request needs."""
 
-    def __init__(self, parallel: int, max_pending: int) -> None:
+    def __init__(self, parallel: int, max_pending: int, clock: Clock) -> None:
         self.parallel = parallel
+        self._clock = clock
+        self._busy_seconds = 0.0
+        self._counted_at = clock.monotonic()
+        self._busy = OneMinuteAverage(clock)
         self.running = 0
         self.waiting = 0
         self._max_pending = max_pending
         self._turn = asyncio.Semaphore(parallel)
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long slots were held, all slots together."""
+        now = self._clock.monotonic()
+        self._busy_seconds += (now - self._counted_at) * self.running
+        self._counted_at = now
+        return self._busy_seconds
+
+    @property
+    def idle_percent(self) -> float:
+        """The slots that were free in the last minute, from 0 to 100 percent."""
+        return 100.0 * (1 - self._busy.per_second(self.busy_seconds) / self.parallel)
+
+    def _run(self, more: int) -> None:
+        _ = self.busy_seconds  # up to now, before the number changes
+        self.running += more
 
     @property
     def has_spare(self) -> bool:
@@ -58,11 +81,11 @@ class ReadGate:
             await self._turn.acquire()
         finally:
             self.waiting -= 1
-        self.running += 1
+        self._run(1)
         try:
             yield
         finally:
-            self.running -= 1
+            self._run(-1)
             self._turn.release()
 
 

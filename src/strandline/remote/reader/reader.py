@@ -59,7 +59,7 @@ class RemoteLogReader:
     ) -> None:
         self.limits = limits
         self._clock, self._quota = clock, quota
-        self._gate = ReadGate(limits.parallel_reads, limits.max_pending)
+        self._gate = ReadGate(limits.parallel_reads, limits.max_pending, clock)
         self._budget = MemoryBudget(limits.cache_max_bytes)
         self._chunks = ChunkCache(storage, self._gate, quota, clock, max_bytes=limits.cache_max_bytes)
         self._files = FileReads(self._gate, quota, clock)
@@ -294,7 +294,7 @@ class RemoteLogReader:
             topics=dict(self._topics),
             running=gate.running,
             waiting=gate.waiting,
-            idle_percent=100.0 * (1 - gate.running / gate.parallel),
+            idle_percent=gate.idle_percent,
             storage_requests=self._chunks.requests + self._files.requests,
             storage_bytes=self._chunks.bytes_read,
             read_seconds=self._chunks.read_seconds + self._files.read_seconds,

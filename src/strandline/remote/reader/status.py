@@ -26,7 +26,7 @@ class RemoteReaderStatus:
     waiting: int
     """Reads that wait for a slot (RemoteLogReaderTaskQueueSize)."""
     idle_percent: float
-    """Free slots at this moment, from 0 to 100 percent (RemoteLogReaderAvgIdlePercent)."""
+    """Free slots over the last minute, from 0 to 100 percent (RemoteLogReaderAvgIdlePercent)."""
     storage_requests: int
     storage_bytes: int
     """Read from remote storage so far, for requests or ahead."""

@@ -49,12 +49,14 @@ class FetchHandler:
         version = exchange.api_version
         request = read_fetch_request(frame, position, version)
         exchange.release_frame()
+        if request.replica_id >= 0:
+            exchange.comes_from_follower()
         try:
             context = self._sessions.open(request, uses_ids=version >= FIRST_WITH_TOPIC_IDS)
         except StrandlineError as error:
-            exchange.respond(
-                write_fetch_response(exchange.correlation_id, version, [], error_code=int(error_code_of(error)))
-            )
+            code = int(error_code_of(error))
+            exchange.count_error(code)
+            exchange.respond(write_fetch_response(exchange.correlation_id, version, [], error_code=code))
             return
         poll = FetchPoll(self, exchange, request, context)
         if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or not context.places):

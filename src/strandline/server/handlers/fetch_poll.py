@@ -210,6 +210,10 @@ class FetchPoll:
         if self._isolation is not FetchIsolation.LOG_END:
             count_reads(self._handler.partitions.traffic, answers)
         exchange = self._exchange
+        if must_answer or slow:
+            for answer in answers:
+                if answer.error_code:
+                    exchange.count_error(answer.error_code)
         exchange.respond(
             write_fetch_response(
                 exchange.correlation_id,

@@ -178,6 +178,7 @@ class _Production:
 
     def _failed(self, index: int, error: StrandlineError) -> ProduceAnswer:
         answer = _failure(error)
+        self._exchange.count_error(answer.error_code)
         entry = self._request.entries[index]
         traffic = self._traffic.get(entry.topic)
         if traffic is not None:

@@ -1,5 +1,6 @@
 """What `/metrics` answers: tables of metric families, each of which reads its numbers from a status value.
 
-`families` says what a family is; `broker`, `diskless` and `tiered` are the tables; `collector` fills them for a scrape;
-`reference` writes them down in docs/metrics.md.
+`families` says what a family is; `broker`, `load`, `traffic`, `partitions`, `diskless`, `tiered` and `fixed` are the
+tables, `aliases` has further names, and `tables` lists them all; `exposition` fills them for a scrape; `reference`
+writes them down in docs/metrics.md.
 """

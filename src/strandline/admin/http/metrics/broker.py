@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from strandline.admin.http.metrics.families import Family, counter, counters, gauge, gauges, info
+from strandline.admin.http.metrics.families import Family, counter, gauge, gauges, info, untyped
 from strandline.admin.status import BrokerStatus
 
 # Kafka's BrokerState: 1 starting, 3 running. A broker that answers HTTP but is not ready is starting or leaving.
 _STARTING, _RUNNING = 1, 3
+
+
+def _groups(state: str) -> Family[BrokerStatus]:
+    return gauge(
+        f"kafka_coordinator_group_groupmetadatamanager_numgroups{state.lower()}",
+        f"Those that are in the state {state}.",
+        lambda s: s.groups_by_state.get(state, 0),
+    )
 
 
 def _fenced(status: BrokerStatus) -> int:
@@ -26,9 +34,15 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
         lambda s: _RUNNING if s.is_ready else _STARTING,
     ),
     gauge(
-        "kafka_server_replicamanager_partitioncount", "Partitions with a replica here.", lambda s: s.local_partitions
+        "kafka_server_replicamanager_partitioncount",
+        "Partitions with a replica here, and diskless ones whose clients are sent here.",
+        lambda s: s.local_partitions,
     ),
-    gauge("kafka_server_replicamanager_leadercount", "Partitions led here.", lambda s: s.led_partitions),
+    gauge(
+        "kafka_server_replicamanager_leadercount",
+        "Partitions led here, and diskless ones whose clients are sent here.",
+        lambda s: s.led_partitions,
+    ),
     gauge(
         "kafka_server_replicamanager_underreplicatedpartitions",
         "Partitions led here with replicas out of sync.",
@@ -50,8 +64,13 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
     ),
     gauge(
         "kafka_controller_kafkacontroller_offlinepartitionscount",
-        "Partitions of the cluster without a leader.",
+        "Partitions of the cluster without a leader. A diskless one never is: any broker serves it.",
         lambda s: s.offline_partitions,
+    ),
+    gauge(
+        "kafka_controller_kafkacontroller_preferredreplicaimbalancecount",
+        "Classic partitions of the cluster that another broker leads than their first replica.",
+        lambda s: s.partitions_without_preferred_leader,
     ),
     gauge(
         "kafka_controller_kafkacontroller_activebrokercount",
@@ -64,7 +83,7 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
         "Log directories that failed.",
         lambda s: sum(not row.is_online for row in s.log_dirs),
     ),
-    gauge(
+    untyped(
         "kafka_log_logcleanermanager_uncleanable_partitions_count",
         "Partitions that compaction cannot read.",
         lambda s: len(s.cleaner.uncleanable),
@@ -75,7 +94,7 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
         lambda s: 100 * s.cleaner.max_dirty_ratio,
     ),
     gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups coordinated here.", lambda s: s.groups),
-    gauge("kafka_server_socket_server_metrics_connection_count", "Open client connections.", lambda s: s.connections),
+    *(_groups(state) for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")),
     gauges(
         "strandline_client_memory_bytes",
         "Bytes held for clients: requests being served, diskless batches without a commit, answers in memory.",
@@ -94,6 +113,11 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
         "Partitions in fetch sessions.",
         lambda s: s.fetch_session_partitions,
     ),
+    counter(
+        "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
+        "Fetch sessions that had to make room for others.",
+        lambda s: s.fetch_session_evictions,
+    ),
     gauge("strandline_metadata_offset", "The last metadata record applied.", lambda s: s.metadata_offset),
     gauge("strandline_uptime_seconds", "Time since the start.", lambda s: s.uptime_s),
     info(
@@ -108,26 +132,8 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
         "dir",
         lambda s: {row.path: row.bytes for row in s.log_dirs},
     ),
-    counters(
-        "kafka_network_requestmetrics_requests",
-        "Requests since the start.",
-        "request",
-        lambda s: dict(sorted(s.requests.items())),
-    ),
-    # Per topic, not per partition: thousands of partitions would make a scrape slow and large.
-    gauges(
-        "kafka_log_log_size",
-        "Bytes of segments of a topic here.",
-        "topic",
-        lambda s: {row.name: row.bytes for row in s.topic_rows},
-    ),
     counter("kafka_server_socket_server_metrics_incoming_byte", "Bytes received.", lambda s: s.network_bytes_in),
     counter("kafka_server_socket_server_metrics_outgoing_byte", "Bytes sent.", lambda s: s.network_bytes_out),
-    counter(
-        "kafka_server_socket_server_metrics_connection_creation",
-        "Connections accepted.",
-        lambda s: s.connections_accepted,
-    ),
     counter(
         "strandline_cold_reads",
         "Ranges of segments that were not in memory when a consumer asked.",

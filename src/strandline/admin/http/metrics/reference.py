@@ -5,14 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from strandline.admin.http.metrics.broker import BROKER
-from strandline.admin.http.metrics.dependencies import DEPENDENCIES
-from strandline.admin.http.metrics.diskless import DISKLESS_TIER, DISKLESS_TOPICS
-from strandline.admin.http.metrics.families import Family
-from strandline.admin.http.metrics.tiered import TIERED
-from strandline.admin.http.metrics.traffic import TRAFFIC
+from strandline.admin.http.metrics.tables import all_families
 
 _INTRODUCTION: Final = """\
 # Metrics
@@ -33,8 +28,7 @@ def render() -> str:
 
 
 def _rows() -> Iterator[str]:
-    families: list[Family[Any]] = [*BROKER, *TRAFFIC, *DEPENDENCIES, *DISKLESS_TOPICS, *DISKLESS_TIER, *TIERED]
-    for family in sorted(families, key=lambda family: family.name):
+    for family in sorted(all_families(), key=lambda family: family.exposed_name):
         labels = ", ".join(f"`{label}`" for label in family.labels)
         yield f"| `{family.exposed_name}` | {family.kind} | {labels} | {family.text} |"
 

@@ -125,15 +125,20 @@ TIERED: Final[tuple[Family[TieredStatus], ...]] = (
     gauge(_POOL + "remotelogreadertaskqueuesize", "Reads that wait for their turn.", lambda s: s.reader.waiting),
     gauge(
         _POOL + "remotelogreaderavgidlepercent",
-        "The part of remote.log.reader.threads that has nothing to do, from 0 to 1.",
+        "The part of remote.log.reader.threads that had nothing to do in the last minute, from 0 to 1.",
         lambda s: s.reader.idle_percent / 100,
     ),
     gauge(
         "kafka_log_remote_remotelogmanager_remotelogmanagertasksavgidlepercent",
-        "The part of the copier and expiration pools that has nothing to do, from 0 to 1.",
+        "The part of the copier and expiration pools that had nothing to do in the last minute, from 0 to 1.",
         lambda s: s.manager_idle_percent / 100,
     ),
     gauge("strandline_remote_partitions", "Tiered partitions led here.", lambda s: s.manager.partitions),
+    gauge(
+        "strandline_remote_failing_partitions",
+        "Partitions whose last copy to remote storage failed.",
+        lambda s: s.manager.copier.failing,
+    ),
     gauge("strandline_remote_copies_running", "Segments being copied.", lambda s: s.manager.copies_running),
     gauge(
         "strandline_remote_oldest_copy_seconds",

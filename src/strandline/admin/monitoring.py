@@ -1,0 +1,78 @@
+"""What is measured of a broker, beyond the status values of its components, so that it can be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from strandline.admin.group_lag import describe_groups
+from strandline.admin.load import Load
+from strandline.admin.partition_rows import PartitionRow, partition_rows
+from strandline.admin.status import GroupRow, read
+from strandline.clock import Clock
+from strandline.coordinators.groups import GroupCoordinator
+from strandline.hybrid.diskless.assigned import Assignment
+from strandline.hybrid.diskless.figures import DisklessFigures
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.metadata import MetadataLoader
+from strandline.model import BrokerId
+from strandline.replication import ReplicaManager
+from strandline.server.dispatcher import ApiDispatcher
+from strandline.server.network import NetworkServer
+
+if TYPE_CHECKING:  # a broker without tiered storage does not load it
+    from strandline.hybrid.tiered.tier import RemoteTier
+    from strandline.remote.manager import PartitionTierStatus
+
+
+class MonitoredParts(Protocol):
+    """The components that are measured."""
+
+    node_id: BrokerId
+    loader: MetadataLoader
+    replicas: ReplicaManager
+    diskless: DisklessTopics
+    tiered: TieredTopics
+    partitions: Partitions
+    groups: GroupCoordinator
+    network: NetworkServer
+    dispatcher: ApiDispatcher
+
+
+class Monitoring:
+    """The measurements of one broker, from when it serves clients on."""
+
+    def __init__(self, broker: MonitoredParts, clock: Clock) -> None:
+        self._replicas, self._tiered = broker.replicas, broker.tiered
+        self._groups, self._partitions = broker.groups, broker.partitions
+        self.assignment = Assignment(broker.node_id, lambda: broker.loader.image, broker.diskless)
+        self.figures = DisklessFigures(broker.diskless, lambda: self.assignment.now().diskless, clock)
+        self.load = Load(broker.network, broker.dispatcher.times, clock)
+
+    def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
+        """See `MonitoringSource`."""
+
+        def led(tier: RemoteTier) -> tuple[PartitionTierStatus, ...] | None:
+            partitions = (p for p in self._replicas.partitions() if p.topic_partition.topic == topic and p.is_leader)
+            found = (tier.manager.partition_status(p.id) for p in partitions)
+            return tuple(sorted(filter(None, found), key=lambda row: row.partition.partition))
+
+        return read(self._tiered.tier, led, None)
+
+    def group_rows(self) -> Sequence[GroupRow]:
+        """See `MonitoringSource`."""
+        return describe_groups(self._groups, self._partitions)
+
+    def partition_rows(self) -> Iterable[PartitionRow]:
+        """See `MonitoringSource`."""
+        return partition_rows(self._replicas, self.assignment, self.figures)
+
+    async def refresh(self) -> None:
+        """See `MonitoringSource`."""
+        await self.figures.refresh()
+
+    async def close(self) -> None:
+        """Measure nothing more."""
+        await self.figures.close()

@@ -1,0 +1,10 @@
+"""How long requests take and which errors they get, by API. Measured by connections, shown by `admin`.
+
+`recording` counts on the hot path; `distributions` is what is made of the counts when somebody asks; `errors` finds the
+errors in answers; `waits` notes when a handler begins to wait.
+"""
+
+from strandline.server.times.distributions import Distribution
+from strandline.server.times.recording import PARTS, ApiTimes, ApiTimesStatus, RequestTimes
+
+__all__ = ["PARTS", "ApiTimes", "ApiTimesStatus", "Distribution", "RequestTimes"]

@@ -1,0 +1,1 @@
+"""Tests of how requests are timed."""
