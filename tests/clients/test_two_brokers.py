@@ -216,7 +216,7 @@ def test_more_than_one_replica_is_refused_with_a_sentence(
     cluster: BrokerCluster, other: int, unique_name: Callable[[], str]
 ) -> None:
     name = unique_name()
-    with pytest.raises(KafkaException, match="replication factor of 1"):
+    with pytest.raises(KafkaException, match="Write 1 or -1 as its replication factor"):
         cluster.admin(other).create_topics([NewTopic(name, 1, 2)])[name].result(SECONDS)
 
 

@@ -92,7 +92,7 @@ async def test_a_directory_in_the_place_of_the_file_is_refused(tmp_path: Path) -
 
 async def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreMisconfigured, match="cannot be used"):
+    with pytest.raises(StoreMisconfigured, match="is not a directory"):
         async with open_store(address(tmp_path / "file" / "m.db")):
             pass
 
