@@ -55,7 +55,7 @@ def append(client: Client, topic: str, partition: int = 0) -> PartitionProduceRe
 def leader_of(client: Client, topic: str, partition: int) -> int:
     """The leader that one broker names. An AdminClient might ask the broker that is suspended."""
     answer = client.request(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name=topic)]))
-    leaders = {row.partition_index: row.leader_id for row in answer.topics[0].partitions}
+    leaders: dict[int, int] = {row.partition_index: row.leader_id for row in answer.topics[0].partitions}
     return leaders.get(partition, -1)
 
 
