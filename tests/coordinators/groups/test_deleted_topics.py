@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from strandline.coordinators.groups.schemas import (
 )
 from strandline.coordinators.runtime import CoordinatorRecord
 from strandline.errors import RequestTimedOut
+from strandline.metadata.image import TopicImage
 from strandline.model import ZERO_UUID, TopicPartition
 from tests.coordinators.groups.known_topics import KnownTopics
 from tests.coordinators.groups.members import GroupDriver
@@ -76,6 +78,33 @@ async def test_offsets_of_a_deleted_topic_go(
     resign(group)
     await elect(group, 1)
     assert await read(group) == [("other", 2)]
+
+
+class NotedTopics(dict[str, TopicImage]):
+    """Topics of an image that remember which names were asked for."""
+
+    def __init__(self, topics: Mapping[str, TopicImage]) -> None:
+        super().__init__(topics)
+        self.asked: list[str] = []
+
+    def get(self, name: str, default: object = None) -> TopicImage | None:  # type: ignore[override]
+        self.asked.append(name)
+        return super().get(name)
+
+
+async def test_a_deletion_looks_at_the_offsets_of_its_own_topic_only(
+    group: GroupDriver, log: MemoryCoordinatorLog, topics: KnownTopics
+) -> None:
+    """A broker with hundreds of thousands of offsets would stand still at every deletion otherwise."""
+    await commit(group, topics, "orders", 1)
+    await commit(group, topics, "other", 2)
+    delta = topics.delete("orders")
+    noted = NotedTopics(topics.image.topics)
+    topics.image = replace(topics.image, topics=noted)
+    group.coordinator.apply(delta, topics.image)
+    await group.clock.settle()
+    assert newest(log) is None
+    assert noted.asked == ["orders"]
 
 
 @pytest.mark.parametrize("created_again", [False, True])

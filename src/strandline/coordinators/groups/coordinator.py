@@ -88,9 +88,10 @@ class GroupCoordinator:
             yield self
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Topics were deleted: look at all offsets. A shard that is loading does so when it is loaded."""
-        if delta.deleted_topics:
-            self.runtime.for_each_shard(GroupShard.drop_stale_offsets)
+        """Topics were deleted: look at their offsets. A shard that is loading does so when it is loaded."""
+        deleted = frozenset(topic.name for topic in delta.deleted_topics.values())
+        if deleted:
+            self.runtime.for_each_shard(lambda shard: shard.drop_stale_offsets(deleted))
 
     def status(self) -> GroupsStatus:
         """What this broker coordinates now."""

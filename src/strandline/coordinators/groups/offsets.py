@@ -7,7 +7,7 @@ offsets includes them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
@@ -22,44 +22,51 @@ class StoredOffset(NamedTuple):
 
 
 class OffsetStore:
-    """Offsets by group and partition."""
+    """Offsets by group, topic and partition: the offsets of a topic are found without a look at all others."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, dict[TopicPartition, StoredOffset]] = {}
+        self._groups: dict[str, dict[str, dict[int, StoredOffset]]] = {}
         self._under_way: dict[str, Counter[TopicPartition]] = {}
         self._transactions: dict[int, dict[OffsetKey, StoredOffset]] = {}
 
     # Committed --------------------------------------------------------------------------------------------------
 
     def get(self, group_id: str, partition: TopicPartition) -> OffsetValue | None:
-        stored = self._groups.get(group_id, {}).get(partition)
+        stored = self._stored(group_id, *partition)
         return None if stored is None else stored.value
 
+    def _stored(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
+        return self._groups.get(group_id, {}).get(topic, {}).get(partition)
+
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetValue]]:
-        for partition, stored in self._groups.get(group_id, {}).items():
-            yield partition, stored.value
+        for topic, offsets in self._groups.get(group_id, {}).items():
+            for partition, stored in offsets.items():
+                yield TopicPartition(topic, partition), stored.value
 
     def __len__(self) -> int:
-        return sum(map(len, self._groups.values()))
+        return sum(len(offsets) for topics in self._groups.values() for offsets in topics.values())
 
     def put(self, key: OffsetKey, value: OffsetValue, record_offset: int) -> None:
-        partition = TopicPartition(key.topic, key.partition)
-        self._groups.setdefault(key.group_id, {})[partition] = StoredOffset(value, record_offset)
+        offsets = self._groups.setdefault(key.group_id, {}).setdefault(key.topic, {})
+        offsets[key.partition] = StoredOffset(value, record_offset)
 
     def remove(self, key: OffsetKey) -> None:
         """Delete an offset, also from open transactions."""
-        offsets = self._groups.get(key.group_id)
+        topics = self._groups.get(key.group_id, {})
+        offsets = topics.get(key.topic)
         if offsets is not None:
-            offsets.pop(TopicPartition(key.topic, key.partition), None)
+            offsets.pop(key.partition, None)
             if not offsets:
+                del topics[key.topic]
+            if not topics:
                 del self._groups[key.group_id]
         for pending in self._transactions.values():
             pending.pop(key, None)
 
     def replace(self, key: OffsetKey, value: OffsetValue) -> None:
         """Another value in the place of a stored one."""
-        offsets, partition = self._groups[key.group_id], TopicPartition(key.topic, key.partition)
-        offsets[partition] = offsets[partition]._replace(value=value)
+        offsets = self._groups[key.group_id][key.topic]
+        offsets[key.partition] = offsets[key.partition]._replace(value=value)
 
     # Under way --------------------------------------------------------------------------------------------------
 
@@ -83,7 +90,7 @@ class OffsetStore:
 
     def keys_of(self, group_id: str) -> list[OffsetKey]:
         """Every offset of the group that is in the log or under way there."""
-        partitions = dict.fromkeys(self._groups.get(group_id, ()))
+        partitions = dict.fromkeys(partition for partition, _ in self.of_group(group_id))
         partitions.update(dict.fromkeys(self._under_way.get(group_id, ())))
         keys = [OffsetKey(group_id, topic, partition) for topic, partition in partitions]
         pending = (key for pending in self._transactions.values() for key in pending if key.group_id == group_id)
@@ -93,14 +100,17 @@ class OffsetStore:
         """Whether a commit of this offset has been passed to the log and is not answered yet."""
         return TopicPartition(key.topic, key.partition) in self._under_way.get(key.group_id, ())
 
-    def values(self) -> Iterator[tuple[OffsetKey, OffsetValue]]:
-        """Every offset of all groups, and those of open transactions where nothing is committed yet."""
-        for group_id, offsets in self._groups.items():
-            for (topic, partition), stored in offsets.items():
-                yield OffsetKey(group_id, topic, partition), stored.value
+    def values(self, topics: Collection[str] | None = None) -> Iterator[tuple[OffsetKey, OffsetValue]]:
+        """Every offset of all groups, in these topics or in all; with those of open transactions where nothing is
+        committed yet."""
+        for group_id, by_topic in self._groups.items():
+            for topic in by_topic if topics is None else topics:
+                for partition, stored in by_topic.get(topic, {}).items():
+                    yield OffsetKey(group_id, topic, partition), stored.value
         for pending in self._transactions.values():
             for key, stored in pending.items():
-                if self.get(key.group_id, TopicPartition(key.topic, key.partition)) is None:
+                is_asked_for = topics is None or key.topic in topics
+                if is_asked_for and self._stored(key.group_id, key.topic, key.partition) is None:
                     yield key, stored.value
 
     # Transactions -----------------------------------------------------------------------------------------------
@@ -112,7 +122,7 @@ class OffsetStore:
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply the transaction's offsets, or drop them. A later ordinary commit is not overwritten."""
         for key, pending in self._transactions.pop(producer_id, {}).items():
-            current = self._groups.get(key.group_id, {}).get(TopicPartition(key.topic, key.partition))
+            current = self._stored(key.group_id, key.topic, key.partition)
             if committed and (current is None or pending.record_offset > current.record_offset):
                 self.put(key, pending.value, pending.record_offset)
 

@@ -6,7 +6,7 @@ gives the same state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
@@ -294,9 +294,12 @@ class GroupShard:
 
     # Topics that go ---------------------------------------------------------------------------------------------
 
-    def drop_stale_offsets(self) -> None:
-        """Delete every offset whose topic was deleted, whether or not another topic has its name now."""
-        self._drop_stale(self.offsets.values())
+    def drop_stale_offsets(self, topics: Collection[str] | None = None) -> None:
+        """Delete every offset whose topic was deleted, whether or not another topic has its name now.
+
+        With `topics`, only those of these names are looked at: requests wait while all offsets are.
+        """
+        self._drop_stale(self.offsets.values(topics))
 
     def _drop_stale(self, offsets: Iterable[tuple[OffsetKey, OffsetValue]]) -> None:
         # A tombstone behind a commit that is under way would delete what that commit stores, which may be an offset
