@@ -56,6 +56,16 @@ class Postgres:
         """Start it again."""
         await asyncio.to_thread(self._ensure_running)
 
+    async def become_standby(self) -> None:
+        """Restart it as a standby, as the old primary is after a failover: it can be read, and takes no writes."""
+        await self.stop()
+        (self._directory / "data" / "standby.signal").touch()
+        await self.start()
+
+    async def become_primary(self) -> None:
+        """Promote the standby."""
+        await asyncio.to_thread(self.run, "SELECT pg_promote();")
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Suspend every process of the server: it neither answers nor refuses, and keeps its locks. Linux only."""

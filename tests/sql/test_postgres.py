@@ -26,6 +26,7 @@ from strandline.sql import (
 )
 from strandline.sql.postgres.address import server_of
 from strandline.sql.postgres.errors import translate
+from strandline.sql.store import Row, Transaction
 from tests.postgres import Postgres, postgres, postgres_url
 
 __all__ = ["postgres", "postgres_url"]
@@ -272,6 +273,26 @@ async def test_sessions_that_were_opened_while_the_server_was_read_only_are_not_
         postgres.run(f"ALTER DATABASE {name} SET default_transaction_read_only = off;")
         async with sql.transaction() as tx:
             await tx.execute("UPDATE controller_lease SET epoch = 5")
+
+
+async def test_a_standby_is_not_read_either(postgres: Postgres, postgres_url: str) -> None:
+    """It may lag behind: its offsets would look like those of a database that has lost commits."""
+
+    async def read_epoch(tx: Transaction) -> list[Row]:
+        return await tx.fetch("SELECT epoch FROM controller_lease")
+
+    async with open_store(postgres_url, deadline=5.0) as sql:
+        assert await sql.read(read_epoch) == [(0,)]
+        await postgres.become_standby()
+        try:
+            with suppress(StoreUnavailable):
+                await sql.read(read_epoch)  # a connection from before, which is lost
+            with pytest.raises(StoreUnavailable, match="is a standby"):
+                await sql.read(read_epoch)
+        finally:
+            await postgres.become_primary()
+        await eventually(sql)
+        assert await sql.read(read_epoch) == [(0,)]
 
 
 async def test_a_reader_writes_nothing_and_wants_the_schema_of_its_version(postgres_url: str) -> None:

@@ -1,4 +1,7 @@
-"""The server that a PostgreSQL address leads to, as sentences name it: host and port, never a user or a password."""
+"""The server that a PostgreSQL address leads to: which of several, and how sentences name it.
+
+Sentences have the host and the port, never a user or a password.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,15 @@ def server_of(url: str) -> str:
     hosts = unquote(parts.netloc.rpartition("@")[2]) or query.get("host") or os.environ.get("PGHOST", "")
     port = query.get("port") or os.environ.get("PGPORT") or _DEFAULT_PORT
     return ", ".join(_named(host, port) for host in hosts.split(","))
+
+
+def role_of(url: str) -> str | None:
+    """The kind of server to look for, as the driver calls it; None if the address or the environment says it.
+
+    A standby is not used for reads either: it lags behind, which looks as if the database had lost commits.
+    """
+    query = parse_qs(urlsplit(url).query)
+    return None if "target_session_attrs" in query or "PGTARGETSESSIONATTRS" in os.environ else "primary"
 
 
 def _named(address: str, port: str) -> str:

@@ -49,6 +49,8 @@ def translate(error: BaseException, server: str) -> SqlError:
     if state is not None:
         kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or StoreUnavailable
         return kind(f"PostgreSQL at {server} answers {state}: {text}.")
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return StoreUnavailable(f"PostgreSQL at {server} is a standby, or takes no writes for another reason.")
     if isinstance(error, asyncpg.ClientConfigurationError):
         return StoreMisconfigured(f"The address of PostgreSQL at {server} cannot be used: {text}.")
     if isinstance(error, ValueError) and not isinstance(error, OSError):

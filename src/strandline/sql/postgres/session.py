@@ -19,6 +19,7 @@ import asyncpg  # type: ignore[import-untyped]
 from strandline.clock import Clock
 from strandline.sql.errors import SqlError, StoreInUse, StoreUnavailable
 from strandline.sql.notifications import Listeners
+from strandline.sql.postgres.address import role_of
 from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
 from strandline.sql.store import OnNotification
 from strandline.tasks import Setbacks
@@ -91,7 +92,11 @@ class Session:
         self._drop()
         with connecting(self._server):
             connection = await asyncpg.connect(
-                self._url, timeout=self._within, command_timeout=self._within, server_settings=_SETTINGS
+                self._url,
+                timeout=self._within,
+                command_timeout=self._within,
+                server_settings=_SETTINGS,
+                target_session_attrs=role_of(self._url),
             )
         try:
             with translated(self._server):

@@ -21,7 +21,7 @@ from strandline.sql.migrations import (
     load_migrations,
     pending,
 )
-from strandline.sql.postgres.address import server_of
+from strandline.sql.postgres.address import role_of, server_of
 from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
 from strandline.sql.postgres.session import Session
 from strandline.sql.store import OnNotification, Row, Transaction, Work
@@ -84,6 +84,7 @@ class PostgresStore:
                     timeout=self._deadline,
                     server_settings=self._settings(),
                     reset=_leave_as_it_is,
+                    target_session_attrs=None if self._read_only else role_of(self._url),
                 )
                 connection = await self._pool.acquire(timeout=self._deadline)
             with translated(self._server):
