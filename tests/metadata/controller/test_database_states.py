@@ -44,6 +44,11 @@ COPY_OF_THE_FIRST = """
 INSERT INTO metadata_records
 SELECT 900, controller_epoch, type, payload FROM metadata_records WHERE "offset" = 1
 """
+NEWER_RECORD = """
+INSERT INTO metadata_records
+SELECT next_offset, l.epoch, type, '{"v": 7}' FROM controller_lease l, metadata_records WHERE "offset" = 1;
+UPDATE controller_lease SET next_offset = next_offset + 1
+"""
 
 
 @cache
@@ -115,3 +120,27 @@ async def test_a_database_that_was_emptied_or_damaged_ends_no_loop(caplog: pytes
         assert cluster.image is before
         with pytest.raises(StoreCorrupt):
             await cluster.store.lease()
+
+
+async def test_a_broker_that_cannot_read_the_metadata_leaves_the_lease_to_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running(start_postgres().new_database()) as (cluster, clock, operator):
+        # A newer version was the controller, wrote what this one does not know, and is away.
+        await run(operator, NEWER_RECORD)
+        await until(clock, lambda: any("It was written by a newer" in line for line in caplog.messages))
+        await run(operator, "UPDATE controller_lease SET epoch = epoch + 1, node_id = 7, expires_at_ms = 0")
+
+        async def epoch() -> int:
+            return (await cluster.store.lease()).epoch
+
+        taken = await epoch()
+        async with asyncio.timeout(20):
+            while await epoch() == taken or cluster.controller.is_active:
+                await clock.advance(1.0)
+                await SystemClock().sleep(0.005)
+        taken = await epoch()
+        for _ in range(20):
+            await clock.advance(1.0)
+            await SystemClock().sleep(0.005)
+        assert await epoch() == taken

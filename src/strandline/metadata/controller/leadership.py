@@ -55,6 +55,7 @@ class Leadership:
         self._renewed_at = 0.0
         self._has_tried = False
         self._is_waiting = False
+        self._must_read_first = False
 
     @property
     def term(self) -> Term | None:
@@ -94,7 +95,13 @@ class Leadership:
         return True
 
     async def take(self) -> bool:
-        """Become the active controller if there is none. True if this broker is now, with an up-to-date image."""
+        """Become the active controller if there is none. True if this broker is now, with an up-to-date image.
+
+        A broker that could not read the metadata log after taking the lease does not take it again until it can: it
+        would keep others out which can, for instance because they have the version that wrote it.
+        """
+        if self._must_read_first:
+            await self._loader.catch_up()
         is_first, self._has_tried = not self._has_tried, True
         duration = None if self._store.sql.is_exclusive else int(self._timing.lease * 1000)
         term = await self._store.take_lease(
@@ -103,7 +110,9 @@ class Leadership:
         if term is None:
             return False
         self._renewed_at = self._clock.monotonic()
+        self._must_read_first = True
         await self._loader.catch_up()
+        self._must_read_first = False
         self._term = term
         logger.info("broker %d is the active controller, epoch %d", self._node_id, term.epoch)
         return True
