@@ -240,6 +240,7 @@ async def test_a_server_that_is_no_postgresql_is_unavailable(answer: bytes, ssl_
         ("postgresql://user@one,two:6000/strandline?target_session_attrs=primary", "one:5432, two:6000"),
         ("postgresql://user:@/strandline?host=/run/postgresql", "/run/postgresql/.s.PGSQL.5432"),
         ("postgresql://user:@/strandline?host=db&port=1&password=a@b", "db:1"),
+        ("postgresql://db/strandline?user=me@example.com&password=a@b", "db:5432"),
         ("postgresql:///strandline", "localhost:5432"),
     ],
 )
@@ -249,7 +250,7 @@ def test_the_server_is_named_without_user_and_password(monkeypatch: pytest.Monke
     assert server_of(url) == server
 
 
-@pytest.mark.parametrize("password", ["se/cret", "se?cret", "se#cret", "12/34", "12#34", "[cret"])
+@pytest.mark.parametrize("password", ["se/cret", "se?cret", "se#cret", "12/34", "12?34", "12#34", "[cret"])
 async def test_a_password_with_special_characters_is_explained_and_not_repeated(password: str) -> None:
     with pytest.raises(StoreMisconfigured, match="as %2F %3F %23 %40 %3A") as refused:
         async with open_store(f"postgresql://user:{password}@127.0.0.1:1/strandline"):

@@ -14,6 +14,7 @@ from strandline.sql.errors import StoreMisconfigured
 
 _DEFAULT_PORT: Final = "5432"
 _HOST_AND_PORT: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>\d*))?")
+_CREDENTIAL: Final = re.compile(r"(user|password)=")
 
 
 def server_of(url: str) -> str:
@@ -23,7 +24,12 @@ def server_of(url: str) -> str:
     except ValueError as error:
         raise _unreadable() from error
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    if parts.netloc and "@" not in parts.netloc and "@" in url.partition(parts.netloc)[2]:
+    options = parts.query.split("&")
+    if (
+        parts.netloc
+        and "@" not in parts.netloc
+        and ("@" in parts.path + parts.fragment or any("@" in one and not _CREDENTIAL.match(one) for one in options))
+    ):
         raise _unreadable()  # what looks like the host is the beginning of the user's name and password
     hosts = unquote(parts.netloc.rpartition("@")[2]) or query.get("host") or os.environ.get("PGHOST", "")
     port = query.get("port") or os.environ.get("PGPORT") or _DEFAULT_PORT
