@@ -88,7 +88,7 @@ class PostgresStore:
                 )
                 connection = await self._pool.acquire(timeout=self._deadline)
             with translated(self._server):
-                await (_check_schema(connection) if self._read_only else _migrate(connection))
+                await (_check_schema(connection) if self._read_only else _migrate(connection, self._server))
                 await self._pool.release(connection)
         except BaseException:
             await self.close()
@@ -221,7 +221,7 @@ def _drop(connection: Any) -> None:
         connection.terminate()
 
 
-async def _migrate(connection: Any) -> None:
+async def _migrate(connection: Any, server: str) -> None:
     known = load_migrations(POSTGRESQL.name)
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
@@ -229,7 +229,14 @@ async def _migrate(connection: Any) -> None:
         history = [tuple(row) for row in await connection.fetch(READ_HISTORY)]
         for step in pending(known, history):
             logger.info("applying schema migration V%03d__%s", step.version, step.name)
-            await connection.execute(step.script)
+            try:
+                await connection.execute(step.script)
+            except asyncpg.LockNotAvailableError as error:
+                raise StoreUnavailable(
+                    f"PostgreSQL at {server} answers 55P03 to the schema migration V{step.version:03}__{step.name}: "
+                    "another transaction, of a backup for instance, uses a table that it changes. Nothing was changed. "
+                    "Start the broker again when that transaction has ended."
+                ) from error
             await connection.execute(POSTGRESQL.render(ADD_TO_HISTORY), step.version, step.name, step.checksum)
 
 
