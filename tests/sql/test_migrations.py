@@ -154,7 +154,7 @@ async def test_commits_do_not_queue_behind_a_migration_that_waits() -> None:
     try:
         async with backup.transaction():
             await backup.execute("SELECT count(*) FROM inkless_log")
-            with pytest.raises(StoreUnavailable, match="55P03 .*V003__last_epoch: .* Start the broker again"):
+            with pytest.raises(StoreUnavailable, match=r"55P03 .*V003__last_epoch: .* Start the broker again"):
                 async with open_store(url):
                     pass
             assert await backup.fetchval("SELECT count(*) FROM schema_migrations WHERE version = 3") == 0

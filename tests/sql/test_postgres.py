@@ -26,10 +26,15 @@ from strandline.sql import (
 )
 from strandline.sql.postgres.address import server_of
 from strandline.sql.postgres.errors import translate
+from strandline.sql.postgres.store import MIGRATION_LOCK
 from strandline.sql.store import Row, Transaction
 from tests.postgres import Postgres, postgres, postgres_url
 
 __all__ = ["postgres", "postgres_url"]
+
+LONG_WAIT = """
+SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND now() - query_start > interval '0.6 seconds'
+"""
 
 
 async def eventually(sql: SqlStore) -> None:
@@ -125,6 +130,46 @@ async def test_waiting_for_a_lock_is_bounded(postgres_url: str) -> None:
         with pytest.raises(StoreUnavailable, match="in time"):
             async with sql.transaction(within=0.1) as tx:
                 await tx.execute("UPDATE controller_lease SET epoch = 2")
+
+
+async def test_statements_without_a_caller_end_on_the_server(postgres_url: str) -> None:
+    """Else each repetition leaves one more connection behind, until the server has none left for anyone."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    operator = await asyncpg.connect(postgres_url)
+    try:
+        async with open_store(postgres_url, deadline=0.5) as sql:
+            async with operator.transaction():
+                await operator.execute("LOCK TABLE controller_lease IN ACCESS EXCLUSIVE MODE")
+                with pytest.raises(StoreUnavailable):
+                    async with sql.transaction(within=0.1) as tx:
+                        await tx.fetch("SELECT epoch FROM controller_lease")
+                async with asyncio.timeout(10):
+                    while await operator.fetchval(waiting):
+                        await SystemClock().sleep(0.05)
+            await eventually(sql)
+    finally:
+        await operator.close()
+
+
+async def test_a_migration_takes_as_long_as_it_takes(postgres_url: str) -> None:
+    """Here it waits for another broker that migrates."""
+    operator = await asyncpg.connect(postgres_url)
+    try:
+        await operator.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
+
+        async def start() -> None:
+            async with open_store(postgres_url, deadline=0.2):
+                pass
+
+        starting = asyncio.create_task(start())
+        async with asyncio.timeout(10):
+            while not starting.done() and not await operator.fetchval(LONG_WAIT):
+                await SystemClock().sleep(0.05)
+        assert not starting.done()
+        await operator.execute("SELECT pg_advisory_unlock($1)", MIGRATION_LOCK)
+        await asyncio.wait_for(starting, 10)
+    finally:
+        await operator.close()
 
 
 async def test_a_missing_server_is_unavailable_and_wrong_databases_are_misconfigured(postgres_url: str) -> None:

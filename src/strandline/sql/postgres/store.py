@@ -28,7 +28,7 @@ from strandline.sql.store import OnNotification, Row, Transaction, Work
 
 logger = logging.getLogger(__name__)
 
-_MIGRATION_LOCK: Final = 7_305_810_221  # any constant: the broker that holds it may migrate
+MIGRATION_LOCK: Final = 7_305_810_221  # any constant: the broker that holds it may migrate
 _POOL_SIZE: Final = 6
 _ATTEMPTS: Final = 3  # of a transaction that the database aborts in favour of another one
 
@@ -100,6 +100,9 @@ class PostgresStore:
         return {
             "application_name": "strandline",
             "idle_in_transaction_session_timeout": milliseconds,
+            # By then its caller has closed the connection, which the server does not notice while a statement waits for
+            # a lock: connections would pile up. Does not concern a COMMIT that waits for a synchronous standby.
+            "statement_timeout": milliseconds,
             # Every statement finds its rows by a key, whatever the arguments: planning or compiling it for each call
             # takes longer than running it.
             "plan_cache_mode": "force_generic_plan",
@@ -224,7 +227,8 @@ def _drop(connection: Any) -> None:
 async def _migrate(connection: Any, server: str) -> None:
     known = load_migrations(POSTGRESQL.name)
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
         await connection.execute(CREATE_HISTORY)
         history = [tuple(row) for row in await connection.fetch(READ_HISTORY)]
         for step in pending(known, history):
