@@ -7,16 +7,20 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from strandline.metadata.controller.leadership import LEASE_SECONDS
 from strandline.sql.opening import DEFAULT_DEADLINE
+from strandline.wire.errors import ErrorCode
 from tests.broker import BrokerProcess
+from tests.clients.test_two_brokers_diskless_reads import Asking
 from tests.clients.two_brokers import BrokerCluster, running_cluster
 from tests.crash.test_stalls import BUDGETS, QUICK_GROUPS, Member, floods, outlast
 from tests.crash.writers import Writer, judge, read_all, wait_for_more
@@ -28,6 +32,7 @@ __all__ = ["postgres"]
 pytestmark = pytest.mark.timeout(240)
 
 TABLES = ("controller_lease", "metadata_records", "inkless_log", "inkless_file")
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 class Database:
@@ -48,6 +53,18 @@ class Database:
     def cut(self) -> None:
         """End all sessions, as a failover does."""
         self._postgres.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self.name}';")
+
+    @contextmanager
+    def locked(self, table: str) -> Iterator[Callable[[], int]]:
+        """An operator holds a lock on a table. Tells how many connections wait for locks."""
+        with asyncio.Runner() as runner:
+            operator, onlooker = (runner.run(asyncpg.connect(self.url)) for _ in range(2))
+            try:
+                runner.run(operator.execute(f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
+                yield lambda: runner.run(onlooker.fetchval(WAITING))
+            finally:
+                runner.run(operator.close())
+                runner.run(onlooker.close())
 
     def stop(self) -> None:
         asyncio.run(self._postgres.stop())
@@ -212,6 +229,24 @@ def test_a_database_that_is_suspended_for_longer_than_the_lease_disturbs_no_clas
         wait_for_more([load.diskless], 20)
         outlast(2, *numbers)
         cluster.create("afterwards", via=2)
+
+
+def test_a_table_of_diskless_topics_that_is_locked_does_not_stop_the_controller(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    """An operator rebuilds the table: reads and commits that wait for it take no connection from the metadata."""
+    database = Database(postgres)
+    shared = {"strandline.objects.url": f"file://{tmp_path}/objects"}
+    with running_cluster(tmp_path, database.url, (1,), shared) as cluster, ThreadPoolExecutor(10) as readers:
+        cluster.create("diskless", via=1, config={"diskless.enable": "true"})
+        asking = Asking(cluster, "diskless")
+        wait_until(lambda: asking.fetch(1).error is ErrorCode.NONE, what="the topic to be served")
+        with database.locked("inkless_log") as waiting:
+            reads = [readers.submit(asking.fetch, 1, 1 + number) for number in range(10)]
+            wait_until(lambda: waiting() >= 6, what="all connections for reads to wait")
+            cluster.create("classic", via=1)
+            assert not any(read.done() for read in reads), "they waited all the time"
+        assert {read.result().error for read in reads} == {ErrorCode.OFFSET_OUT_OF_RANGE}
 
 
 @pytest.mark.parametrize(

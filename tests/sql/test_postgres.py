@@ -135,7 +135,7 @@ async def test_waiting_for_a_lock_is_bounded(postgres_url: str) -> None:
 async def test_statements_without_a_caller_end_on_the_server(postgres_url: str) -> None:
     """Else each repetition leaves one more connection behind, until the server has none left for anyone."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    operator = await asyncpg.connect(postgres_url)
+    operator, onlooker = await asyncpg.connect(postgres_url), await asyncpg.connect(postgres_url)
     try:
         async with open_store(postgres_url, deadline=0.5) as sql:
             async with operator.transaction():
@@ -144,11 +144,12 @@ async def test_statements_without_a_caller_end_on_the_server(postgres_url: str) 
                     async with sql.transaction(within=0.1) as tx:
                         await tx.fetch("SELECT epoch FROM controller_lease")
                 async with asyncio.timeout(10):
-                    while await operator.fetchval(waiting):
+                    while await onlooker.fetchval(waiting):
                         await SystemClock().sleep(0.05)
             await eventually(sql)
     finally:
         await operator.close()
+        await onlooker.close()
 
 
 async def test_a_migration_takes_as_long_as_it_takes(postgres_url: str) -> None:

@@ -66,7 +66,8 @@ class Tiers:
         self._sql, self._loader = sql, loader
         self._settings, self._topic_config = settings, topic_config
         self._clock, self._ids, self._chance = clock, ids, chance
-        self._plane = SqlControlPlane(sql, clock=clock)
+        # Apart: brokers keep their sessions and the controller its lease while commits and reads wait for the database.
+        self._plane = SqlControlPlane(sql.apart(), clock=clock)
         self._node_id = settings().cluster.node_id
         self._has_remote = settings().tiers.remote_log_storage_system_enable
         self._kinds = PartitionKinds(topic_config=topic_config, has_local_log=logs.holds)

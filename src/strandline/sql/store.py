@@ -88,5 +88,11 @@ class SqlStore(Protocol):
     def hold(self, name: str) -> AbstractAsyncContextManager[None]:
         """Hold `name` until the block ends or this process dies. Raises StoreInUse if another holder has it."""
 
+    def apart(self) -> SqlStore:
+        """This store for other callers: however many of them wait, they take no connection from those of this one.
+
+        On SQLite it is the store itself. Open as long as this one.
+        """
+
     async def close(self) -> None:
         """Release all resources. Open transactions are rolled back; closing twice is fine."""

@@ -63,6 +63,9 @@ class WatchedStore:
     def hold(self, name: str) -> AbstractAsyncContextManager[None]:
         return self._store.hold(name)
 
+    def apart(self) -> WatchedStore:
+        return WatchedStore(self._store.apart(), self.health)
+
     async def close(self) -> None:
         await self._store.close()
 

@@ -1,4 +1,4 @@
-"""PostgreSQL through asyncpg: a small pool for transactions, one more connection for locks and notifications."""
+"""PostgreSQL through asyncpg: two small pools for transactions, one more connection for locks and notifications."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from copy import copy
 from typing import Any, Final, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
@@ -71,21 +72,14 @@ class PostgresStore:
         self._read_only = read_only
         self._server = server_of(url)
         self._pool: Any = None
+        self._pool_apart: Any = None
         self._session = Session(url, self._server, clock=clock, within=deadline)
 
     async def open(self) -> None:
         """Connect and bring the schema up to date, waiting for another broker that is doing so."""
         try:
             with connecting(self._server):
-                self._pool = await asyncpg.create_pool(
-                    self._url,
-                    min_size=0,
-                    max_size=_POOL_SIZE,
-                    timeout=self._deadline,
-                    server_settings=self._settings(),
-                    reset=_leave_as_it_is,
-                    target_session_attrs=None if self._read_only else role_of(self._url),
-                )
+                self._pool, self._pool_apart = await self._new_pool(), await self._new_pool()
                 connection = await self._pool.acquire(timeout=self._deadline)
             with translated(self._server):
                 await (_check_schema(connection) if self._read_only else _migrate(connection, self._server))
@@ -93,6 +87,18 @@ class PostgresStore:
         except BaseException:
             await self.close()
             raise
+
+    async def _new_pool(self) -> Any:
+        """A pool that opens its connections when they are needed."""
+        return await asyncpg.create_pool(
+            self._url,
+            min_size=0,
+            max_size=_POOL_SIZE,
+            timeout=self._deadline,
+            server_settings=self._settings(),
+            reset=_leave_as_it_is,
+            target_session_attrs=None if self._read_only else role_of(self._url),
+        )
 
     def _settings(self) -> dict[str, str]:
         # A process that is suspended in the middle of a transaction must not keep its locks for ever.
@@ -183,10 +189,15 @@ class PostgresStore:
         finally:
             await self._session.let_go(name)
 
+    def apart(self) -> PostgresStore:
+        other = copy(self)
+        other._pool = self._pool_apart
+        return other
+
     async def close(self) -> None:
         await self._session.close()
-        pool, self._pool = self._pool, None
-        if pool is not None:
+        pools, self._pool, self._pool_apart = (self._pool, self._pool_apart), None, None
+        for pool in filter(None, pools):
             pool.terminate()
 
 

@@ -210,6 +210,9 @@ class SqliteStore:
         finally:
             self._held.discard(name)
 
+    def apart(self) -> SqliteStore:
+        return self
+
     async def close(self) -> None:
         async with self._turn, self._reading_turn:
             work, self._work = self._work, None
