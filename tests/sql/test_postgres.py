@@ -152,6 +152,35 @@ async def test_statements_without_a_caller_end_on_the_server(postgres_url: str) 
         await onlooker.close()
 
 
+async def test_commits_without_a_caller_end_on_the_server(postgres: Postgres, postgres_url: str) -> None:
+    """Behind one that waits for a synchronous standby, others wait for the lock of notifications."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    onlooker = await asyncpg.connect(postgres_url)
+    await onlooker.execute("CREATE TABLE things (number INTEGER)")
+
+    async def write(tx: Transaction) -> None:
+        await tx.execute("INSERT INTO things VALUES (1)")
+        tx.notify("news")
+
+    async with open_store(postgres_url, deadline=0.5) as sql:
+        postgres.run("ALTER SYSTEM SET synchronous_standby_names = 'absent'; SELECT pg_reload_conf();")
+        try:
+            stuck = 0
+            async with asyncio.timeout(20):
+                while stuck < 3:  # the first ones may come before the server has read its settings
+                    try:
+                        await sql.transact(write, within=0.3)
+                    except StoreUnavailable:
+                        stuck += 1
+                while await onlooker.fetchval(waiting):
+                    await SystemClock().sleep(0.05)
+            assert await onlooker.fetchval("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == 1
+        finally:
+            postgres.run("ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf();")
+            await onlooker.close()
+        await eventually(sql)
+
+
 async def test_a_migration_takes_as_long_as_it_takes(postgres_url: str) -> None:
     """Here it waits for another broker that migrates."""
     operator = await asyncpg.connect(postgres_url)

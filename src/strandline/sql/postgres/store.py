@@ -107,8 +107,10 @@ class PostgresStore:
             "application_name": "strandline",
             "idle_in_transaction_session_timeout": milliseconds,
             # By then its caller has closed the connection, which the server does not notice while a statement waits for
-            # a lock: connections would pile up. Does not concern a COMMIT that waits for a synchronous standby.
+            # a lock: connections would pile up. The second is for COMMIT, which waits for the lock of NOTIFY. Neither
+            # ends a COMMIT that waits for a synchronous standby.
             "statement_timeout": milliseconds,
+            "lock_timeout": milliseconds,
             # Every statement finds its rows by a key, whatever the arguments: planning or compiling it for each call
             # takes longer than running it.
             "plan_cache_mode": "force_generic_plan",
@@ -238,7 +240,7 @@ def _drop(connection: Any) -> None:
 async def _migrate(connection: Any, server: str) -> None:
     known = load_migrations(POSTGRESQL.name)
     async with connection.transaction():
-        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
         await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
         await connection.execute(CREATE_HISTORY)
         history = [tuple(row) for row in await connection.fetch(READ_HISTORY)]
