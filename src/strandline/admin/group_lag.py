@@ -11,6 +11,8 @@ from strandline.coordinators.groups import GroupCoordinator
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.offsets import OffsetStore
 from strandline.coordinators.runtime import CoordinatorState
+from strandline.errors import StrandlineError
+from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.hybrid.partitions import Partitions
 from strandline.model import TopicPartition
 
@@ -18,9 +20,9 @@ from strandline.model import TopicPartition
 _MOST_GROUPS: Final = 500
 
 
-def describe_groups(groups: GroupCoordinator, partitions: Partitions) -> tuple[GroupRow, ...]:
+def describe_groups(groups: GroupCoordinator, partitions: Partitions, figures: DisklessFigures) -> tuple[GroupRow, ...]:
     """The groups that this broker coordinates, the largest lag first."""
-    rows = (_row(group, offsets, partitions) for group, offsets in islice(_groups(groups), _MOST_GROUPS))
+    rows = (_row(group, offsets, partitions, figures) for group, offsets in islice(_groups(groups), _MOST_GROUPS))
     return tuple(sorted(rows, key=lambda row: (-row.lag, row.group_id)))
 
 
@@ -31,12 +33,12 @@ def _groups(groups: GroupCoordinator) -> Iterator[tuple[Group, OffsetStore]]:
                 yield group, context.shard.offsets
 
 
-def _row(group: Group, offsets: OffsetStore, partitions: Partitions) -> GroupRow:
+def _row(group: Group, offsets: OffsetStore, partitions: Partitions, figures: DisklessFigures) -> GroupRow:
     topics: set[str] = set()
     lag = unknown = 0
     for partition, committed in offsets.of_group(group.group_id):
         topics.add(partition.topic)
-        end = _end(partition, partitions)
+        end = max(_end(partition, partitions), _figure(partition, figures))
         if end < 0:
             unknown += 1
         else:
@@ -51,6 +53,15 @@ def _row(group: Group, offsets: OffsetStore, partitions: Partitions) -> GroupRow
 
 
 def _end(partition: TopicPartition, partitions: Partitions) -> int:
-    """The high watermark; negative if this broker does not know it."""
+    """The high watermark; negative if this broker does not know it, as of a diskless partition that nobody reads."""
     found = partitions.by_key.get(partition)
-    return -1 if found is None else found.without_records().high_watermark
+    try:
+        return -1 if found is None else found.without_records().high_watermark
+    except StrandlineError:
+        return -1
+
+
+def _figure(partition: TopicPartition, figures: DisklessFigures) -> int:
+    """The high watermark of a diskless partition as the control plane had it last; negative if that is not known."""
+    log = figures.of(partition)
+    return -1 if log is None else log.high_watermark

@@ -63,7 +63,7 @@ class Monitoring:
 
     def group_rows(self) -> Sequence[GroupRow]:
         """See `MonitoringSource`."""
-        return describe_groups(self._groups, self._partitions)
+        return describe_groups(self._groups, self._partitions, self.figures)
 
     def partition_rows(self) -> Iterable[PartitionRow]:
         """See `MonitoringSource`."""

@@ -62,6 +62,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
         return JSONResponse({"partitions": [partition_tiers(status) for status in found]})
 
     async def page(_: Request) -> Response:
+        await source.monitoring.refresh()  # a lag needs the ends of diskless partitions
         status = source.status()
         return HTMLResponse(render_page(status, meter.look(status), source.monitoring.group_rows()))
 
