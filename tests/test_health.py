@@ -85,3 +85,21 @@ async def test_one_reason_is_logged_once(health: Health, caplog: pytest.LogCaptu
         health.answered()
         health.answered()
     assert caplog.messages == ["the store is away: No.", "the store (s3://b) answers again"]
+
+
+async def test_requests_that_fail_each_with_a_sentence_of_its_own_do_not_fill_the_log(
+    health: Health, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        for number in range(20):
+            health.failed(f"Cannot write object {number}.", WRITES)
+            health.failed(f"Cannot read object {number}.", READS)
+            health.failed("Look at the endpoint.", CHECKS, is_certain=True)
+            health.failed("Look at the bucket.", "opening", is_certain=True)
+        for kind in (WRITES, READS, CHECKS, "opening"):
+            health.answered(kind)
+    assert caplog.messages == [
+        "the store is away: Look at the endpoint.",
+        "the store is away: Look at the bucket.",
+        "the store (s3://b) answers again",
+    ]

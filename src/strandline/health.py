@@ -28,6 +28,7 @@ CHECKS: Final = "checks"  # whether it can be used at all: a store of another cl
 # One request may fail for reasons of its own. A failed check says more, see `failed`.
 _FAILURES_UNTIL_AWAY: Final = 3
 _STOPPED_S: Final = 30.0
+_MOST_SENTENCES: Final = 16
 
 
 class HealthState(enum.StrEnum):
@@ -88,7 +89,8 @@ class Health:
         self._waiting: dict[int, tuple[float, int]] = {}  # in the order of starting
         self._numbers = itertools.count()
         self._answered_at = -math.inf
-        self._told = ""
+        self._told: set[str] = set()
+        """The sentences in the log since it is away."""
         self._has_answered = False
         self.has_worked = False
         """Whether it was ever of use: what can be read may still belong to others, or take no writes."""
@@ -102,7 +104,7 @@ class Health:
         self._answered_at = self._clock.monotonic()
         trouble = self._troubles.pop(kind, None)
         if trouble is not None and self._told and not any(one.is_away for one in self._troubles.values()):
-            self._told = ""
+            self._told.clear()
             logger.info("%s (%s) answers again", self.what, self.url)
 
     def passed(self, kind: str) -> None:
@@ -129,8 +131,11 @@ class Health:
             trouble.sentence = sentence
         trouble.is_certain = trouble.is_certain or is_certain
         self.suspected.set()
-        if trouble.is_away and trouble.sentence != self._told:
-            self._told = trouble.sentence
+        # Sentences of requests name their objects, and no two are alike: the first one has to do. Checks say more.
+        if trouble.is_away and (not self._told or (is_certain and sentence not in self._told)):
+            if len(self._told) >= _MOST_SENTENCES:
+                self._told.clear()
+            self._told.add(trouble.sentence)
             logger.warning("%s is away: %s", self.what, trouble.sentence)
 
     @contextmanager
