@@ -232,6 +232,23 @@ def test_clients_that_never_read_cost_no_more_than_the_budget_and_are_closed(tmp
         assert max(memory) < budget + cache + 16 * MIB
 
 
+def test_a_client_that_leaves_while_its_fetch_waits_gives_the_memory_back(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "data") as broker:
+        with connected(broker.bootstrap) as connection:
+            create_topic(connection, "t", diskless_enable="true")
+            assert produce(connection, "t", batch(b"x" * 900_000))[0] == 0
+        broker.restart()  # the cache is empty
+        with connected(broker.bootstrap) as connection:
+            connection.call(ApiKey.FETCH, FETCH_VERSION, fetch_request("t", 1, max_wait_ms=300))  # the end is known
+            connection.send(ApiKey.FETCH, FETCH_VERSION, fetch_request("t", max_wait_ms=600_000, min_bytes=10 * MIB))
+            wait_until(lambda: held_for_answers(broker) > 0, what="the records that wait for more of them")
+        wait_until(lambda: held_for_answers(broker) == 0, what="their memory")
+
+
+def held_for_answers(broker: BrokerProcess) -> int:
+    return int(httpx.get(f"{broker.http}/status").json()["client_memory"]["answers"]["bytes"])
+
+
 def open_connections(broker: BrokerProcess) -> int:
     metrics = httpx.get(f"{broker.http}/metrics").text
     counts = [

@@ -323,6 +323,37 @@ async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
         assert (await receive(busy_reader))[0] == 1
 
 
+async def test_a_client_that_leaves_while_its_request_waits_is_noticed() -> None:
+    collected = Collecting()
+    async with serving(collected) as (server, connect):
+        _, writer = await connect()
+        writer.write(request(METADATA, 0))
+        await until(lambda: len(collected.exchanges) == 1)
+        left = []
+        collected.exchanges[0].on_closed = lambda: left.append(True)
+        writer.close()
+        await until(lambda: not server.connections)
+        assert left
+        echo(collected.exchanges[0], memoryview(bytes(8)))
+
+
+async def test_what_a_client_sent_before_it_left_is_served() -> None:
+    collected = Collecting()
+    async with serving(collected) as (server, connect):
+        _, writer = await connect()
+        writer.write(request(METADATA, 0) + request(METADATA, 1))
+        await until(lambda: len(collected.exchanges) == 1)
+        writer.write(request(METADATA, 2))
+        writer.write_eof()
+        for _ in range(100):
+            await turn()
+        assert len(server.connections) == 1
+        for number in range(3):
+            await until(lambda number=number: len(collected.exchanges) == number + 1)  # type: ignore[misc]
+            echo(collected.exchanges[number], memoryview(bytes(8)))
+        await until(lambda: not server.connections)
+
+
 async def test_connections_beyond_the_limits_are_refused_or_push_out_the_idlest() -> None:
     async with serving(echo, NetworkSettings(max_connections=2)) as (server, connect):
         first_reader, _ = await connect()

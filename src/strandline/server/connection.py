@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from strandline.clock import ticks_ns
 from strandline.server.exchange import Exchange
+from strandline.server.leaving import has_left
 from strandline.server.outbox import Outbox
 from strandline.server.sending import answers_dropped, answers_sent
 from strandline.wire.primitives import MalformedRequest
@@ -149,6 +150,9 @@ class Connection:
         if self._is_resuming:
             return  # bytes received earlier are served first; they may need more room than a receive leaves
         if self._must_pause():
+            if self._waiting_for is not None and self._carry is None and not self._out and has_left(self.sock):
+                self.close(None)  # else what it waits for would be kept until then, which may be days
+                return
             self._loop.remove_reader(self.fd)
             self._is_reading = False
             return

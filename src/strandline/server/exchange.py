@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from strandline.clock import ticks_ns
@@ -27,6 +28,7 @@ class Exchange:
         "correlation_id",
         "local_end_ns",
         "memory",
+        "on_closed",
         "parts",
         "queue_ns",
         "started_ns",
@@ -53,6 +55,8 @@ class Exchange:
         self._uncommitted = 0
         self.memory = 0
         """Bytes of records in memory that the answer holds until it is sent."""
+        self.on_closed: Callable[[], None] | None = None
+        """Called if the connection closes before the answer, for what waits and holds memory meanwhile."""
         self.times: ApiTimes | None = None
         """Where the request is counted."""
         self.queue_ns = self.local_end_ns = self.answered_ns = 0

@@ -28,3 +28,6 @@ def answers_sent(sending: list[Exchange], memory: AnswerMemory) -> None:
 def answers_dropped(exchanges: list[Exchange], memory: AnswerMemory) -> None:
     """The connection is closed before these answers were sent."""
     memory.give_back(sum(exchange.memory for exchange in exchanges))
+    for exchange in exchanges:
+        if exchange.on_closed is not None:
+            exchange.on_closed()

@@ -131,6 +131,13 @@ class FetchPoll:
                 continue  # the client knows of its error already; another partition may still bring data
             partition.watch(self)
             self._watched.append(partition)
+        self._exchange.on_closed = self._left
+
+    def _left(self) -> None:
+        """The client is gone. What it asked for is not kept until its max.wait.ms is over, which may be days."""
+        if not self._is_reading:
+            self._is_answered = True
+            self._stop_waiting()
 
     def notify(self) -> None:
         """A partition moved. Look at all of them once this turn of the loop is through with its appends."""
@@ -177,6 +184,7 @@ class FetchPoll:
         return not (self._is_answered or self._exchange.connection.is_closed)
 
     def _stop_waiting(self) -> None:
+        self._exchange.on_closed = None
         if self.deadline is not None:
             self.deadline.cancel()
         for partition in self._watched:
