@@ -19,8 +19,8 @@ from uuid import UUID
 
 from strandline.admin.http.listener import HttpListener
 from strandline.admin.monitoring import Monitoring
-from strandline.admin.reporting import describe_broker
-from strandline.admin.status import BrokerStatus
+from strandline.admin.reporting import describe_broker, reasons_not_ready
+from strandline.admin.status import BrokerStatus, Readiness
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
@@ -28,6 +28,7 @@ from strandline.config.topic import TopicConfig
 from strandline.coordinators.groups import GroupCoordinator, offsets_topic
 from strandline.coordinators.runtime import ReplicatedCoordinatorLog
 from strandline.errors import StrandlineError
+from strandline.health import HealthStatus
 from strandline.hybrid.tiers import Tiers
 from strandline.log import LogManager
 from strandline.log.cleaning import LogCleaner
@@ -380,9 +381,16 @@ class Broker:
 
     def status(self) -> BrokerStatus:
         """`admin.status.BrokerSource`."""
-        uptime_s = self._clock.monotonic() - self._started
-        stores = (self._sql.health.status(), *self._tiers.health())
-        return describe_broker(self, is_stopping=self._is_stopping, uptime_s=uptime_s, dependencies=stores)
+        uptime_s, dependencies = self._clock.monotonic() - self._started, self._dependencies()
+        return describe_broker(self, is_stopping=self._is_stopping, uptime_s=uptime_s, dependencies=dependencies)
+
+    def readiness(self) -> Readiness:
+        """`admin.status.BrokerSource`."""
+        reasons = reasons_not_ready(self, is_stopping=self._is_stopping)
+        return Readiness(not_ready_because=reasons, dependencies=self._dependencies())
+
+    def _dependencies(self) -> tuple[HealthStatus, ...]:
+        return (self._sql.health.status(), *self._tiers.health())
 
 
 def _raise_file_limit() -> None:

@@ -58,6 +58,15 @@ class BrokerParts(Protocol):
     sessions: FetchSessions
 
 
+def reasons_not_ready(broker: BrokerParts, *, is_stopping: bool) -> tuple[str, ...]:
+    """Why clients cannot be served now; empty if they can."""
+    reasons = {
+        f"broker {broker.node_id} is stopping": is_stopping,
+        f"broker {broker.node_id} is fenced by the controller": broker.lifecycle.is_fenced,
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
 def describe_broker(
     broker: BrokerParts, *, is_stopping: bool, uptime_s: float, dependencies: tuple[HealthStatus, ...]
 ) -> BrokerStatus:
@@ -68,7 +77,7 @@ def describe_broker(
         version=version("strandline"),
         node_id=broker.node_id,
         cluster_id=image.cluster_id,
-        not_ready_because=tuple(_reasons_not_ready(broker, is_stopping=is_stopping)),
+        not_ready_because=reasons_not_ready(broker, is_stopping=is_stopping),
         uptime_s=uptime_s,
         listeners=tuple(f"{listener.name}://{listener.host}:{listener.port}" for listener in broker.listeners),
         controller_id=image.controller_id,
@@ -133,13 +142,6 @@ def _tiered(tier: RemoteTier) -> TieredStatus | None:
         storage=tier.storage.status(),
         indexes=tier.indexes.status(),
     )
-
-
-def _reasons_not_ready(broker: BrokerParts, *, is_stopping: bool) -> Iterator[str]:
-    if is_stopping:
-        yield f"broker {broker.node_id} is stopping"
-    if broker.lifecycle.is_fenced:
-        yield f"broker {broker.node_id} is fenced by the controller"
 
 
 def _topic_rows(broker: BrokerParts) -> Iterator[TopicRow]:

@@ -80,7 +80,7 @@ class Tiers:
         self._objects_watch = watch_objects(
             settings(),
             lambda: loader.image.cluster_id,
-            has_topics=lambda: any(self.diskless.topics()),
+            has_topics=lambda: bool(self.diskless.by_key or self.diskless.unserved),
             clock=clock,
             ids=ids,
         )

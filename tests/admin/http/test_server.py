@@ -19,7 +19,7 @@ from strandline.admin.http.listener import bind_http
 from strandline.admin.http.server import build_app, open_http
 from strandline.admin.load import LoadStatus
 from strandline.admin.partition_rows import PartitionRow
-from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, GroupRow, LogDirRow, TopicRow
+from strandline.admin.status import BrokerRow, BrokerStatus, DisklessStatus, GroupRow, LogDirRow, Readiness, TopicRow
 from strandline.diskless.writer import WriterTotals
 from strandline.health import Health
 from strandline.hybrid.traffic import TrafficTotals
@@ -77,8 +77,14 @@ class Source:
         self.tiered: dict[str, tuple[PartitionTierStatus, ...]] = {}
         self.rows: tuple[PartitionRow, ...] = (PartitionRow("tides", 0, size=700, start=3, end=45, segments=1),)
 
+        self.looks = 0
+
     def status(self) -> BrokerStatus:
+        self.looks += 1
         return self.now
+
+    def readiness(self) -> Readiness:
+        return Readiness(not_ready_because=self.now.not_ready_because, dependencies=self.now.dependencies)
 
     @property
     def monitoring(self) -> Source:
@@ -128,6 +134,7 @@ async def test_readyz_follows_the_broker_and_gives_the_reasons(client: httpx.Asy
     assert (answer.status_code, answer.text) == (503, "fenced by the controller\nloading logs\n")
     source.now = READY
     assert (await client.get("/readyz")).status_code == 200
+    assert not source.looks, "probes ask all the time: they are not to look at every topic"
 
 
 async def test_what_is_away_is_named_everywhere_and_does_not_make_the_broker_unready(

@@ -43,7 +43,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
 
         What is away is named in both, and changes neither: topics that do not need it are served.
         """
-        status = source.status()
+        status = source.readiness()
         lines = ["ready"] if status.is_ready else list(status.not_ready_because)
         lines += [sentence(health) for health in status.dependencies if health.is_away]
         return PlainTextResponse("".join(f"{line}\n" for line in lines), status_code=200 if status.is_ready else 503)

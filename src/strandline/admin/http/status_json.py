@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from strandline.admin.status import BrokerStatus, DisklessStatus, DisklessTierStatus, TieredStatus, read
+from strandline.admin.status import BrokerStatus, DisklessStatus, DisklessTierStatus, TieredStatus, TopicRow, read
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.objects import OperationStatus
@@ -122,7 +122,7 @@ def broker_status(status: BrokerStatus) -> Json:
         "log_dirs": [asdict(row) for row in status.log_dirs],
         "diskless": _diskless(status.diskless),
         "tiered": _fields(_TIERED, status.tiered),
-        "topic_rows": [asdict(row) for row in status.topic_rows],
+        "topic_rows": [_topic(row) for row in status.topic_rows],
         "traffic": asdict(status.traffic),
         "dependencies": [asdict(health) for health in status.dependencies],
     }
@@ -147,6 +147,12 @@ def partition_tiers(status: PartitionTierStatus) -> Json:
         "last_error": status.last_error,
         "segments": [row._asdict() | {"tier": row.tier.value} for row in status.segments],
     }
+
+
+def _topic(row: TopicRow) -> Json:
+    """As `asdict`, which copies every number: there may be thousands of topics, and clients wait meanwhile."""
+    shown = {name: getattr(row, name) for name in row.__slots__}
+    return {**shown, "traffic": {name: getattr(row.traffic, name) for name in row.traffic.__slots__}}
 
 
 def _fields(fields: _Fields[S], status: S | None) -> Json:
