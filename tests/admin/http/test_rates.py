@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from strandline.admin.http.rates import RateMeter
+from strandline.admin.http.rates import Rate, RateMeter
 from strandline.admin.status import BrokerStatus, TopicRow
 from strandline.hybrid.traffic import TrafficTotals
 from tests.admin.http.statuses import CLEANER
 
 
-def at(uptime_s: float, **bytes_in: int) -> BrokerStatus:
-    rows = tuple(TopicRow(name=name, traffic=TrafficTotals(bytes_in=size)) for name, size in bytes_in.items())
+def at(uptime_s: float, *, out: int = 0, **bytes_in: int) -> BrokerStatus:
+    rows = tuple(
+        TopicRow(name=name, traffic=TrafficTotals(bytes_in=size, bytes_out=out)) for name, size in bytes_in.items()
+    )
     everything = TrafficTotals(bytes_in=sum(bytes_in.values()))
     return BrokerStatus(
         version="1", node_id=1, cluster_id="c", cleaner=CLEANER, uptime_s=uptime_s, topic_rows=rows, traffic=everything
@@ -36,3 +38,5 @@ def test_a_topic_that_was_created_again_begins_at_zero() -> None:
     meter = RateMeter()
     meter.look(at(100, a=1000))
     assert meter.look(at(110, a=50)).of("a").bytes_in == 5
+    assert meter.look(at(120, a=50, out=900)).of("a").bytes_out == 90
+    assert meter.look(at(130, a=60, out=20)).of("a") == Rate(0, 6, 2), "no rate is below zero"

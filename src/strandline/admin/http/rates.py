@@ -64,7 +64,8 @@ class RateMeter:
 
 def _rate(before: TrafficTotals | None, now: TrafficTotals, seconds: float) -> Rate:
     # A topic that was deleted and created again begins at 0.
-    old = NO_TRAFFIC if before is None or before.bytes_in > now.bytes_in else before
+    is_older = before is not None and before.bytes_in <= now.bytes_in and before.bytes_out <= now.bytes_out
+    old = before if before is not None and is_older else NO_TRAFFIC
     return Rate(
         (now.messages_in - old.messages_in) / seconds,
         (now.bytes_in - old.bytes_in) / seconds,
