@@ -318,9 +318,11 @@ async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
         busy_reader, busy_writer = await connect()
         busy_writer.write(request(METADATA, 1))
         assert await idle_reader.read() == b""
-        assert len(server.connections) == 1
+        (busy,) = server.connections
+        asked = busy.last_active
         echo(collected.exchanges[0], memoryview(b"\x00" * 8))
         assert (await receive(busy_reader))[0] == 1
+        assert busy.last_active > asked, "the client is as active as its answer is new, however long that took"
 
 
 async def test_a_client_that_leaves_while_its_request_waits_is_noticed() -> None:

@@ -341,7 +341,7 @@ class Connection:
         self.server.bytes_out += sent
         if not self._out:
             answers_sent(self._sending, self.server.memory.answers)
-        elif sent or not self._is_writing:
+        if sent or not self._is_writing:
             self.last_active = self._loop.time()
         wants_to_write = bool(self._out) and not self._out.is_loading
         if wants_to_write and not self._is_writing:
