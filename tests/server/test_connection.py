@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from strandline.config.network import NetworkSettings
 from strandline.log import FileSlice
@@ -337,6 +339,27 @@ async def test_a_client_that_leaves_while_its_request_waits_is_noticed() -> None
         await until(lambda: not server.connections)
         assert left
         echo(collected.exchanges[0], memoryview(bytes(8)))
+
+
+@pytest.mark.parametrize("sent", [0, 3, 5000])
+def test_a_reset_that_comes_with_the_last_bytes_is_noticed(sent: int) -> None:
+    async def reset() -> None:
+        async with serving(echo) as (server, connect):
+            await connect()
+            await until(lambda: len(server.connections) == 1)
+            (kept,) = server.connections
+            client = socket.create_connection(kept.sock.getsockname())
+            await until(lambda: len(server.connections) == 2)
+            client.send(request(METADATA, 0, b"x" * 100_000)[:sent])
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            await until(lambda: server.bytes_in == sent)
+            while server.connections != {kept}:  # the test's timeout is the limit
+                server._sweep()
+                await turn()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(reset())
 
 
 async def test_what_a_client_sent_before_it_left_is_served() -> None:

@@ -104,7 +104,7 @@ class Connection:
         self._is_resuming = False
         self._is_writing = False
         self._is_reading = True
-        self._loop.add_reader(self.fd, self._on_readable)
+        self._loop.add_reader(self.fd, self.on_readable)
 
     def __repr__(self) -> str:
         return f"connection {self.connection_id} from {self.client_host} ({self.listener})"
@@ -146,7 +146,8 @@ class Connection:
 
     # Receiving
 
-    def _on_readable(self) -> None:
+    def on_readable(self) -> None:
+        """There may be bytes to receive."""
         if self._is_resuming:
             return  # bytes received earlier are served first; they may need more room than a receive leaves
         if self._must_pause():
@@ -307,7 +308,7 @@ class Connection:
             self._serve_turn(lambda: self._consume(memoryview(carry), len(carry)))
         if not self._is_reading and not self.is_closed and not self._must_pause():
             self._is_reading = True
-            self._loop.add_reader(self.fd, self._on_readable)
+            self._loop.add_reader(self.fd, self.on_readable)
 
     # Sending
 
@@ -357,8 +358,7 @@ class Connection:
             self._send_answers()
 
     def end(self) -> None:
-        """Send nothing more, and let the client close. Closing while the client still sends would reset the connection,
-        and the client would lose answers that it has not read."""
+        """Send nothing more, and let the client close: closing first could reset the connection and lose answers."""
         try:
             self.sock.shutdown(socket.SHUT_WR)
         except OSError:

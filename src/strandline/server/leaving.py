@@ -1,4 +1,8 @@
-"""Whether a client has left: seen while its connection is not read, because a request waits for its answer."""
+"""Clients that have left, where the event loop does not tell: while a request waits for its answer, and after a reset.
+
+When a client resets its connection, libuv calls the reader once and never again. If there were bytes to receive as
+well, that call receives them and not the reset.
+"""
 
 from __future__ import annotations
 
@@ -13,3 +17,14 @@ def has_left(sock: socket.socket) -> bool:
         return False
     except OSError:
         return True
+
+
+def has_event(sock: socket.socket) -> bool:
+    """Whether there are bytes, an end or a reset to receive."""
+    try:
+        sock.recv(1, socket.MSG_PEEK)
+    except (BlockingIOError, InterruptedError):
+        return False
+    except OSError:
+        return True
+    return True

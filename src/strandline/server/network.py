@@ -17,6 +17,7 @@ from strandline.errors import StrandlineError
 from strandline.server.buffers import BufferPool
 from strandline.server.connection import Connection
 from strandline.server.exchange import Exchange
+from strandline.server.leaving import has_event
 from strandline.server.memory import ClientMemory
 from strandline.server.page_cache import PageCache
 
@@ -86,6 +87,7 @@ class NetworkServer:
         self._sockets: list[tuple[socket.socket, str]] = []
         self._sweep_handle: asyncio.TimerHandle | None = None
         self._bytes_at_last_sweep = 0
+        self._swept_at = self._looked_until = loop.time()
 
     # Listening
 
@@ -211,10 +213,19 @@ class NetworkServer:
                     connection.close(None)
         if self.memory.answers.is_full:
             self._close_stuck()
+        self._look_for_resets()
         if self.bytes_in == self._bytes_at_last_sweep:
             self.pool.trim()
         self._bytes_at_last_sweep = self.bytes_in
         self._schedule_sweep()
+
+    def _look_for_resets(self) -> None:
+        """Look once at each connection after its last activity: with that, a reset may have been missed."""
+        since, until = self._looked_until, self._swept_at
+        for connection in [c for c in self.connections if since <= c.last_active < until]:
+            if has_event(connection.sock):
+                connection.on_readable()
+        self._looked_until, self._swept_at = until, self.loop.time()
 
     def _close_stuck(self) -> None:
         """Close clients that do not read, the longest silent first, until there is room for the answers of others."""
