@@ -46,9 +46,11 @@ async def test_reads_that_work_do_not_hide_writes_that_fail_nor_a_check(health: 
     for _ in range(3):
         health.failed("Read-only.", WRITES)
     await clock.advance(4)
-    health.failed("It belongs to another cluster.", CHECKS, is_certain=True)
     health.answered(READS)
     assert (health.status().problem, health.status().away_seconds) == ("Read-only.", 4)
+    health.failed("It belongs to another cluster.", CHECKS, is_certain=True)
+    health.answered(READS)
+    assert (health.status().problem, health.status().away_seconds) == ("It belongs to another cluster.", 4)
     health.answered(WRITES)
     assert health.status().problem == "It belongs to another cluster."
     health.answered(CHECKS)

@@ -155,7 +155,8 @@ class Health:
     def status(self) -> HealthStatus:
         """What is known now."""
         now = self._clock.monotonic()
-        trouble = min(filter(lambda one: one.is_away, self._troubles.values()), key=lambda t: t.since, default=None)
+        troubles = [one for one in self._troubles.values() if one.is_away]
+        trouble = min(troubles, key=lambda one: one.since, default=None)
         if trouble is None:
             trouble = self._hanging(now)
         if trouble is None:
@@ -166,7 +167,8 @@ class Health:
             what=self.what,
             url=self.url,
             state=HealthState.AWAY,
-            problem=trouble.sentence,
+            # A check names the settings to look at, a request only its object.
+            problem=next((one.sentence for one in troubles if one.is_certain), trouble.sentence),
             away_since_ms=trouble.since_ms,
             away_seconds=now - trouble.since,
         )
