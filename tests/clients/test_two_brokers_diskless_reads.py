@@ -72,11 +72,11 @@ class Asking:
             whole = Served(part.error, part.end, whole.data + part.data)
         return whole
 
-    def fetch(self, node_id: int, offset: int = 0) -> Served:
+    def fetch(self, node_id: int, offset: int = 0, max_wait_ms: int = 0) -> Served:
         """What one broker has from an offset on."""
         whole = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         topics = [FetchTopic(topic=self.topic, partitions=[whole])]
-        request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, topics=topics)
+        request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, topics=topics)
         (answer,) = self._ask(node_id, ApiKey.FETCH, request, 12).responses[0].partitions
         return Served(ErrorCode(answer.error_code), answer.high_watermark, bytes(answer.records or b""))
 
@@ -205,6 +205,34 @@ def test_consumers_go_on_where_they_were_when_the_database_is_back(
         for name, consumer in consumers.items():
             assert consumer.result(SECONDS) == expected, name
     assert all(LOST not in broker.log_text for broker in cluster.brokers.values())
+
+
+def test_readers_who_wait_go_on_waiting_while_the_database_is_away(
+    tmp_path: Path, postgres_url: str, unique_name: Callable[[], str]
+) -> None:
+    """Apache Kafka's consumer pauses after no error: answered at once, it would ask hundreds of times a second."""
+    with linked_cluster(tmp_path, postgres_url) as (cluster, link), ThreadPoolExecutor(2) as pool:
+        topic = create(cluster, unique_name())
+        topic.write(1, b"a", b"b")
+        topic.wait_values(b"a", b"b")
+        link.go_down()
+
+        def is_in_trouble(node_id: int) -> bool:
+            return topic.fetch(node_id, 2).error is ErrorCode.KAFKA_STORAGE_ERROR
+
+        for node_id in (1, 2):
+            wait_until(lambda n=node_id: is_in_trouble(n), what="an error at the end of the log")  # type: ignore[misc]
+            assert topic.fetch(node_id, 2, max_wait_ms=50).error is ErrorCode.KAFKA_STORAGE_ERROR
+        waiting = [pool.submit(topic.fetch, node_id, 2, max_wait_ms=20_000) for node_id in (1, 2)]
+        for node_id in (1, 2):
+            for _ in range(5):
+                assert is_in_trouble(node_id)
+        link.come_back()
+        wait_until(lambda: topic.end(1) is ErrorCode.NONE, within=SECONDS, what="the database at broker 1")
+        topic.write(1, b"c")
+        for reader in waiting:
+            served = reader.result(SECONDS)
+            assert (served.error, served.values) == (ErrorCode.NONE, [b"c"])
 
 
 # A database that has lost commits

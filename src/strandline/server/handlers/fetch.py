@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from strandline.errors import StrandlineError
 from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
-from strandline.server.deadlines import Deadlines
+from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.handlers.fetch_poll import FetchPoll
@@ -71,6 +71,10 @@ class FetchHandler:
     def look_soon(self, poll: FetchPoll) -> None:
         """Let a poll look at its partitions once this turn of the loop is through with its appends."""
         self.loop.call_soon(poll.look)
+
+    def look_later(self, poll: FetchPoll, seconds: float) -> Deadline:
+        """Let a poll look at its partitions after this time."""
+        return self._deadlines.call_within(seconds, poll.notify)
 
     def start(self, work: Coroutine[None, None, None]) -> None:
         """Do something that a poll waits for."""

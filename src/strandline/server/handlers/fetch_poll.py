@@ -7,6 +7,9 @@ How long the request waits follows from the pending reads. Some bring a limit of
 (for remote storage that is remote.fetch.max.wait.ms, as in Kafka); for the others it is the client's max.wait.ms, and
 some more if there would be nothing else to answer with. Results that end the wait are sent however few they are.
 
+A pending read that fails because a store or the database is away does not end the wait: Apache Kafka's consumer would
+ask again at once, hundreds of times a second. It is read again now and then, and the error is sent with the answer.
+
 Records in memory count against the memory of answers (`server.memory`) from the moment they are read for until they are
 sent. Without room the request waits for some, and is answered without records if its time is over.
 """
@@ -17,7 +20,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Final, Protocol
 
-from strandline.errors import StrandlineError
+from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.hybrid.partition import PendingRead, ServedPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.reads import FetchIsolation, ReadResult
@@ -34,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 READ_COMMITTED: Final = 1
 SLOW_READ_SECONDS: Final = 10.0
+READ_AGAIN_SECONDS: Final = 0.5
 
 
 class PollOwner(Protocol):
@@ -60,6 +64,9 @@ class PollOwner(Protocol):
     def look_soon(self, poll: FetchPoll) -> None:
         """Call `look` when this turn of the loop is through with its appends."""
 
+    def look_later(self, poll: FetchPoll, seconds: float) -> Deadline:
+        """Call `notify` after this time."""
+
     def start(self, work: Coroutine[None, None, None]) -> None:
         """Do something that the poll waits for."""
 
@@ -80,6 +87,7 @@ class FetchPoll:
         "_isolation",
         "_kept",
         "_max_wait_s",
+        "_reads_again",
         "_request",
         "_times_expired",
         "_watched",
@@ -104,6 +112,8 @@ class FetchPoll:
         """Results of pending reads, and those that end the wait: not read again until they are sent or outdated."""
         self._grant = ReadGrant(handler.memory)
         self._times_expired = 0
+        self._reads_again: Deadline | None = None
+        """When pending reads that failed are tried again."""
         self.deadline: Deadline | None = None
         """When the wait ends, once the poll waits."""
         if request.replica_id >= 0:
@@ -154,7 +164,7 @@ class FetchPoll:
         if self._is_reading:
             self._has_missed_news = True
             return
-        if self._request.min_bytes > 1 and not self._is_worth_reading():
+        if self._request.min_bytes > 1 and not self._has_trouble() and not self._is_worth_reading():
             return
         self._forget_kept()  # there may be more now
         self.answer_if_enough(is_last=False)
@@ -187,6 +197,8 @@ class FetchPoll:
         self._exchange.on_closed = None
         if self.deadline is not None:
             self.deadline.cancel()
+        if self._reads_again is not None:
+            self._reads_again.cancel()
         for partition in self._watched:
             partition.unwatch(self)
         self._watched.clear()
@@ -214,11 +226,12 @@ class FetchPoll:
             self._wait_on()
             return False
         self._is_answered = True
+        has_errors = must_answer or bool(slow) or self._has_trouble()
         self._stop_waiting()
         if self._isolation is not FetchIsolation.LOG_END:
             count_reads(self._handler.partitions.traffic, answers)
         exchange = self._exchange
-        if must_answer or slow:
+        if has_errors:
             for answer in answers:
                 if answer.error_code:
                     exchange.count_error(answer.error_code)
@@ -235,13 +248,21 @@ class FetchPoll:
 
     def _wait_on(self) -> None:
         """There are fewer than min.bytes. They are kept until the wait is over."""
+        if self._has_trouble():
+            if self._reads_again is not None:
+                self._reads_again.cancel()
+            self._reads_again = self._handler.look_later(self, READ_AGAIN_SECONDS)
         if self._has_missed_news:
             self._has_missed_news = False
             self.notify()
 
+    def _has_trouble(self) -> bool:
+        """Whether a pending read has failed for a reason that may pass."""
+        return bool(self._kept) and any(isinstance(result, KafkaStorageError) for result in self._kept.values())
+
     def _read_all(self) -> tuple[list[FetchAnswer], int, int, bool, list[tuple[Place, PendingRead]]]:
-        """The answers, their bytes, how many of these are in memory, whether one answer must not wait (an error, a
-        diverging epoch), and the pending reads."""
+        """The answers, their bytes, how many of these are in memory, whether one answer must not wait (an error
+        that will not pass, a diverging epoch), and the pending reads."""
         remaining = min(self._request.max_bytes, self._handler.max_bytes)
         kept_size = sum(map(length_of, self._kept.values())) if self._kept else 0
         remaining -= kept_size
@@ -272,7 +293,8 @@ class FetchPoll:
                     memory += length
                 if kept is None:
                     remaining -= length
-            must_answer = must_answer or answer.error_code != 0 or answer.diverging_epoch is not None
+            is_refused = answer.error_code != 0 and not isinstance(kept, KafkaStorageError)
+            must_answer = must_answer or is_refused or answer.diverging_epoch is not None
         return answers, size, memory, must_answer, slow
 
     def _read(
