@@ -1,8 +1,8 @@
 """How clients that ask for transactions are refused, until transactions are served.
 
 FindCoordinator and InitProducerId get TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the one error upon which every client
-gives up at once. librdkafka asks for a coordinator again and again after any other, so that its `init_transactions`
-waits until it times out and nobody learns why.
+gives up, and all but sarama at once (it asks fifty times more, for five seconds). librdkafka asks for a coordinator
+again and again after any other, so that its `init_transactions` waits until it times out and nobody learns why.
 """
 
 from __future__ import annotations
