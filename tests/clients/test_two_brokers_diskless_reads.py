@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 
 from strandline.records import iter_headers, iter_records
@@ -23,6 +24,7 @@ from strandline.wire.messages.describe_producers import DescribeProducersRequest
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.broker import BrokerProcess
 from tests.clients.drivers import DRIVERS, Driver, driver_name
 from tests.clients.test_admin_confluent import alter
 from tests.clients.test_two_brokers_diskless import DISKLESS, is_served
@@ -207,6 +209,12 @@ def test_consumers_go_on_where_they_were_when_the_database_is_back(
     assert all(LOST not in broker.log_text for broker in cluster.brokers.values())
 
 
+def bytes_for_answers(broker: BrokerProcess) -> float:
+    name = 'strandline_client_memory_bytes{kind="answers"} '
+    (line,) = (line for line in httpx.get(f"{broker.http}/metrics").text.splitlines() if line.startswith(name))
+    return float(line.removeprefix(name))
+
+
 def test_readers_who_wait_go_on_waiting_while_the_database_is_away(
     tmp_path: Path, postgres_url: str, unique_name: Callable[[], str]
 ) -> None:
@@ -223,10 +231,12 @@ def test_readers_who_wait_go_on_waiting_while_the_database_is_away(
         for node_id in (1, 2):
             wait_until(lambda n=node_id: is_in_trouble(n), what="an error at the end of the log")  # type: ignore[misc]
             assert topic.fetch(node_id, 2, max_wait_ms=50).error is ErrorCode.KAFKA_STORAGE_ERROR
-        waiting = [pool.submit(topic.fetch, node_id, 2, max_wait_ms=20_000) for node_id in (1, 2)]
+        waiting = [pool.submit(topic.fetch, node_id, 2, max_wait_ms=25_000) for node_id in (1, 2)]
         for node_id in (1, 2):
             for _ in range(5):
                 assert is_in_trouble(node_id)
+            wait_until(lambda n=node_id: bytes_for_answers(cluster.brokers[n]) == 0, what="memory that nobody holds")  # type: ignore[misc]
+        assert not any(reader.done() for reader in waiting)
         link.come_back()
         wait_until(lambda: topic.end(1) is ErrorCode.NONE, within=SECONDS, what="the database at broker 1")
         topic.write(1, b"c")

@@ -102,9 +102,14 @@ class ReadGrant:
 
     def give_back(self) -> None:
         """The records that were read are on their way, or not wanted any more."""
-        size, self._size = self._size, 0
-        if size:
-            self._answers.give_back(size)
+        self.give_back_all_but(0)
+
+    def give_back_all_but(self, size: int) -> None:
+        """What was read is smaller than what was taken for it."""
+        unused = self._size - size
+        if unused > 0:
+            self._size = size
+            self._answers.give_back(unused)
 
 
 class ClientMemory:

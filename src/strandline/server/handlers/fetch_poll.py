@@ -248,6 +248,8 @@ class FetchPoll:
 
     def _wait_on(self) -> None:
         """There are fewer than min.bytes. They are kept until the wait is over."""
+        if self._kept:
+            self._grant.give_back_all_but(sum(map(length_of, self._kept.values())))
         if self._has_trouble():
             if self._reads_again is not None:
                 self._reads_again.cancel()
