@@ -1,4 +1,4 @@
-"""Counts what Fetch requests read from each topic."""
+"""Counts what Fetch requests read from each topic, and their errors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from strandline.hybrid.traffic import TrafficByTopic
+from strandline.server.exchange import Exchange
 from strandline.wire.errors import ErrorCode
 from strandline.wire.fetch_codec import FetchAnswer
 
@@ -20,6 +21,13 @@ _EXPECTED_ERRORS: Final = frozenset(
         ErrorCode.OFFSET_OUT_OF_RANGE,
     }
 )
+
+
+def count_errors(exchange: Exchange, answers: Iterable[FetchAnswer]) -> None:
+    """Count the errors of an answer by their codes."""
+    for answer in answers:
+        if answer.error_code:
+            exchange.count_error(answer.error_code)
 
 
 def count_reads(traffic: TrafficByTopic, answers: Iterable[FetchAnswer]) -> None:

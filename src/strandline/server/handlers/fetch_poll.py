@@ -29,7 +29,7 @@ from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
 from strandline.server.handlers.fetch_answers import answer_with, diverging_epoch, grouped, length_of, refusal
-from strandline.server.handlers.fetch_counting import count_reads
+from strandline.server.handlers.fetch_counting import count_errors, count_reads
 from strandline.server.memory import AnswerMemory, ReadGrant
 from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, FetchRequest, write_fetch_response
 
@@ -181,8 +181,7 @@ class FetchPoll:
         return available >= self._request.min_bytes or len(self._watched) != len(self._context.places)
 
     def expired(self) -> None:
-        """The wait is over. A pending read without a limit of its own gets some more time: if it were given up, the
-        next request would begin it again, and so would the one after that."""
+        """The wait is over. A pending read without a limit of its own gets some more time: else requests repeat it."""
         if self._is_answered:
             return
         self._times_expired += 2 if self._ends_wait else 1
@@ -232,9 +231,7 @@ class FetchPoll:
             count_reads(self._handler.partitions.traffic, answers)
         exchange = self._exchange
         if has_errors:
-            for answer in answers:
-                if answer.error_code:
-                    exchange.count_error(answer.error_code)
+            count_errors(exchange, answers)
         exchange.respond(
             write_fetch_response(
                 exchange.correlation_id,
