@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from strandline.errors import OffsetOutOfRange, StrandlineError
 from strandline.hybrid.partition import ServedPartition
-from strandline.reads import ReadResult
+from strandline.reads import FetchIsolation, ReadResult
+from strandline.server.fetch_sessions import Place
 from strandline.wire.errors import error_code_of
 from strandline.wire.fetch_codec import FetchAnswer, FetchEntry
 
@@ -46,6 +47,19 @@ def diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int,
     if epoch < entry.last_fetched_epoch or end_offset < entry.fetch_offset:
         return epoch, end_offset
     return None
+
+
+def may_have(
+    min_bytes: int, partitions: Sequence[ServedPartition], places: Sequence[Place], isolation: FetchIsolation
+) -> bool:
+    """Whether the partitions have `min_bytes` to read, or only a read can tell. Cheaper than reading."""
+    available = 0
+    for partition, place in zip(partitions, places, strict=False):
+        size = partition.available_bytes(place.entry.fetch_offset, isolation)
+        if size is None:
+            return True
+        available += min(size, place.entry.max_bytes)
+    return available >= min_bytes or len(partitions) != len(places)
 
 
 def grouped(answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:

@@ -28,7 +28,7 @@ from strandline.records.slices import MemorySlices
 from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
-from strandline.server.handlers.fetch_answers import answer_with, diverging_epoch, grouped, length_of, refusal
+from strandline.server.handlers.fetch_answers import answer_with, diverging_epoch, grouped, length_of, may_have, refusal
 from strandline.server.handlers.fetch_counting import count_errors, count_reads
 from strandline.server.memory import AnswerMemory, ReadGrant
 from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, FetchRequest, write_fetch_response
@@ -90,6 +90,7 @@ class FetchPoll:
         "_reads_again",
         "_request",
         "_times_expired",
+        "_troubles",
         "_watched",
         "deadline",
     )
@@ -112,6 +113,8 @@ class FetchPoll:
         """Results of pending reads, and those that end the wait: not read again until they are sent or outdated."""
         self._grant = ReadGrant(handler.memory)
         self._times_expired = 0
+        self._troubles: dict[Place, KafkaStorageError] = {}
+        """Pending reads that failed and are tried again."""
         self._reads_again: Deadline | None = None
         """When pending reads that failed are tried again."""
         self.deadline: Deadline | None = None
@@ -164,21 +167,16 @@ class FetchPoll:
         if self._is_reading:
             self._has_missed_news = True
             return
-        if self._request.min_bytes > 1 and not self._has_trouble() and not self._is_worth_reading():
+        min_bytes, places = self._request.min_bytes, self._context.places
+        if (
+            min_bytes > 1
+            and not self._has_trouble()
+            and not may_have(min_bytes, self._watched, places, self._isolation)
+        ):
             return
+        self._troubles = {place: one for place, one in self._kept.items() if isinstance(one, KafkaStorageError)}
         self._forget_kept()  # there may be more now
         self.answer_if_enough(is_last=False)
-
-    def _is_worth_reading(self) -> bool:
-        """Whether there are min.bytes to read, or only a read can tell. Cheaper than reading."""
-        available = 0
-        for partition, place in zip(self._watched, self._context.places, strict=False):
-            entry = place.entry
-            size = partition.available_bytes(entry.fetch_offset, self._isolation)
-            if size is None:
-                return True
-            available += min(size, entry.max_bytes)
-        return available >= self._request.min_bytes or len(self._watched) != len(self._context.places)
 
     def expired(self) -> None:
         """The wait is over. A pending read without a limit of its own gets some more time: else requests repeat it."""
@@ -392,9 +390,11 @@ class FetchPoll:
         self.answer_if_enough(is_last=self._times_expired > 0)
 
     def _unread(self, place: Place) -> FetchAnswer:
-        """The answer for a partition whose records did not come in time."""
+        """The answer for a partition whose records did not come in time: why, if an earlier attempt has told."""
         entry = place.entry
         try:
+            if place in self._troubles:
+                raise self._troubles[place]
             return answer_with(entry, self._handler.find(entry).without_records())
         except StrandlineError as error:
             return refusal(entry, error)
