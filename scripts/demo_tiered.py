@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -120,4 +121,8 @@ def _remote_files(broker: Broker) -> list[Path]:
 
 
 def _bytes(paths: list[Path]) -> int:
-    return sum(path.stat().st_size for path in paths)
+    total = 0
+    for path in paths:
+        with suppress(FileNotFoundError):  # the broker deletes segments while we look
+            total += path.stat().st_size
+    return total
