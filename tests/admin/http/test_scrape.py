@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from strandline.wire.api import ApiKey
@@ -15,25 +13,13 @@ from strandline.wire.messages.delete_records import (
 )
 from strandline.wire.messages.heartbeat import HeartbeatRequest
 from tests.admin.http.scrapes import scrape
-from tests.broker import BrokerProcess, running_broker
+from tests.broker import BrokerProcess
 from tests.server.handlers.conftest import create_topic
 from tests.server.handlers.test_fetch import fetch, wanted
-from tests.server.handlers.test_traffic import KINDS, put
+from tests.server.handlers.test_traffic import KINDS, broker, client, put
 from tests.waiting import wait_until
 
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    folder = tmp_path_factory.mktemp("scrape")
-    with running_broker(folder / "data", {"remote.log.storage.system.enable": "true"}) as running:
-        yield running
-
-
-@pytest.fixture
-def client(broker: BrokerProcess) -> Iterator[Client]:
-    host, port = broker.bootstrap.rsplit(":", 1)
-    with Client.connect(host, int(port)) as connected:
-        yield connected
+__all__ = ["broker", "client"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
