@@ -106,6 +106,7 @@ class ClassicPartition:
             offsets.high_watermark == high_watermark
             and offsets.start == log_start
             and replica.is_leader
+            and not replica.is_sealed
             and not log.is_offline
         )
 

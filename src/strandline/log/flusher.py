@@ -10,6 +10,7 @@ from strandline.log.files import PARTITION_METADATA, sync_directory, sync_file
 from strandline.log.offsets import PartitionOffsets
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_state import PartitionProducers
+from strandline.log.segment import LogSegment
 from strandline.log.segment_file import SegmentFile
 from strandline.log.segments import Segments
 
@@ -17,31 +18,34 @@ from strandline.log.segments import Segments
 class FlushPlan:
     """What has to be forced to disk so that the log is safe up to `up_to`. Made on the event loop, run anywhere."""
 
-    __slots__ = ("_directory", "_files", "_paths", "directory_changes", "epoch_writes", "up_to")
+    __slots__ = ("_directories", "_files", "_paths", "directory_changes", "epoch_writes", "up_to", "whole_up_to")
 
     def __init__(
         self,
         up_to: int,
         files: Sequence[SegmentFile],
         paths: Sequence[str],
-        directory: str | None,
+        directories: Sequence[str],
         *,
         directory_changes: int,
         epoch_writes: int,
+        whole_up_to: int = 0,
     ) -> None:
         self.up_to = up_to
+        self.whole_up_to = whole_up_to
+        """The segments that end here or before are safe with their indexes too."""
         self.directory_changes = directory_changes
         """How many changes of names in the directory are safe once this was carried out."""
         self.epoch_writes = epoch_writes
         """How many versions of the leader epochs are safe then."""
         self._files = files
         self._paths = paths
-        self._directory = directory
+        self._directories = directories
 
     @property
     def forces_directory(self) -> bool:
         """True if the names of new files become safe too."""
-        return self._directory is not None
+        return bool(self._directories)
 
     def run(self) -> None:
         """Force everything to disk. Blocking. Raises OSError."""
@@ -49,12 +53,16 @@ class FlushPlan:
             file.sync()
         for path in self._paths:
             sync_file(path)
-        if self._directory is not None:
-            sync_directory(self._directory)
+        for directory in self._directories:
+            sync_directory(directory)
 
 
 class LogFlusher:
-    """Owns the recovery point: the offset below which everything is on disk."""
+    """Owns the recovery point: the offset below which all records are on disk.
+
+    Indexes may not be: a segment that was forced to disk while it was active, batch by batch, is complete when it is
+    rolled, and nothing is left for `begin` to do. After a crash they are rebuilt. `begin_hard` forces them too.
+    """
 
     __slots__ = (
         "_directory",
@@ -62,6 +70,7 @@ class LogFlusher:
         "_offsets",
         "_producers",
         "_segments",
+        "_whole_up_to",
         "flushed_at",
         "recovery_point",
     )
@@ -80,6 +89,7 @@ class LogFlusher:
         self._epochs = epochs
         self._producers = producers
         self.recovery_point = 0
+        self._whole_up_to = 0  # the segments below it are on disk with their indexes; none that is known after a start
         self.flushed_at = directory.env.clock.monotonic()
         """When flush.ms began, by the monotonic clock."""
 
@@ -104,6 +114,43 @@ class LogFlusher:
         except OSError as error:
             raise self._directory.fail(error) from error
 
+    def begin_hard(self) -> FlushPlan:
+        """Plan to force every file of the log to disk, whatever the recovery point says.
+
+        Segments, all their indexes, producer snapshots, leader epochs, `partition.metadata`, the directory, and its
+        name in the log directory. Only closed segments that an earlier hard flush has covered are left out: one while
+        appends go on leaves little to do for the next. `run` and `finish` as after `begin`. Raises KafkaStorageError.
+        """
+        self._directory.check_online()
+        end, segments = self._offsets.end, self._segments
+        files: list[SegmentFile] = []
+        paths: list[str] = []
+        try:
+            self._epochs.write()
+            for segment in segments.covering(self._whole_up_to):
+                # By its path unless it is open: a log may have more segments than the process may have descriptors.
+                if segment.file.is_open:
+                    files.append(segment.file)
+                else:
+                    paths.append(segment.file.path)
+                segment.write_indexes()
+                paths += self._index_paths(segment)
+                paths.append(self._producers.snapshot_path(segment.base_offset))
+        except OSError as error:
+            raise self._directory.fail(error) from error
+        unfinished = segments.floor(end)  # the segments before it are closed, and everything in them is written
+        directory = self._directory.path
+        paths += [self._epochs.path, os.path.join(directory, PARTITION_METADATA)]
+        return FlushPlan(
+            end,
+            files,
+            paths,
+            (directory, os.path.dirname(directory)),
+            directory_changes=self._directory.changes,
+            epoch_writes=self._epochs.writes,
+            whole_up_to=0 if unfinished is None else unfinished.base_offset,
+        )
+
     def finish(self, plan: FlushPlan) -> None:
         """Note that a plan was carried out."""
         self.postpone()
@@ -113,6 +160,7 @@ class LogFlusher:
         if plan.up_to > self.recovery_point:
             self.recovery_point = min(plan.up_to, self._offsets.end)
             self._directory.env.directory.has_new_recovery_points = True
+        self._whole_up_to = max(self._whole_up_to, min(plan.whole_up_to, self._offsets.end))
 
     def flush(self, up_to: int | None = None) -> None:
         """Force the log to disk. Blocking: not for the event loop. Raises KafkaStorageError."""
@@ -142,26 +190,31 @@ class LogFlusher:
             # After a crash the indexes of the active segment are rebuilt anyway.
             if segment is not active or is_closing:
                 segment.write_indexes()
-                paths += [segment.offset_index.path, segment.time_index.path]
-                if not segment.txn_index.is_empty:
-                    paths.append(segment.txn_index.path)
+                paths += self._index_paths(segment)
             paths.append(self._producers.snapshot_path(segment.base_offset))
         if self._epochs.needs_sync:
             paths.append(self._epochs.path)
         if is_closing:
             paths.append(self._producers.snapshot_path(self._offsets.end))
-        directory = None
+        directories: tuple[str, ...] = ()
         if self._directory.needs_sync:
-            directory = self._directory.path
-            paths.append(os.path.join(directory, PARTITION_METADATA))
+            directories = (self._directory.path,)
+            paths.append(os.path.join(self._directory.path, PARTITION_METADATA))
         return FlushPlan(
             up_to,
             files,
             paths,
-            directory,
+            directories,
             directory_changes=self._directory.changes,
             epoch_writes=self._epochs.writes,
         )
+
+    @staticmethod
+    def _index_paths(segment: LogSegment) -> list[str]:
+        paths = [segment.offset_index.path, segment.time_index.path]
+        if not segment.txn_index.is_empty:
+            paths.append(segment.txn_index.path)
+        return paths
 
     def watch_unflushed(self) -> None:
         """Let flush.ms apply to what is in the log already: after a start, or when the setting has changed."""
@@ -175,3 +228,4 @@ class LogFlusher:
     def truncate_to(self, offset: int) -> None:
         """Follow the log, which ends at `offset` now."""
         self.recovery_point = min(self.recovery_point, offset)
+        self._whole_up_to = min(self._whole_up_to, offset)

@@ -137,6 +137,11 @@ class PartitionProducers:
         return len(self._entries)
 
     @property
+    def has_open_transactions(self) -> bool:
+        """True if a transaction has begun whose marker is not here."""
+        return bool(self._ongoing)
+
+    @property
     def entries(self) -> dict[int, ProducerEntry]:
         """State by producer id. For reading only."""
         return self._entries

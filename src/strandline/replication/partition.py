@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -33,12 +34,14 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.reads import FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.replication.admission import check_transaction_goes_on
 from strandline.replication.offsets import list_offset
 from strandline.replication.writer import LogWriter
 
 LARGE_APPEND: Final = 256 * 1024
 ACKS_ALL: Final = -1
 DELETE_TO_HIGH_WATERMARK: Final = -1
+_CLIENT: Final = AppendOrigin.CLIENT
 
 # Called on the event loop when an append is as durable as its acks ask for, or with the error that prevented it.
 Done: TypeAlias = Callable[[StrandlineError | None], None]
@@ -63,6 +66,9 @@ class Partition:
     __slots__ = (
         "__weakref__",
         "_end",
+        "_is_restricted",
+        "_refuses_new_transactions",
+        "_seal",
         "_waiting",
         "_watchers",
         "_writer",
@@ -93,6 +99,9 @@ class Partition:
         self.isr: tuple[BrokerId, ...] = ()
         self._writer = writer
         self._end: StrandlineError | None = None
+        self._seal: StrandlineError | None = None
+        self._refuses_new_transactions = False
+        self._is_restricted = False  # for clients: sealed, or no new transactions
         self._waiting: deque[tuple[Offset, Done]] = deque()
         self._watchers: set[Watcher] = set()
 
@@ -141,7 +150,50 @@ class Partition:
         waiting, self._waiting = self._waiting, deque()
         for _, done in waiting:
             done(error)
-        self._notify_watchers()
+        self.notify_watchers()
+
+    # Restrictions for clients
+
+    def seal(self, error: StrandlineError) -> None:
+        """Refuse appends of clients with this error until `unseal`. Those of coordinators and reads go on."""
+        self._seal = error
+        self._is_restricted = True
+
+    def unseal(self) -> None:
+        """Take appends of clients again."""
+        self._seal = None
+        self._is_restricted = self._refuses_new_transactions
+
+    @property
+    def is_sealed(self) -> bool:
+        """True while every append of a client is refused."""
+        return self._seal is not None
+
+    @property
+    def refuses_new_transactions(self) -> bool:
+        """True while a transaction cannot begin here. Open ones go on, and so does everything outside of one."""
+        return self._refuses_new_transactions
+
+    @refuses_new_transactions.setter
+    def refuses_new_transactions(self, is_refused: bool) -> None:
+        self._refuses_new_transactions = is_refused
+        self._is_restricted = is_refused or self.is_sealed
+
+    def _check_restrictions(self, records: memoryview) -> None:
+        if self._seal is not None:
+            raise copy(self._seal)  # one that is raised again and again would keep the frames of every time alive
+        check_transaction_goes_on(self.log, records)
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """True if a producer has a transaction open. One that has ended is not, but may hold `is_quiet` back."""
+        return self.log.producers.has_open_transactions
+
+    @property
+    def is_quiet(self) -> bool:
+        """True if nothing is being written, and the log is replicated and every transaction decided to its end."""
+        offsets = self.log.offsets
+        return not self.log.has_pending_appends and offsets.high_watermark == offsets.last_stable == offsets.end
 
     # Appending
 
@@ -159,9 +211,11 @@ class Partition:
 
         `done` is called later unless the answer says `is_done`; before it `written`, if the records were written
         later and then have to wait for other replicas. A borrowed buffer is copied if it has to outlive the call.
-        Raises the refusals of the log and of the replication rules; then nothing was written.
+        Raises the refusals of the log, of the replication rules and of `seal`; then nothing was written.
         """
         self.check_leader()
+        if self._is_restricted and origin is _CLIENT:
+            self._check_restrictions(records)
         if acks == ACKS_ALL:
             self._check_enough_replicas(NotEnoughReplicas)
         log = self.log
@@ -267,7 +321,7 @@ class Partition:
 
     def _published(self) -> None:
         self._advance_high_watermark()
-        self._notify_watchers()
+        self.notify_watchers()
 
     def _advance_high_watermark(self) -> None:
         """With every in-sync replica on this broker, the high watermark is the end of the log.
@@ -294,7 +348,8 @@ class Partition:
         """Stop notifying."""
         self._watchers.discard(watcher)
 
-    def _notify_watchers(self) -> None:
+    def notify_watchers(self) -> None:
+        """Let everyone who waits look again, as after an append."""
         if self._watchers:
             for watcher in tuple(self._watchers):
                 watcher.notify()
@@ -329,7 +384,7 @@ class Partition:
                 f"{self.topic_partition}: records can be deleted up to {high_watermark}, not up to {target}."
             )
         self.log.delete_records(target)
-        self._notify_watchers()
+        self.notify_watchers()
         return self.log.log_start_offset
 
     def read(self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool) -> ReadResult:
