@@ -29,11 +29,13 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.health import Health
+from strandline.hybrid.diskless.leftovers import Leftovers
 from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.diskless.stand_ins import with_stand_ins
 from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.diskless.waiting import SERVED_WITHIN_S, ServedWaiters
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.partitions import Partitions
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
@@ -48,7 +50,6 @@ _DISKLESS: Final = "diskless.enable"
 _LOGS_PER_CALL: Final = 1000
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 30.0
-_SERVED_WITHIN_S: Final = 5.0
 # A broker that is behind may create the logs of a topic after they were removed: the controller looks again.
 _LOOK_AGAIN_S: Final = 600.0
 
@@ -84,6 +85,7 @@ class DisklessTopics:
         self._partitions: dict[tuple[str, int], DisklessPartition] = {}
         # Partitions that may have no log in the control plane yet.
         self._unmade: dict[TopicIdPartition, None] = {}  # in the order of the metadata
+        self._leftovers = Leftovers(plane, loader)
         self._must_look_for_leftovers = False
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -93,7 +95,8 @@ class DisklessTopics:
         if not is_enabled:
             self._trouble = "diskless.storage.system.enable is false on this broker"
         self._first_attempt = asyncio.Event()
-        self._waiting: list[tuple[frozenset[str], asyncio.Future[None]]] = []
+        self._waiters = ServedWaiters(self._is_unserved)
+        self._is_required = False
 
     # Finding
 
@@ -185,20 +188,9 @@ class DisklessTopics:
             logs = await self._plane.logs(keys)
         return {keys[partition]: log.byte_size for partition, log in logs.items()}
 
-    async def wait_served(self, topics: Collection[str], *, within: float = _SERVED_WITHIN_S) -> None:
+    async def wait_served(self, topics: Collection[str], *, within: float = SERVED_WITHIN_S) -> None:
         """Return when this broker serves all diskless partitions of these topics, or after `within` seconds."""
-        waited = frozenset(name for name in topics if self._is_unserved(name))
-        if not waited:
-            return
-        served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((waited, served))
-        try:
-            async with asyncio.timeout(within):
-                await served
-        except TimeoutError:
-            logger.warning("%s: not served after %g s", ", ".join(sorted(waited)), within)
-        finally:
-            self._waiting = [entry for entry in self._waiting if entry[1] is not served]
+        await self._waiters.wait(topics, within=within)
 
     def _is_unserved(self, name: str) -> bool:
         topic = self._loader.image.topics.get(name)
@@ -313,7 +305,7 @@ class DisklessTopics:
     async def _catch_up(self, stack: AsyncExitStack) -> None:
         """Make the control plane match the metadata. Raises SqlError or ObjectStoreError; safe to repeat."""
         if self._tier is None:
-            if not self._unmade and not await self._has_leftovers():
+            if not self._unmade and not await self._leftovers.are_there():
                 self._must_look_for_leftovers = False
                 return
             self._tier = await stack.enter_async_context(self._open_tier())
@@ -323,14 +315,10 @@ class DisklessTopics:
         if self._must_look_for_leftovers:
             self._must_look_for_leftovers = False
             try:
-                await self._remove_leftovers()
+                await self._leftovers.remove()
             except BaseException:
                 self._must_look_for_leftovers = True
                 raise
-
-    async def _has_leftovers(self) -> bool:
-        """Whether the control plane still has logs of deleted topics, or files whose objects are not deleted yet."""
-        return bool(await self._plane.topic_ids() or await self._plane.files_after(0, 1))
 
     async def _create_some(self, tier: DisklessTier) -> None:
         """Create a bounded number of logs with one call, and serve their partitions."""
@@ -341,7 +329,7 @@ class DisklessTopics:
             if partition in self._unmade:  # else its topic was deleted meanwhile
                 del self._unmade[partition]
                 self._serve(partition.topic_partition, tier)
-        self._tell_waiting()
+        self._waiters.tell()
 
     def _serve(self, key: TopicPartition, tier: DisklessTier) -> None:
         topic = self._loader.image.topics[key.topic]
@@ -350,26 +338,6 @@ class DisklessTopics:
         partition.follow(topic.partitions[key.partition])
         self._partitions[key] = partition
         self._served.add(partition)
-
-    def _tell_waiting(self) -> None:
-        for topics, served in self._waiting:
-            if not served.done() and not any(self._is_unserved(name) for name in topics):
-                served.set_result(None)
-
-    async def _remove_leftovers(self) -> None:
-        """Delete the logs of deleted topics in the control plane.
-
-        The metadata is read after the control plane: a topic is in the metadata before any broker creates its logs, so
-        no existing topic looks deleted, even to a broker that has been deposed as controller without knowing it.
-        """
-        known = await self._plane.topic_ids()
-        if not known:
-            return
-        await self._loader.catch_up()
-        gone = known - self._loader.image.topics_by_id.keys()
-        if gone:
-            await self._plane.delete_topics(gone)
-            logger.info("removed %d deleted topics from the control plane", len(gone))
 
     def _close_partitions(self) -> None:
         for partition in self._partitions.values():
