@@ -202,13 +202,13 @@ class PartitionProducers:
             insort(self._snapshots, offset)
 
     def load_newest_snapshot(self, log_start: int, end: int) -> int:
-        """Start from the newest readable snapshot in (log start, end]; returns the offset to replay from.
+        """Start from the newest readable snapshot between log start and end; returns the offset to replay from.
 
-        Snapshots above `end` and damaged ones are removed. Expired producers are dropped.
+        One at the log start counts: the producers of deleted records go on, and their last batch may come again. Snapshots above `end` and damaged ones are removed. Expired producers are dropped.
         """
         self.clear()
         self.remove_snapshots(lambda offset: offset > end)
-        while self._snapshots and self._snapshots[-1] > log_start:
+        while self._snapshots and self._snapshots[-1] >= log_start:
             offset = self._snapshots[-1]
             try:
                 entries = parse_snapshot(read_whole(self.snapshot_path(offset)))

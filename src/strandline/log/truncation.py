@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strandline.crash import crash_point
+from strandline.errors import KafkaStorageError, OffsetOutOfRange
 from strandline.log.appender import LogAppender
 from strandline.log.applied_config import AppliedConfig
 from strandline.log.checkpoints import parse_epochs
@@ -70,6 +71,32 @@ class LogTruncation:
         except OSError as error:
             raise self._directory.fail(error) from error
         return True
+
+    def truncate_above_boundary(self, boundary: int) -> bool:
+        """See `UnifiedLog.truncate_above_boundary`."""
+        self._directory.check_online()
+        partition, start = self._directory.topic_partition, self._offsets.start
+        if boundary < start:
+            raise OffsetOutOfRange(
+                f"{partition} cannot end at its boundary {boundary}: records below {start} are deleted already."
+            )
+        if self._reaches_over(boundary):
+            raise KafkaStorageError(
+                f"{partition} cannot end at its boundary {boundary}: a batch of its local log reaches over it, so this "
+                "log is not the one that the boundary was taken from. Nothing was removed."
+            )
+        copied = self._remote.highest_offset
+        is_cut = self.truncate_to(boundary)
+        self._remote.highest_offset = copied
+        return is_cut
+
+    def _reaches_over(self, offset: int) -> bool:
+        """True if a batch begins below `offset` and ends at it or above."""
+        segment = self._segments.floor(offset - 1)
+        if segment is None or offset >= self._offsets.end:
+            return False
+        found = segment.locate(offset, segment.size)
+        return found is not None and next(segment.headers(found[0]))[1].base_offset < offset
 
     def truncate_fully_and_start_at(self, offset: int, log_start: int | None) -> None:
         """See `UnifiedLog.truncate_fully_and_start_at`."""

@@ -297,6 +297,15 @@ class UnifiedLog:
         """
         return self._truncation().truncate_to(offset)
 
+    def truncate_above_boundary(self, boundary: int) -> bool:
+        """Cut what this log has at `boundary` and above, where another log goes on. True if it was cut.
+
+        Unlike `truncate_to`, it lets nothing be forgotten that is below the end of that other log: neither the log
+        start nor what is known to be in remote storage goes back. Raises OffsetOutOfRange if the log starts above the
+        boundary, KafkaStorageError also if a batch reaches over it: then nothing has changed.
+        """
+        return self._truncation().truncate_above_boundary(boundary)
+
     def truncate_fully_and_start_at(self, offset: int, *, log_start: int | None = None) -> None:
         """Drop everything and go on at `offset`, as a follower does that is behind the leader's log start.
 
