@@ -130,6 +130,7 @@ _ROW = (
 async def before_last_epoch(url: str, epochs: dict[int, list[int]]) -> None:
     """A database as the version before left it: logs by their ids, each with rows of these epochs."""
     async with open_store(url) as sql, sql.transaction() as tx:
+        await tx.execute("DROP TABLE inkless_migration")
         await tx.execute("ALTER TABLE inkless_log DROP COLUMN last_epoch")
         await tx.execute("DELETE FROM schema_migrations WHERE version >= 3")
         for log_id, of_log in epochs.items():

@@ -13,6 +13,8 @@ COMMIT_CHANNEL: Final = "inkless_commit"
 """Notified after each commit that accepted at least one batch."""
 TRIM_CHANNEL: Final = "inkless_trim"
 """Notified when log starts have moved."""
+MIGRATION_CHANNEL: Final = "inkless_migration"
+"""Notified when a switch was requested, aborted or finished, or a boundary or a state has changed."""
 
 
 class Database:

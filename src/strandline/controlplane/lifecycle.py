@@ -24,12 +24,20 @@ class SqlLogLifecycle(SqlPruning):
             await self._store.transact(work)
 
     async def delete_topics(self, topic_ids: Collection[UUID]) -> None:
+        async def end_switches(tx: Transaction) -> int:
+            return await self._execute(tx, "drop_migrations", [(topic_id,) for topic_id in topic_ids], 1)
+
         async def close(tx: Transaction) -> list[int]:
             log_ids = await self._fetch(tx, "lock_topics", [(topic_id,) for topic_id in topic_ids], 1)
             await self._execute(tx, "close_logs", log_ids, 1)
             return [row[0] for row in log_ids]
 
-        for log_id in await self._store.transact(close) if topic_ids else []:
+        if not topic_ids:
+            return
+        # By itself and first: a leader that sets a boundary now either finds no switch, or has committed its logs
+        # before they are looked for.
+        await self._store.transact(end_switches)
+        for log_id in await self._store.transact(close):
             crash_point("controlplane.delete_topics.between_logs")
             await self._prune(log_id)
             await self._drop(log_id)

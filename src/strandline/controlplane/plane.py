@@ -5,6 +5,7 @@ from __future__ import annotations
 from strandline.controlplane.commits import SqlBatchCommits
 from strandline.controlplane.files import SqlWalFiles
 from strandline.controlplane.lifecycle import SqlLogLifecycle
+from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.producers import SqlProducerStates
 from strandline.controlplane.reads import SqlBatchReads
 from strandline.controlplane.trimming import SqlLogTrimming
@@ -17,6 +18,7 @@ class SqlControlPlane(
     SqlLogTrimming,
     SqlWalFiles,
     SqlProducerStates,
+    SqlMigrations,
 ):
     """Every port on one SqlStore: a ControlPlane. Passes tests/contracts/test_control_plane*.py on both databases.
 

@@ -14,18 +14,23 @@ from uuid import UUID
 
 from strandline.controlplane.values import (
     BatchRow,
+    BoundarySet,
     CommittedBatch,
     DisklessLog,
     FileToCommit,
     FindBatches,
     FoundBatches,
+    NewBoundary,
     OffsetBoundary,
+    PrefixProgress,
     ProducerBatches,
+    Refusal,
     RetentionRule,
+    TopicMigration,
     Trimmed,
     WalFile,
 )
-from strandline.model import Offset, TimestampMs, TopicIdPartition
+from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 
 
 class BatchCommits(Protocol):
@@ -47,10 +52,13 @@ class BatchReads(Protocol):
     """For the reader."""
 
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
-        """The rows from each offset on, at most `max_rows` for each. Costs as much as the answer, at any offset."""
+        """The rows from each offset on, at most `max_rows` for each. Costs as much as the answer, at any offset.
+
+        The first row holds the offset. An offset of the log that lies below B0 is refused (IN_PREFIX).
+        """
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
-        """The logs that exist, in one query."""
+        """The logs that exist, in one query. Also those whose B0 is unset."""
 
     async def known_files(self, object_keys: Collection[str]) -> Mapping[str, bool]:
         """Those of the files that the control plane knows, and whether batches refer to them.
@@ -59,7 +67,10 @@ class BatchReads(Protocol):
         """
 
     async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
-        """The first row that holds a record of this time or later. None if there is none, or no such log."""
+        """The first row that holds a record of this time or later. None if there is none, or no such log.
+
+        Of the records from B0 on, here and in `row_of_max_timestamp`.
+        """
 
     async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:
         """The first row with the largest timestamp, of the rows that end at `from_offset` or later."""
@@ -72,16 +83,21 @@ class LogLifecycle(Protocol):
     """For the component that follows the cluster metadata."""
 
     async def create_logs(self, partitions: Collection[TopicIdPartition]) -> None:
-        """Create empty logs, with all offsets 0. Those that exist stay as they are."""
+        """Create empty logs, with all offsets 0. Those that exist stay as they are.
+
+        Leaves out partitions that the switch of their topic concerns, which begin at their B0; for a day also after it
+        was aborted, because a broker may not know that yet.
+        """
 
     async def delete_topics(self, topic_ids: Collection[UUID]) -> None:
         """Remove logs, batches and producer state; files that nothing refers to any more are marked for deletion.
 
-        In several bounded transactions. The first closes the logs: later commits to them are refused.
+        In several bounded transactions. The first ends their switches: no B0 is set from then on. The second closes
+        the logs: later commits to them are refused.
         """
 
     async def topic_ids(self) -> frozenset[UUID]:
-        """Every topic that has a log, or rows that its deletion has not removed yet."""
+        """Every topic that has a log, or whose switch was requested, or that has rows left by its deletion."""
 
 
 class LogTrimming(Protocol):
@@ -90,14 +106,16 @@ class LogTrimming(Protocol):
     async def delete_records(self, before: Mapping[TopicIdPartition, Offset]) -> Mapping[TopicIdPartition, Trimmed]:
         """Move the log start up to an offset (-1: the high watermark), never back, and delete the rows below it.
 
-        All log starts move in one transaction; rows are deleted in further ones, page by page.
+        All log starts move in one transaction; rows are deleted in further ones, page by page. A start below B0 is the
+        start of the whole log: what lies below it in the prefix is for the leader to delete.
         """
 
     async def enforce_retention(self, rules: Sequence[RetentionRule], *, max_rows: int) -> Sequence[Trimmed]:
         """Delete the oldest rows that exceed the retention time or size, at most `max_rows` of each log.
 
         Finds them without a lock, then deletes them in short transactions that also move the log start. At least
-        `retention_bytes` of what has not expired stay. The answers are in the order of the rules.
+        `retention_bytes` of what has not expired stay. The answers are in the order of the rules. Nothing is deleted
+        from a log that begins below its read boundary: its oldest records are in the prefix, and the leader's to judge.
         """
 
     async def expire_producers(self, *, silent_ms: int, limit: int) -> int:
@@ -139,5 +157,48 @@ class ProducerStates(Protocol):
         """Every producer the partition remembers."""
 
 
-class ControlPlane(BatchCommits, BatchReads, LogLifecycle, LogTrimming, WalFiles, ProducerStates, Protocol):
+class Migrations(Protocol):
+    """For the leaders of topics that are switched from classic to diskless.
+
+    `migration_requests` begins and ends switches, in the transactions of the controller.
+    """
+
+    async def topic_migrations(self) -> Sequence[TopicMigration]:
+        """The switches that were requested and are not finished, in the order of their requests."""
+
+    async def initialize_diskless_migration(self, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+        """Set B0 of some partitions, and take over the producers of their prefixes: the answers in the same order.
+
+        From then on the partitions take commits, with offsets from B0 on. While B0 is unset the topic must have a
+        switch at the position that the leader names (MIGRATION_NOT_FOUND), and what an earlier leader left is
+        overwritten. Once it is set, the same boundary of the same or a later leader succeeds and changes nothing; any
+        other is refused (BOUNDARY_IS_SET). An epoch below the stored one is always refused (STALE_LEADER_EPOCH). A
+        refused partition does not stop the others. Wakes MIGRATION_CHANNEL.
+        """
+
+    async def reset_diskless_log_start_offset(
+        self, partition: TopicIdPartition, leader_epoch: LeaderEpoch
+    ) -> BoundarySet:
+        """Make B0 unset again, and the switch of the topic unfinished. Only while no batch was ever committed
+        (BOUNDARY_IS_SET), and not by a leader that was replaced (STALE_LEADER_EPOCH). Succeeds if it is unset already.
+        """
+
+    async def record_prefix(self, progress: Sequence[PrefixProgress]) -> None:
+        """Store how far the prefixes are tiered, where their logs begin, and their states. Ends finished switches.
+
+        Nothing goes back, whatever a leader reports, and nothing goes beyond B0. Reports of leaders that were replaced,
+        and of partitions without B0, are ignored.
+        """
+
+    async def complete_migration(self, topic_id: UUID) -> Refusal | None:
+        """End the switch of a topic although its prefix is not wholly tiered: MIGRATING becomes HYBRID.
+
+        Refused if there is none (MIGRATION_NOT_FOUND), or a partition has no B0 (BOUNDARY_IS_UNSET).
+        """
+
+    async def migration_states(self, topic_ids: Collection[UUID]) -> Mapping[UUID, Sequence[DisklessLog]]:
+        """All logs of some topics, in the order of their partitions. Topics without logs are left out."""
+
+
+class ControlPlane(BatchCommits, BatchReads, LogLifecycle, LogTrimming, WalFiles, ProducerStates, Migrations, Protocol):
     """The sum of the ports. A component asks for the one it uses."""

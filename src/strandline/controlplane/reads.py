@@ -72,8 +72,12 @@ class SqlBatchReads(Database):
 
         found = {}
         for position, log_start, high_watermark, rows in self._by_request(await self._store.read(work)):
-            is_outside = not log_start <= requests[position].offset <= high_watermark
-            refusal = Refusal.OFFSET_OUT_OF_RANGE if is_outside else None
+            offset = requests[position].offset
+            refusal = None
+            if not log_start <= offset <= high_watermark:
+                refusal = Refusal.OFFSET_OUT_OF_RANGE
+            elif offset < (rows[0].base_offset if rows else high_watermark):
+                refusal, rows = Refusal.IN_PREFIX, ()  # rows are dense from B0 on: below the first there is the prefix
             found[position] = FoundBatches(refusal, log_start, high_watermark, rows)
         return found
 
@@ -96,7 +100,7 @@ class SqlBatchReads(Database):
         async def work(tx: Transaction) -> list[Row]:
             return await self._fetch(tx, "logs", numbered(asked), 3)
 
-        return {asked[row[0]]: _log(asked[row[0]], row[1:]) for row in await self._store.read(work)}
+        return {asked[row[0]]: diskless_log(asked[row[0]], row[1:]) for row in await self._store.read(work)}
 
     async def known_files(self, object_keys: Collection[str]) -> Mapping[str, bool]:
         async def work(tx: Transaction) -> list[Row]:
@@ -147,7 +151,8 @@ class SqlBatchReads(Database):
         return await tx.fetch_one(self._sql["first_row_at_time"], log_id, offset, timestamp)
 
 
-def _log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:
+def diskless_log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:
+    """A log from columns in the order of `logs.sql`."""
     start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size, last = columns
     return DisklessLog(
         partition=partition,

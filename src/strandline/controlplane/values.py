@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from uuid import UUID
 
 from strandline.model import NO_EPOCH, LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
-from strandline.records import TimestampType, increment_sequence
+from strandline.records import ProducerEntry, TimestampType, increment_sequence
 
 
 class Refusal(enum.Enum):
@@ -16,10 +18,20 @@ class Refusal(enum.Enum):
     UNKNOWN_LOG = enum.auto()
     """The topic was deleted, or is not diskless, or its log has not been created yet."""
     OFFSET_OUT_OF_RANGE = enum.auto()
+    IN_PREFIX = enum.auto()
+    """The offset lies in the log, but below B0: the leader's replica has it."""
     OUT_OF_ORDER_SEQUENCE = enum.auto()
     INVALID_PRODUCER_EPOCH = enum.auto()
     STALE_FILE = enum.auto()
     """The object was marked as an orphan before it was committed: its batches must be written under another key."""
+    MIGRATION_NOT_FOUND = enum.auto()
+    """The switch of the topic was not requested, or was aborted, or is finished, or was requested anew since."""
+    STALE_LEADER_EPOCH = enum.auto()
+    """A later leader has spoken."""
+    BOUNDARY_IS_SET = enum.auto()
+    """The partition has a B0: another one, or one that may not be reset because there are records behind it."""
+    BOUNDARY_IS_UNSET = enum.auto()
+    """A partition of the topic has no B0 yet."""
 
 
 class MigrationState(enum.StrEnum):
@@ -143,7 +155,8 @@ class DisklessLog:
     """The offsets of one partition across its tiers: the unified offset model.
 
     `diskless_log_start_offset` is B0, where the partition became diskless; it never moves (0 for a topic born
-    diskless). `diskless_start_offset` is the read boundary max(B0, tiered_high_offset + 1).
+    diskless). `diskless_start_offset` is the read boundary max(B0, tiered_high_offset + 1). While B0 is unset (-1) the
+    log takes no batches, and only its epoch means something.
     """
 
     partition: TopicIdPartition
@@ -157,13 +170,72 @@ class DisklessLog:
     migration_state: MigrationState = MigrationState.DISKLESS_ONLY
     byte_size: int = 0
     last_epoch: LeaderEpoch = NO_EPOCH
-    """The epoch of the newest batch that was ever committed, which is the largest; -1 if there was none."""
+    """The largest that a batch ever had, which is that of the newest; before the first batch that of the leader that
+    set B0, or -1 for a topic born diskless."""
 
     def boundary_of(self, offset: Offset) -> OffsetBoundary:
         """Which tier holds an offset. The high watermark counts as diskless: the next record will be there."""
-        if not self.log_start_offset <= offset <= self.high_watermark:
+        if self.diskless_log_start_offset < 0 or not self.log_start_offset <= offset <= self.high_watermark:
             return OffsetBoundary.OUT_OF_RANGE
         return OffsetBoundary.TIERED if offset < self.diskless_start_offset else OffsetBoundary.DISKLESS
+
+
+# Switching a topic from classic to diskless
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMigration:
+    """A switch that was requested, and is neither finished nor aborted: a row of inkless_migration."""
+
+    position: int
+    """The order of the requests. A topic whose switch is aborted and requested again gets another one."""
+    topic_id: UUID
+    topic: str
+    partitions: int
+    """How many the topic had at the request: those from this number on are born diskless."""
+    requested_at_ms: TimestampMs
+    sealed_at_ms: TimestampMs | None
+    """When the last partition got its B0."""
+    now_ms: TimestampMs
+    """The database's time of the query, by which the other moments are to be judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBoundary:
+    """B0 of one partition, from the leader that has sealed its log: records from here on are diskless."""
+
+    partition: TopicIdPartition
+    position: int
+    """That of the TopicMigration that the leader acts upon."""
+    boundary: Offset
+    leader_epoch: LeaderEpoch
+    log_start_offset: Offset
+    tiered_log_start_offset: Offset = -1
+    tiered_high_offset: Offset = -1
+    producers: Sequence[ProducerEntry]
+    """Every producer of the prefix, so that its sequences continue."""
+
+
+class BoundarySet(NamedTuple):
+    """The answer to a NewBoundary or a reset, with what is stored: also after a refusal, if there is a log."""
+
+    refusal: Refusal | None
+    boundary: Offset = -1
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    message: str = ""
+    """The reason of a refusal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixProgress:
+    """What a leader knows of the prefix of one partition."""
+
+    partition: TopicIdPartition
+    leader_epoch: LeaderEpoch
+    log_start_offset: Offset
+    tiered_log_start_offset: Offset
+    tiered_high_offset: Offset
+    state: MigrationState
 
 
 # Expiring and cleaning

@@ -1,3 +1,8 @@
-SELECT log_id, log_start_offset, high_watermark, max_timestamp
+-- The log from B0 on.
+SELECT
+    log_id,
+    CASE WHEN log_start_offset < diskless_log_start_offset THEN diskless_log_start_offset ELSE log_start_offset END,
+    high_watermark,
+    max_timestamp
 FROM inkless_log
-WHERE topic_id = $1 AND partition = $2 AND NOT is_deleted
+WHERE topic_id = $1 AND partition = $2 AND NOT is_deleted AND diskless_log_start_offset >= 0

@@ -1,2 +1,6 @@
-SELECT DISTINCT topic_id
+SELECT topic_id
 FROM inkless_log
+UNION
+SELECT topic_id
+FROM inkless_migration
+WHERE aborted_at_ms IS NULL

@@ -41,9 +41,9 @@ class OffsetLookups:
         return FoundOffset(NO_TIMESTAMP, log.high_watermark, log.last_epoch)
 
     async def earliest(self, partition: TopicIdPartition) -> FoundOffset:
-        """The log start, with the epoch of the record there."""
+        """The first offset of the diskless part, with the epoch of the record there: never below B0."""
         log = await self._log(partition)
-        return await self._at(log, log.log_start_offset)
+        return await self._at(log, max(log.log_start_offset, log.diskless_log_start_offset))
 
     async def earliest_local(self, partition: TopicIdPartition) -> FoundOffset:
         """The first offset that is not in tiered segments."""

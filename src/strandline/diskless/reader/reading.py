@@ -149,6 +149,12 @@ class Reading:
             read.rows = found.rows
             read.tail.news_seen = news
             self._tails.found(found.rows)
+        elif found.refusal is Refusal.IN_PREFIX:
+            # Not OffsetOutOfRange, upon which consumers would skip records that exist.
+            read.error = NotLeaderOrFollower(
+                f"Offset {read.run.end} of {read.request.partition.topic_partition} was written before the topic "
+                "became diskless: ask the leader."
+            )
         else:
             read.error = OffsetOutOfRange(
                 f"Offset {read.run.end} is not between {found.log_start_offset} and {found.high_watermark}."

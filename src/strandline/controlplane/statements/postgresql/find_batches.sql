@@ -8,6 +8,7 @@ SELECT
 FROM unnest($2::int[], $3::uuid[], $4::int[], $5::bigint[], $6::bigint[])
     AS r(position, topic_id, partition, from_offset, max_bytes)
 JOIN inkless_log l ON l.topic_id = r.topic_id AND l.partition = r.partition AND NOT l.is_deleted
+    AND l.diskless_log_start_offset >= 0
 LEFT JOIN LATERAL (
     SELECT *
     FROM (

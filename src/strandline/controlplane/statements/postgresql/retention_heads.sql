@@ -1,11 +1,13 @@
 -- Each rule with its log, and whether its oldest row may be deleted: it lies below the log start, or has expired, or the
--- log keeps its retention size without it.
+-- log keeps its retention size without it. Rows of a log that begins below its read boundary stay: its prefix goes first.
 SELECT
     r.position, l.log_id, l.log_start_offset,
     coalesce(
-        b.last_offset < l.log_start_offset
-        OR CASE WHEN b.max_timestamp < 0 THEN b.log_append_timestamp ELSE b.max_timestamp END < r.expire_before
-        OR l.byte_size - b.byte_size >= r.retention_bytes,
+        l.log_start_offset >= l.diskless_start_offset AND l.diskless_log_start_offset >= 0 AND (
+            b.last_offset < l.log_start_offset
+            OR CASE WHEN b.max_timestamp < 0 THEN b.log_append_timestamp ELSE b.max_timestamp END < r.expire_before
+            OR l.byte_size - b.byte_size >= r.retention_bytes
+        ),
         FALSE
     )
 FROM unnest($1::int[], $2::uuid[], $3::int[], $4::bigint[], $5::bigint[])

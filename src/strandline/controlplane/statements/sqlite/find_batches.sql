@@ -21,4 +21,4 @@ SELECT json_group_array(json_array(r.value->>0, l.log_start_offset, l.high_water
 ))))
 FROM json_each($2) AS r
 CROSS JOIN inkless_log l ON l.topic_id = r.value->>1 AND l.partition = r.value->>2
-WHERE NOT l.is_deleted
+WHERE NOT l.is_deleted AND l.diskless_log_start_offset >= 0

@@ -1,11 +1,13 @@
 -- Each rule with its log, and whether its oldest row may be deleted: it lies below the log start, or has expired, or the
--- log keeps its retention size without it.
+-- log keeps its retention size without it. Rows of a log that begins below its read boundary stay: its prefix goes first.
 SELECT json_group_array(json_array(
     r.value->>0, l.log_id, l.log_start_offset,
     coalesce(
-        b.last_offset < l.log_start_offset
-        OR CASE WHEN b.max_timestamp < 0 THEN b.log_append_timestamp ELSE b.max_timestamp END < r.value->>3
-        OR l.byte_size - b.byte_size >= r.value->>4,
+        l.log_start_offset >= l.diskless_start_offset AND l.diskless_log_start_offset >= 0 AND (
+            b.last_offset < l.log_start_offset
+            OR CASE WHEN b.max_timestamp < 0 THEN b.log_append_timestamp ELSE b.max_timestamp END < r.value->>3
+            OR l.byte_size - b.byte_size >= r.value->>4
+        ),
         0
     )
 ))

@@ -1,0 +1,87 @@
+"""When a boundary may be set or reset, and what a report about a prefix changes: rules, without a database.
+
+The caller has locked the log, and stores the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from strandline.controlplane.values import (
+    BoundarySet,
+    DisklessLog,
+    MigrationState,
+    NewBoundary,
+    PrefixProgress,
+    Refusal,
+)
+from strandline.model import LeaderEpoch
+
+_ORDER: Final = tuple(MigrationState)
+"""A partition passes through the states in this order, and may leave some out."""
+
+
+def judge_boundary(log: DisklessLog | None, new: NewBoundary, *, is_requested: bool) -> BoundarySet:
+    """The answer to a leader that wants to set B0. `log`: None if there is none; created without B0 beforehand."""
+    if not 0 <= new.log_start_offset <= new.boundary or new.tiered_high_offset >= new.boundary:
+        raise ValueError(f"The log of {new.partition} cannot have these offsets: {new}.")
+    where = f"{new.partition.topic_partition}"
+    ended = f"The switch of the topic {new.partition.topic} was aborted, is finished, or was requested anew."
+    if log is None:
+        return BoundarySet(Refusal.MIGRATION_NOT_FOUND, message=ended)
+    boundary, epoch = log.diskless_log_start_offset, log.diskless_log_start_epoch
+    if new.leader_epoch < epoch:
+        message = f"Leader epoch {new.leader_epoch} of {where} is older than {epoch}, which is known."
+        return BoundarySet(Refusal.STALE_LEADER_EPOCH, boundary, epoch, message)
+    if boundary >= 0:
+        if boundary == new.boundary:
+            return BoundarySet(None, boundary, epoch)
+        message = f"{where} is diskless from offset {boundary} on, not from {new.boundary}."
+        return BoundarySet(Refusal.BOUNDARY_IS_SET, boundary, epoch, message)
+    if not is_requested:
+        return BoundarySet(Refusal.MIGRATION_NOT_FOUND, boundary, epoch, ended)
+    return BoundarySet(None, new.boundary, new.leader_epoch)
+
+
+def new_columns(new: NewBoundary) -> tuple[object, ...]:
+    """A log that has just got its B0, in the order of the statement."""
+    is_empty = new.log_start_offset == new.boundary
+    state = MigrationState.DISKLESS_ONLY if is_empty else MigrationState.MIGRATING
+    return (
+        new.boundary,
+        new.leader_epoch,
+        new.log_start_offset,
+        new.tiered_log_start_offset,
+        new.tiered_high_offset,
+        state.value,
+    )
+
+
+def judge_reset(log: DisklessLog | None, leader_epoch: LeaderEpoch) -> BoundarySet:
+    """The answer to a leader that wants to make B0 unset again."""
+    if log is None:
+        return BoundarySet(Refusal.UNKNOWN_LOG, message="This partition has no diskless log.")
+    boundary, epoch = log.diskless_log_start_offset, log.diskless_log_start_epoch
+    where = f"{log.partition.topic_partition}"
+    if leader_epoch < epoch:
+        message = f"Leader epoch {leader_epoch} of {where} is older than {epoch}, which is known."
+        return BoundarySet(Refusal.STALE_LEADER_EPOCH, boundary, epoch, message)
+    if 0 <= boundary < log.high_watermark:
+        message = f"{where} has diskless records from offset {boundary} to {log.high_watermark}: they would be lost."
+        return BoundarySet(Refusal.BOUNDARY_IS_SET, boundary, epoch, message)
+    return BoundarySet(None, -1, leader_epoch if boundary >= 0 else epoch)
+
+
+def advanced(log: DisklessLog, report: PrefixProgress) -> DisklessLog:
+    """The log after a report about its prefix. The same one if the report says nothing new, or comes too late."""
+    boundary = log.diskless_log_start_offset
+    if boundary < 0 or report.leader_epoch < log.diskless_log_start_epoch:
+        return log
+    return replace(
+        log,
+        log_start_offset=max(log.log_start_offset, min(report.log_start_offset, boundary)),
+        tiered_log_start_offset=max(log.tiered_log_start_offset, min(report.tiered_log_start_offset, boundary)),
+        tiered_high_offset=max(log.tiered_high_offset, min(report.tiered_high_offset, boundary - 1)),
+        migration_state=max(log.migration_state, report.state, key=_ORDER.index),
+    )

@@ -1,0 +1,204 @@
+"""Switching topics from classic to diskless: where their partitions became diskless, and what became of their prefixes.
+
+Everyone locks logs in the order of their ids, then the rows of inkless_migration. A leader that sets boundaries locks
+those rows last, because the brokers of one topic set theirs at the same time: writing the producers, which takes most
+of the time, keeps no other leader waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from strandline.controlplane.boundaries import advanced, judge_boundary, judge_reset, new_columns
+from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, Database, numbered
+from strandline.controlplane.producers import pack_spans
+from strandline.controlplane.reads import diskless_log
+from strandline.controlplane.values import (
+    BoundarySet,
+    DisklessLog,
+    NewBoundary,
+    PrefixProgress,
+    Refusal,
+    TopicMigration,
+)
+from strandline.crash import crash_point
+from strandline.model import LeaderEpoch, TopicIdPartition, TopicPartition
+from strandline.records.producer_entry import RETAINED_BATCHES
+from strandline.sql import Row, Transaction
+
+_PRODUCERS_AT_ONCE: Final = 2_000
+"""Producers that one statement writes: they are packed on the event loop."""
+
+
+class _LockedLog(NamedTuple):
+    log_id: int
+    is_deleted: bool
+    log: DisklessLog
+
+
+class _SwitchEnded(Exception):
+    """The switch was aborted, or its topic deleted, while boundaries were being written."""
+
+
+class SqlMigrations(Database):
+    """See Migrations."""
+
+    async def topic_migrations(self) -> Sequence[TopicMigration]:
+        return await self._store.read(self._topic_migrations)
+
+    async def _topic_migrations(self, tx: Transaction) -> list[TopicMigration]:
+        return [
+            TopicMigration(
+                position=row[0],
+                topic_id=self._dialect.uuid(row[1]),
+                topic=row[2],
+                partitions=row[3],
+                requested_at_ms=row[4],
+                sealed_at_ms=row[5],
+                now_ms=row[6],
+            )
+            for row in await tx.fetch(self._sql["topic_migrations"], self._given_ms())
+        ]
+
+    # Boundaries
+
+    async def initialize_diskless_migration(self, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+        async def work(tx: Transaction) -> list[BoundarySet]:
+            return await self._initialize(tx, boundaries)
+
+        while boundaries:
+            try:
+                answers = await self._store.transact(work)
+            except _SwitchEnded:
+                continue  # it is seen at once the next time
+            crash_point("controlplane.migration.after_commit")
+            return answers
+        return []
+
+    async def _initialize(self, tx: Transaction, boundaries: Sequence[NewBoundary]) -> list[BoundarySet]:
+        # First, so that no log is created and then refused: the row is looked at again before the end.
+        positions = {switch.topic_id: switch.position for switch in await self._topic_migrations(tx)}
+        missing = [(b.partition.topic_id, b.partition.partition, b.partition.topic, b.position) for b in boundaries]
+        await self._execute(tx, "add_unset_logs", missing, 4)
+        logs = await self._lock(tx, [boundary.partition for boundary in boundaries])
+        answers: list[BoundarySet] = []
+        accepted: dict[int, NewBoundary] = {}
+        for number, boundary in enumerate(boundaries):
+            found = logs.get(number)
+            log = found.log if found and not found.is_deleted else None
+            is_requested = positions.get(boundary.partition.topic_id) == boundary.position
+            answers.append(judge_boundary(log, boundary, is_requested=is_requested))
+            if found and log and log.diskless_log_start_offset < 0 and answers[-1].refusal is None:
+                accepted[found.log_id] = boundary
+        if accepted:
+            await self._set_boundaries(tx, accepted)
+        return answers
+
+    async def _set_boundaries(self, tx: Transaction, accepted: Mapping[int, NewBoundary]) -> None:
+        now_ms = await self._now_ms(tx)
+        await self._execute(tx, "set_boundaries", [(key, *new_columns(b)) for key, b in accepted.items()], 7)
+        await self._execute(tx, "drop_seeds", [(log_id,) for log_id in accepted], 1)
+        seeds = _seeds(accepted)
+        while rows := list(islice(seeds, _PRODUCERS_AT_ONCE)):
+            await self._execute(tx, "seed_producers", rows, 5, now_ms)
+        topics = [(topic_id,) for topic_id in {boundary.partition.topic_id for boundary in accepted.values()}]
+        locked = {row[0] for row in await self._fetch(tx, "lock_migrations", topics, 1)}
+        if not locked.issuperset(boundary.position for boundary in accepted.values()):
+            raise _SwitchEnded
+        await self._execute(tx, "seal_migrations", topics, 1, now_ms)
+        await self._execute(tx, "finish_migrations", topics, 1)
+        tx.notify(MIGRATION_CHANNEL)
+        crash_point("controlplane.migration.before_commit")
+
+    async def reset_diskless_log_start_offset(
+        self, partition: TopicIdPartition, leader_epoch: LeaderEpoch
+    ) -> BoundarySet:
+        async def work(tx: Transaction) -> BoundarySet:
+            found = (await self._lock(tx, [partition])).get(0)
+            log = found.log if found and not found.is_deleted else None
+            answer = judge_reset(log, leader_epoch)
+            if found and log and log.diskless_log_start_offset >= 0 and answer.refusal is None:
+                await tx.execute(self._sql["unset_boundary"], found.log_id, leader_epoch)
+                await tx.execute(self._sql["resume_migration"], partition.topic_id, self._given_ms())
+                tx.notify(MIGRATION_CHANNEL)
+            return answer
+
+        return await self._store.transact(work)
+
+    # Prefixes
+
+    async def record_prefix(self, progress: Sequence[PrefixProgress]) -> None:
+        # Most reports say what is known: those take no lock.
+        known = await self._store.read(lambda tx: self._logs(tx, [report.partition for report in progress]))
+        news = [one for one in progress if (log := known.get(one.partition)) and advanced(log, one) != log]
+        if news:
+            await self._store.transact(lambda tx: self._record(tx, news))
+
+    async def _record(self, tx: Transaction, progress: Sequence[PrefixProgress]) -> None:
+        locked = await self._lock(tx, [report.partition for report in progress])
+        moved: list[tuple[object, ...]] = []
+        topics: set[UUID] = set()
+        for number, (log_id, is_deleted, before) in locked.items():
+            log = advanced(before, progress[number])
+            if is_deleted or log == before:
+                continue
+            if log.migration_state is not before.migration_state:
+                topics.add(log.partition.topic_id)
+            if log.log_start_offset != before.log_start_offset:
+                tx.notify(TRIM_CHANNEL)
+            columns = log.log_start_offset, log.tiered_log_start_offset, log.tiered_high_offset
+            moved.append((log_id, *columns, log.migration_state.value))
+        await self._execute(tx, "advance_prefixes", moved, 5)
+        if topics:
+            rows = [(topic_id,) for topic_id in topics]
+            await self._fetch(tx, "lock_migrations", rows, 1)
+            await self._execute(tx, "finish_migrations", rows, 1)
+            tx.notify(MIGRATION_CHANNEL)
+
+    async def complete_migration(self, topic_id: UUID) -> Refusal | None:
+        async def work(tx: Transaction) -> Refusal | None:
+            await tx.fetch(self._sql["lock_logs_of_topic"], topic_id)
+            switch = await tx.fetch_one(self._sql["lock_migration"], topic_id)
+            if switch is None:
+                return Refusal.MIGRATION_NOT_FOUND
+            found = await tx.fetch_one(self._sql["boundaries_of_topic"], topic_id, switch[1])
+            if found is None or found[0] < switch[1]:
+                return Refusal.BOUNDARY_IS_UNSET
+            await tx.execute(self._sql["complete_logs"], topic_id)
+            await tx.execute(self._sql["end_migration"], topic_id)
+            tx.notify(MIGRATION_CHANNEL)
+            return None
+
+        return await self._store.transact(work)
+
+    async def migration_states(self, topic_ids: Collection[UUID]) -> Mapping[UUID, Sequence[DisklessLog]]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await self._fetch(tx, "logs_of_topics", [(topic_id,) for topic_id in topic_ids], 1)
+
+        logs: dict[UUID, list[DisklessLog]] = {}
+        for row in await self._store.read(work) if topic_ids else []:
+            partition = TopicIdPartition(self._dialect.uuid(row[0]), TopicPartition(row[1], row[2]))
+            logs.setdefault(partition.topic_id, []).append(diskless_log(partition, row[3:]))
+        return logs
+
+    async def _logs(
+        self, tx: Transaction, partitions: Sequence[TopicIdPartition]
+    ) -> dict[TopicIdPartition, DisklessLog]:
+        rows = await self._fetch(tx, "logs", numbered(partitions), 3)
+        return {partitions[row[0]]: diskless_log(partitions[row[0]], row[1:]) for row in rows}
+
+    async def _lock(self, tx: Transaction, partitions: Sequence[TopicIdPartition]) -> dict[int, _LockedLog]:
+        """The logs of those partitions that have one, by their place in `partitions`."""
+        rows = await self._fetch(tx, "lock_boundaries", numbered(partitions), 3)
+        return {row[0]: _LockedLog(row[1], bool(row[2]), diskless_log(partitions[row[0]], row[3:])) for row in rows}
+
+
+def _seeds(accepted: Mapping[int, NewBoundary]) -> Iterator[tuple[object, ...]]:
+    """The producers of the prefixes as rows: as a commit would have left them."""
+    for log_id, boundary in accepted.items():
+        for entry in boundary.producers:
+            batches = pack_spans(entry.batches[-RETAINED_BATCHES:])
+            yield log_id, entry.producer_id, entry.epoch, entry.last_timestamp, batches

@@ -1,0 +1,3 @@
+SELECT min(partition)
+FROM inkless_log
+WHERE topic_id = $1 AND diskless_log_start_offset >= 0 AND NOT is_deleted
