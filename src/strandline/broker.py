@@ -179,7 +179,7 @@ class Broker:
             chance=self._chance,
         )
         self.diskless, self.tiered, self.replicas = tiers.diskless, tiers.tiered, tiers.replicas
-        self.partitions = tiers.partitions
+        self.partitions, self.migrations = tiers.partitions, tiers.migrations
         self.active_controller = await enter(
             ActiveController(
                 self.controller,

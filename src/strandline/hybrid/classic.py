@@ -18,10 +18,21 @@ from strandline.replication.partition import Done
 class ClassicPartition:
     """`ServedPartition` over a replica of this broker."""
 
-    __slots__ = ("__weakref__", "_has_remote", "_layout", "_local_start", "_start", "_tiered", "replica")
+    __slots__ = (
+        "__weakref__",
+        "_has_remote",
+        "_layout",
+        "_local_start",
+        "_start",
+        "_tiered",
+        "replica",
+        "settled_epoch",
+    )
 
     def __init__(self, replica: Partition, tiered: TieredTopics) -> None:
         self.replica = replica
+        self.settled_epoch: LeaderEpoch = NO_EPOCH
+        """The leader epoch in which this broker serves the partition as a classic one, before any switch."""
         self._tiered = tiered
         # The layout, and what it was made from, which changes when segments are deleted.
         self._start = self._local_start = NO_OFFSET

@@ -46,18 +46,29 @@ class PartitionKinds:
         self._topic_config = topic_config
         self._has_local_log = has_local_log
         self._in_control_plane: set[UUID] = set()
+        self._expected: set[TopicIdPartition] = set()
 
     def learn(self, topic_ids: Iterable[UUID]) -> None:
         """The control plane has logs of these topics."""
         self._in_control_plane.update(topic_ids)
 
+    def expect_log(self, partition: TopicIdPartition) -> None:
+        """A replica here is to be switched, and its log was not created before: it begins as a classic one."""
+        self._expected.add(partition)
+
     def forget(self, topic_id: UUID) -> None:
         """The topic was deleted."""
         self._in_control_plane.discard(topic_id)
+        if self._expected:
+            self._expected = {partition for partition in self._expected if partition.topic_id != topic_id}
 
     def is_diskless_topic(self, topic: TopicImage) -> bool:
         """Whether partitions of the topic are diskless, on brokers that have no log of them."""
-        return topic.topic_id in self._in_control_plane or self._topic_config(topic.name).diskless_enable
+        return self.is_diskless(topic.topic_id, topic.name)
+
+    def is_diskless(self, topic_id: UUID, name: str) -> bool:
+        """Whether the topic is diskless, or is to be: its partitions here that have a log are switched."""
+        return topic_id in self._in_control_plane or self._topic_config(name).diskless_enable
 
     def classic_partitions(self, topic: TopicImage) -> Callable[[int], bool]:
         """A function that tells of each partition of the topic whether this broker's replica of it keeps a log.
@@ -69,9 +80,8 @@ class PartitionKinds:
 
         def is_classic(partition: int) -> bool:
             key = TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition))
-            kind = kind_of(
-                is_flagged=is_flagged, has_local_log=self._has_local_log(key), is_in_control_plane=is_in_control_plane
-            )
+            has_log = self._has_local_log(key) or key in self._expected
+            kind = kind_of(is_flagged=is_flagged, has_local_log=has_log, is_in_control_plane=is_in_control_plane)
             return kind is PartitionKind.CLASSIC
 
         return is_classic if is_flagged or is_in_control_plane else every_partition

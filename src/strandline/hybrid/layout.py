@@ -57,5 +57,12 @@ def classic_layout(log_start: Offset, local_start: Offset, has_remote: bool) -> 
     return PartitionLayout((local,))
 
 
+def hybrid_layout(log_start: Offset, local_start: Offset, has_remote: bool, boundary: Offset) -> PartitionLayout:
+    """A classic log that ends at the boundary, and the diskless log that begins there."""
+    before = classic_layout(log_start, local_start, has_remote).extents
+    prefix = (Extent(tier, start, min(end, boundary)) for tier, start, end in before if start < boundary)
+    return PartitionLayout((Extent(Tier.DISKLESS, boundary), *prefix))
+
+
 # What is known of the log start may be older than the control plane's: an offset below it is refused by the reader.
 DISKLESS_LAYOUT = PartitionLayout((Extent(Tier.DISKLESS, 0),))

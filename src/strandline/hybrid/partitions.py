@@ -48,6 +48,10 @@ class Partitions:
             raise self._why_missing(topic, partition)
         return found
 
+    def classic(self, replica: Partition) -> ClassicPartition:
+        """The classic partition over a replica of this broker, whether it is served or not."""
+        return self._classic[replica]
+
     # Following replicas and diskless topics
 
     def add(self, partition: ServedPartition) -> None:

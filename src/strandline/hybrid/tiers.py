@@ -17,6 +17,7 @@ from typing import Final
 from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
+from strandline.controlplane.database import MIGRATION_CHANNEL
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.errors import StrandlineError
 from strandline.health import HealthStatus
@@ -25,7 +26,11 @@ from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.log_dirs import LogDirs
+from strandline.hybrid.migration.prefixes import PrefixKeeper
+from strandline.hybrid.migration.reports import SwitchReports
+from strandline.hybrid.migration.switches import TopicSwitches
 from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import LogManager
 from strandline.metadata import ActiveController, MetadataDelta, MetadataImage, MetadataLoader
@@ -33,7 +38,7 @@ from strandline.objects.store import ObjectStoreError
 from strandline.remote.ports import RemoteStorageError
 from strandline.replication import ReplicaManager
 from strandline.sql import SqlError, SqlStore
-from strandline.tasks import TaskSet
+from strandline.tasks import TaskSet, in_background
 
 logger = logging.getLogger(__name__)
 
@@ -93,10 +98,32 @@ class Tiers:
             partitions=self.partitions,
             topic_config=topic_config,
             store_health=self._objects_watch.health,
+            on_log_wanted=self.replicas.follow,
             clock=clock,
             is_enabled=settings().diskless.diskless_storage_system_enable,
         )
         self.log_dirs = LogDirs(logs, self.replicas, self.diskless, self.tiered)
+        self._switches = TopicSwitches(
+            self.partitions,
+            self.diskless,
+            self._plane,
+            kinds=self._kinds,
+            settings=lambda: settings().diskless,
+            clock=clock,
+        )
+        self.replicas.add_replica_listener(self._switches)
+        self._suffix_sizes = SuffixSizes()
+        self._prefixes = PrefixKeeper(
+            lambda: self._switches.switches,
+            self.diskless,
+            self.tiered,
+            self._plane,
+            self._suffix_sizes,
+            copying_ms=lambda: settings().diskless.inkless_migration_segment_wait_ms,
+            on_lost=self._switches.boundary_lost,
+            clock=clock,
+        )
+        self.migrations = SwitchReports(self._switches, loader, self._plane, topic_config=topic_config)
 
     def _why_missing(self, topic: str, partition: int) -> StrandlineError:
         return self.diskless.why_missing(topic, partition) or self.replicas.why_missing(topic, partition)
@@ -148,7 +175,15 @@ class Tiers:
             await self.diskless.wait_opened(within=_OPENED_WITHIN_S)
             if self._has_remote:
                 await self._open_tiered(stack, controller)
+            stack.callback(self._sql.listen(MIGRATION_CHANNEL, self._boundary_set))
+            switching = {"topic-switches": self._switches.run(), "prefixes": self._prefixes.run()}
+            await stack.enter_async_context(in_background(switching))
             yield
+
+    def _boundary_set(self) -> None:
+        """Another broker may have set a boundary."""
+        self.diskless.look_for_boundaries()
+        self._switches.wake()
 
     def health(self) -> tuple[HealthStatus, ...]:
         """The stores that are in use, or that the settings name."""

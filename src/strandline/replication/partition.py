@@ -348,6 +348,11 @@ class Partition:
         """Stop notifying."""
         self._watchers.discard(watcher)
 
+    @property
+    def is_watched(self) -> bool:
+        """True if somebody waits for a change."""
+        return bool(self._watchers)
+
     def notify_watchers(self) -> None:
         """Let everyone who waits look again, as after an append."""
         if self._watchers:

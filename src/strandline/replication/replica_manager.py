@@ -161,6 +161,11 @@ class ReplicaManager:
         if delta.changed_configs:
             self.refresh_configs()
 
+    def follow(self, topic: TopicImage) -> None:
+        """Look at the partitions of a topic again: which of them have a log here may have changed."""
+        self._follow(topic, is_changed=True)
+        self._create_some(_CREATED_AT_ONCE)
+
     def _follow(self, topic: TopicImage, *, is_changed: bool) -> None:
         """Follow the partitions of a topic. An offline replica is tried again only if the topic itself has changed."""
         is_local = self._local_partitions(topic)

@@ -205,6 +205,10 @@ class DisklessReader:
                 self._cache.add(tail.blocks, Block.of_commit(committed), hot)
             self._tails.learn(tail, committed.last_offset + 1, log_start_offset)
 
+    def learn(self, partition: TopicIdPartition, high_watermark: Offset, log_start_offset: Offset) -> None:
+        """The control plane was asked for the offsets of a log."""
+        self._tails.learn(self._tails.of(partition), high_watermark, log_start_offset)
+
     def log_start_moved(self, partition: TopicIdPartition, offset: Offset) -> None:
         """Records below `offset` were deleted."""
         tail = self._known.get(partition)

@@ -65,6 +65,7 @@ class DisklessPartition:
         "_clock",
         "_end",
         "_tier",
+        "boundary",
         "id",
         "leader_epoch",
         "limits",
@@ -79,9 +80,12 @@ class DisklessPartition:
         *,
         limits: TopicLimits,
         clock: Clock,
+        boundary: Offset = 0,
     ) -> None:
         self.topic_partition = topic_partition
         self.id = TopicIdPartition(topic_id, topic_partition)
+        self.boundary = boundary
+        """B0, where its diskless log begins: at 0, unless the partition was classic before."""
         self.limits = limits
         """What the topic accepts; replaced when its settings change."""
         self.leader_epoch: LeaderEpoch = NO_EPOCH
@@ -102,6 +106,16 @@ class DisklessPartition:
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             error = FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch
             raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}.")
+
+    @property
+    def is_open(self) -> bool:
+        """False once its topic is gone, or the broker stops."""
+        return self._end is None
+
+    @property
+    def has_prefix(self) -> bool:
+        """Whether records below its B0 may be left, which only the broker that has their log serves."""
+        return self.log_start_offset < self.boundary
 
     def close(self, error: StrandlineError) -> None:
         """The topic is gone, or the broker stops."""
@@ -165,6 +179,12 @@ class DisklessPartition:
     def log_start_offset(self) -> Offset:
         known = self._tier.reader.known_offsets(self.id)
         return NO_OFFSET if known is None else known[1]
+
+    @property
+    def high_watermark(self) -> Offset:
+        """As far as this broker knows; -1 if it does not."""
+        known = self._tier.reader.known_offsets(self.id)
+        return NO_OFFSET if known is None else known[0]
 
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.values import Refusal
-from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
+from strandline.errors import InvalidConfig, KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
+from strandline.health import Health
+from strandline.model import BrokerId
 from strandline.objects.store import ObjectStoreError
 from strandline.sql import SqlError
 
@@ -33,3 +35,14 @@ def storage_errors(what: object) -> Iterator[None]:
         raise trouble_for_clients(error, sentence) from error
     except ObjectStoreError as error:
         raise KafkaStorageError(f"{sentence}: {error}") from error
+
+
+def uncreatable(topic: str, health: Health, node_id: BrokerId) -> StrandlineError | None:
+    """The error for a new diskless topic if the object store is away and never worked since the start of the broker."""
+    status = health.status()
+    if health.has_worked or not status.is_away:
+        return None
+    return InvalidConfig(
+        f"diskless.enable=true cannot be used for {topic}: {status.what} has not been of use since the start of broker "
+        f"{node_id}. {status.problem}"
+    )

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from itertools import islice
 from typing import Final
 
 from strandline.clock import Clock
@@ -22,17 +21,16 @@ from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import DisklessLog
 from strandline.errors import (
-    InvalidConfig,
     KafkaStorageError,
     NotLeaderOrFollower,
     StrandlineError,
-    UnknownTopicOrPartition,
 )
 from strandline.health import Health
+from strandline.hybrid.diskless.catching_up import CatchingUp
 from strandline.hybrid.diskless.leftovers import Leftovers
-from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.partition import DisklessPartition
-from strandline.hybrid.diskless.refusals import storage_errors
+from strandline.hybrid.diskless.refusals import storage_errors, uncreatable
+from strandline.hybrid.diskless.registry import DisklessPartitions
 from strandline.hybrid.diskless.stand_ins import with_stand_ins
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.waiting import SERVED_WITHIN_S, ServedWaiters
@@ -41,17 +39,15 @@ from strandline.hybrid.partitions import Partitions
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
 from strandline.metadata.image import PartitionImage, TopicImage
 from strandline.model import BrokerId, TopicIdPartition, TopicPartition
-from strandline.objects.store import ObjectStoreError
-from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)
 
 _DISKLESS: Final = "diskless.enable"
 _LOGS_PER_CALL: Final = 1000
-_FIRST_PAUSE_S: Final = 0.1
-_LONGEST_PAUSE_S: Final = 30.0
 # A broker that is behind may create the logs of a topic after they were removed: the controller looks again.
 _LOOK_AGAIN_S: Final = 600.0
+# How often the control plane is asked for boundaries that are not known here.
+_BOUNDARY_S: Final = 1.0
 
 OpenTier = Callable[[], AbstractAsyncContextManager[DisklessTier]]
 
@@ -72,29 +68,39 @@ class DisklessTopics:
         store_health: Health,
         clock: Clock,
         is_enabled: bool = True,
+        on_log_wanted: Callable[[TopicImage], None] = lambda topic: None,
     ) -> None:
+        """`on_log_wanted` is called when a replica here needs a log that it does not have."""
         self._node_id = node_id
         self._loader = loader
         self._plane = plane
         self._open_tier = open_tier
         self._kinds = kinds
         self._served = partitions
-        self._topic_config = topic_config
         self._store_health = store_health
+        self._on_log_wanted = on_log_wanted
         self._clock = clock
-        self._partitions: dict[tuple[str, int], DisklessPartition] = {}
+        self._registry = DisklessPartitions(topic_config=topic_config, clock=clock)
+        self._partitions = self._registry.by_key
         # Partitions that may have no log in the control plane yet.
         self._unmade: dict[TopicIdPartition, None] = {}  # in the order of the metadata
+        self._unswitched: set[TopicIdPartition] = set()
+        """Those of them that another broker has the log of, and whose boundary is not known here yet."""
         self._leftovers = Leftovers(plane, loader)
         self._must_look_for_leftovers = False
-        self._wake = asyncio.Event()
-        self._is_stopping = False
         self._tier: DisklessTier | None = None
         self._is_enabled = is_enabled
-        self._trouble = "the object store is not open"
+        self._work = CatchingUp(
+            self._catch_up,
+            what="diskless topics cannot follow the metadata",
+            look_again_s=lambda: _BOUNDARY_S if self._unmade else _LOOK_AGAIN_S,
+            clock=clock,
+        )
+        self._work.trouble = "the object store is not open"
         if not is_enabled:
-            self._trouble = "diskless.storage.system.enable is false on this broker"
-        self._first_attempt = asyncio.Event()
+            self._work.trouble = "diskless.storage.system.enable is false on this broker"
+        self._stack = AsyncExitStack()
+        self._looked_at = clock.monotonic()
         self._waiters = ServedWaiters(self._is_unserved)
         self._is_required = False
 
@@ -128,7 +134,12 @@ class DisklessTopics:
         if self._kinds.classic_partitions(known)(partition):
             return None
         if self._tier is None:
-            return KafkaStorageError(f"{topic}-{partition} is not served yet: {self._trouble}")
+            return KafkaStorageError(f"{topic}-{partition} is not served yet: {self._work.trouble}")
+        if TopicIdPartition(known.topic_id, TopicPartition(topic, partition)) in self._unswitched:
+            return NotLeaderOrFollower(
+                f"{topic}-{partition} is being switched to diskless: broker {self._node_id} does not know its boundary "
+                "yet."
+            )
         return NotLeaderOrFollower(f"Broker {self._node_id} does not serve the new partition {topic}-{partition} yet.")
 
     def why_not_creatable(self, topic: str, configs: Mapping[str, str | None]) -> StrandlineError | None:
@@ -136,24 +147,28 @@ class DisklessTopics:
 
         Most likely its settings are wrong. One that has worked is expected to come back: topics can be created.
         """
-        if configs.get(_DISKLESS) != "true" or self._store_health.has_worked:
-            return None
-        status = self._store_health.status()
-        if not status.is_away:
-            return None
-        reason = status.problem
-        return InvalidConfig(
-            f"{_DISKLESS}=true cannot be used for {topic}: {status.what} has not been of use since the start of broker "
-            f"{self._node_id}. {reason}"
-        )
+        is_asked_for = configs.get(_DISKLESS) == "true"
+        return uncreatable(topic, self._store_health, self._node_id) if is_asked_for else None
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
-        """The topic as clients see it that can reach these brokers: a diskless partition always has a leader."""
-        return with_stand_ins(topic, reachable) if self._kinds.is_diskless_topic(topic) else topic
+        """The topic as clients see it that can reach these brokers: a diskless partition always has a leader.
+
+        One with a prefix does not: only the broker that has its log can serve the prefix.
+        """
+        if not self._kinds.is_diskless_topic(topic):
+            return topic
+        return with_stand_ins(topic, reachable, may_move=lambda partition: not self._has_prefix(topic, partition))
+
+    def _has_prefix(self, topic: TopicImage, partition: int) -> bool:
+        """Whether a partition was classic, and has records from that time, or may have."""
+        served = self._partitions.get((topic.name, partition))
+        if served is not None:
+            return served.has_prefix
+        return TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition)) in self._unswitched
 
     def topics(self) -> Iterator[TopicImage]:
         """Every diskless topic of the cluster."""
-        return (topic for topic in self._loader.image.topics.values() if self._kinds.is_diskless_topic(topic))
+        return filter(self._kinds.is_diskless_topic, self._loader.image.topics.values())
 
     def diskless_partitions(self, topic: TopicImage) -> frozenset[int]:
         """The partitions of a topic that are diskless on this broker; none if the topic is classic."""
@@ -207,13 +222,15 @@ class DisklessTopics:
         for topic in delta.topics_to_look_at():
             if self._kinds.is_diskless_topic(topic):
                 self._follow(topic)
+            elif self._unswitched:
+                self._give_up(topic)
         if delta.changed_configs:
-            self._refresh_limits()
+            self._registry.refresh_limits()
         is_controller = image.controller_id == self._node_id
         if is_controller and (delta.deleted_topics or delta.old.controller_id != self._node_id):
             self._must_look_for_leftovers = True
         if self._is_enabled and (self._unmade or self._must_look_for_leftovers):
-            self._wake.set()
+            self._work.wake()
 
     def _follow(self, topic: TopicImage) -> None:
         is_classic = self._kinds.classic_partitions(topic)
@@ -226,19 +243,21 @@ class DisklessTopics:
             else:
                 partition.follow(image)
 
+    def _give_up(self, topic: TopicImage) -> None:
+        """The topic is not diskless: its switch was aborted."""
+        for image in topic.partitions:
+            key = _key(topic, image)
+            if key in self._unswitched:
+                self._unswitched.discard(key)
+                self._unmade.pop(key, None)
+
     def _remove(self, topic: TopicImage) -> None:
         self._kinds.forget(topic.topic_id)
         for image in topic.partitions:
             self._unmade.pop(_key(topic, image), None)
-            partition = self._partitions.get((topic.name, image.partition))
-            if partition is not None and partition.id.topic_id == topic.topic_id:
-                del self._partitions[topic.name, image.partition]
-                self._served.remove(partition)
-                partition.close(UnknownTopicOrPartition(f"The topic {topic.name} was deleted."))
-
-    def _refresh_limits(self) -> None:
-        for (name, _), partition in self._partitions.items():
-            partition.limits = TopicLimits.of(self._topic_config(name))
+            self._unswitched.discard(_key(topic, image))
+        for partition in self._registry.remove(topic):
+            self._served.remove(partition)
 
     # The work
 
@@ -249,8 +268,7 @@ class DisklessTopics:
         try:
             yield self
         finally:
-            self._is_stopping = True
-            self._wake.set()
+            self._work.stop()
             if self._tier is None:
                 task.cancel()  # it may be opening a store that does not answer
             await asyncio.gather(task, return_exceptions=True)
@@ -261,57 +279,35 @@ class DisklessTopics:
         The broker serves its other topics meanwhile, and goes on trying.
         """
         if self._is_enabled:
-            self._wake.set()
-            await self._clock.wait_set(self._first_attempt, within=within)
+            self._work.wake()
+            await self._work.first_attempt(within=within)
 
     async def _run(self, on_failure: Callable[[str], None]) -> None:
         try:
-            async with AsyncExitStack() as stack:
-                await self._follow_metadata(stack)
+            async with self._stack:
+                await self._work.run()
         except Exception as error:
             logger.exception("diskless topics have failed")
             on_failure(f"diskless topics have failed: {error}")
 
-    async def _follow_metadata(self, stack: AsyncExitStack) -> None:
-        pause = _FIRST_PAUSE_S
-        while True:
-            is_woken = await self._clock.wait_set(self._wake, within=_LOOK_AGAIN_S)
-            self._wake.clear()
-            if self._is_stopping:
-                return
-            if not is_woken:
-                self._must_look_for_leftovers = self._is_enabled and self._loader.image.controller_id == self._node_id
-                if not self._must_look_for_leftovers:
-                    continue
-            try:
-                await self._catch_up(stack)
-            except (SqlError, ObjectStoreError, OSError) as error:
-                self._trouble = str(error)
-                logger.warning("diskless topics cannot follow the metadata, trying again in %g s: %s", pause, error)
-                self._wake.set()
-                self._first_attempt.set()
-                await self._rest(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
-            else:
-                self._first_attempt.set()
-                pause = _FIRST_PAUSE_S
-
-    async def _rest(self, seconds: float) -> None:
-        """Wait, unless the broker stops."""
-        deadline = self._clock.monotonic() + seconds
-        while not self._is_stopping and (left := deadline - self._clock.monotonic()) > 0:
-            await self._clock.sleep(min(left, 0.25))
-
-    async def _catch_up(self, stack: AsyncExitStack) -> None:
+    async def _catch_up(self) -> None:
         """Make the control plane match the metadata. Raises SqlError or ObjectStoreError; safe to repeat."""
+        if not self._is_enabled:
+            return
+        if self._clock.monotonic() - self._looked_at >= _LOOK_AGAIN_S:
+            self._looked_at = self._clock.monotonic()
+            is_controller = self._loader.image.controller_id == self._node_id
+            self._must_look_for_leftovers = self._must_look_for_leftovers or is_controller
         if self._tier is None:
-            if not self._unmade and not await self._leftovers.are_there():
+            is_needed = self._unmade or self._is_required
+            if not is_needed and not await self._leftovers.are_there():
                 self._must_look_for_leftovers = False
                 return
-            self._tier = await stack.enter_async_context(self._open_tier())
-            stack.callback(self._close_partitions)
-        while self._unmade:
-            await self._create_some(self._tier)
+            self._tier = await self._stack.enter_async_context(self._open_tier())
+            self._stack.callback(self._registry.close, NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))
+        some = list(self._unmade)
+        for first in range(0, len(some), _LOGS_PER_CALL):
+            await self._create_some(self._tier, some[first : first + _LOGS_PER_CALL])
         if self._must_look_for_leftovers:
             self._must_look_for_leftovers = False
             try:
@@ -320,28 +316,82 @@ class DisklessTopics:
                 self._must_look_for_leftovers = True
                 raise
 
-    async def _create_some(self, tier: DisklessTier) -> None:
-        """Create a bounded number of logs with one call, and serve their partitions."""
-        some = list(islice(self._unmade, _LOGS_PER_CALL))
+    async def _create_some(self, tier: DisklessTier, some: Sequence[TopicIdPartition]) -> None:
+        """Create a bounded number of logs with one call, and serve their partitions.
+
+        A partition that was classic gets its log by the switch, from the broker that has its records. Until then it
+        stays unmade.
+        """
         await self._plane.create_logs(some)
-        self._kinds.learn(partition.topic_id for partition in some)
+        logs = await self._plane.logs(some)
+        self._kinds.learn({partition.topic_id for partition in logs})
         for partition in some:
-            if partition in self._unmade:  # else its topic was deleted meanwhile
-                del self._unmade[partition]
-                self._serve(partition.topic_partition, tier)
+            if partition not in self._unmade:
+                continue  # its topic was deleted meanwhile
+            topic, log = self._loader.image.topics_by_id[partition.topic_id], logs.get(partition)
+            if self._kinds.classic_partitions(topic)(partition.partition):
+                del self._unmade[partition]  # its log was created here meanwhile: `TopicSwitches` serves it
+                self._unswitched.discard(partition)
+                continue
+            if log is None or log.diskless_log_start_offset < 0:
+                self._expect_switch(topic, partition)
+                continue
+            self._unswitched.discard(partition)
+            del self._unmade[partition]
+            self._served.add(self._registry.add(topic, partition, tier, log))
         self._waiters.tell()
 
-    def _serve(self, key: TopicPartition, tier: DisklessTier) -> None:
-        topic = self._loader.image.topics[key.topic]
-        limits = TopicLimits.of(self._topic_config(key.topic))
-        partition = DisklessPartition(key, topic.topic_id, tier, limits=limits, clock=self._clock)
-        partition.follow(topic.partitions[key.partition])
-        self._partitions[key] = partition
-        self._served.add(partition)
+    def _expect_switch(self, topic: TopicImage, partition: TopicIdPartition) -> None:
+        """A partition was classic when its topic was flagged, and has no boundary yet."""
+        if self._node_id not in topic.partitions[partition.partition].replicas:
+            self._unswitched.add(partition)
+            return
+        del self._unmade[partition]
+        self._kinds.expect_log(partition)
+        self._on_log_wanted(topic)
 
-    def _close_partitions(self) -> None:
-        for partition in self._partitions.values():
-            partition.close(NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))
+    # Partitions whose log is on this broker
+
+    def require_open(self) -> None:
+        """Open the object store, also if no partition without a local log needs it."""
+        self._is_required = True
+        if self._is_enabled and self._tier is None:
+            self._work.wake()
+
+    def look_for_boundaries(self) -> None:
+        """Some may be known now that were not."""
+        if self._unswitched:
+            self._work.wake()
+
+    def why_closed(self) -> StrandlineError | None:
+        """The error for clients while diskless topics are not open on this broker."""
+        return None if self._tier is not None else KafkaStorageError(f"Diskless topics: {self._work.trouble}")
+
+    def why_not_writable(self) -> str:
+        """A sentence that says why nothing can be written to diskless topics here; empty if it can."""
+        if self._tier is None:
+            return f"Diskless topics are not open on broker {self._node_id}: {self._work.trouble}."
+        status = self._store_health.status()
+        return f"{status.what} is away: {status.problem}" if status.is_away else ""
+
+    def join(self, key: TopicIdPartition, log: DisklessLog) -> DisklessPartition | None:
+        """The diskless part of a partition whose log is on this broker, for its `HybridPartition`.
+
+        None while diskless topics are not open, or if the metadata has no such topic (any more).
+        """
+        topic = self._loader.image.topics_by_id.get(key.topic_id)
+        if self._tier is None or topic is None:
+            return None
+        self._kinds.learn((key.topic_id,))
+        partition = self._partitions.get(key.topic_partition)
+        if partition is None or partition.id != key:
+            partition = self._registry.add(topic, key, self._tier, log, is_joined=True)
+        return partition
+
+    def learn(self, key: TopicIdPartition, log: DisklessLog) -> None:
+        """The control plane was asked for a log."""
+        if self._tier is not None:
+            self._tier.reader.learn(key, log.high_watermark, log.log_start_offset)
 
 
 def _key(topic: TopicImage, image: PartitionImage) -> TopicIdPartition:

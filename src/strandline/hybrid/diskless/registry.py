@@ -1,0 +1,57 @@
+"""The diskless partitions of one broker: created for logs of the control plane, closed with their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from strandline.clock import Clock
+from strandline.config.topic import TopicConfig
+from strandline.controlplane.values import DisklessLog
+from strandline.errors import StrandlineError, UnknownTopicOrPartition
+from strandline.hybrid.diskless.limits import TopicLimits
+from strandline.hybrid.diskless.partition import DisklessPartition
+from strandline.hybrid.diskless.suffix import DisklessSuffix
+from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.metadata.image import TopicImage
+from strandline.model import TopicIdPartition
+
+
+class DisklessPartitions:
+    """By topic and number. They take appends and serve reads while they are here, whoever serves clients with them."""
+
+    def __init__(self, *, topic_config: Callable[[str], TopicConfig], clock: Clock) -> None:
+        self._topic_config, self._clock = topic_config, clock
+        self.by_key: dict[tuple[str, int], DisklessPartition] = {}
+
+    def add(
+        self, topic: TopicImage, key: TopicIdPartition, tier: DisklessTier, log: DisklessLog, *, is_joined: bool = False
+    ) -> DisklessPartition:
+        """The partition over a log. `is_joined`: this broker has the local log before it, and serves both together."""
+        name, boundary = key.topic_partition, log.diskless_log_start_offset
+        kind = DisklessSuffix if boundary > 0 and not is_joined else DisklessPartition
+        limits = TopicLimits.of(self._topic_config(name.topic))
+        partition = kind(name, key.topic_id, tier, limits=limits, clock=self._clock, boundary=boundary)
+        partition.follow(topic.partitions[name.partition])
+        if boundary > 0:
+            tier.reader.learn(key, log.high_watermark, log.log_start_offset)
+        self.by_key[name] = partition
+        return partition
+
+    def remove(self, topic: TopicImage) -> Iterator[DisklessPartition]:
+        """Close the partitions of a topic that was deleted, and return them."""
+        for image in topic.partitions:
+            partition = self.by_key.get((topic.name, image.partition))
+            if partition is not None and partition.id.topic_id == topic.topic_id:
+                del self.by_key[topic.name, image.partition]
+                partition.close(UnknownTopicOrPartition(f"The topic {topic.name} was deleted."))
+                yield partition
+
+    def refresh_limits(self) -> None:
+        """Settings of topics have changed."""
+        for (name, _), partition in self.by_key.items():
+            partition.limits = TopicLimits.of(self._topic_config(name))
+
+    def close(self, error: StrandlineError) -> None:
+        """The broker stops."""
+        for partition in self.by_key.values():
+            partition.close(error)

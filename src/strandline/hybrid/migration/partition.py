@@ -1,0 +1,254 @@
+"""A partition that was switched to diskless, on the broker that has its log: both parts served as one log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from strandline.errors import NotLeaderOrFollower
+from strandline.hybrid.classic import ClassicPartition
+from strandline.hybrid.diskless.partition import DisklessPartition
+from strandline.hybrid.layout import PartitionLayout, Tier, hybrid_layout
+from strandline.hybrid.migration.offsets import HybridOffsets
+from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.log import AppendOrigin
+from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.replication import Appended, Partition
+from strandline.replication.partition import Done
+
+
+@dataclass(slots=True)
+class HybridReads:
+    """How many reads of switched partitions each tier has served. Shared by all of them on one broker."""
+
+    local: int = 0
+    tiered: int = 0
+    diskless: int = 0
+
+
+class HybridPartition:
+    """`ServedPartition` over a replica that ends at the boundary B0, and the diskless log that begins there.
+
+    The prefix, below B0, does not grow any more: appends go to the suffix. What readers are told of the log (high
+    watermark, last stable offset, log start) is that of the whole log, whichever part they read.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_bridge",
+        "_classic",
+        "_is_prefix_served",
+        "_layout",
+        "_layout_basis",
+        "_offsets",
+        "_reads",
+        "boundary",
+        "prefix_problem",
+        "replica",
+        "suffix",
+    )
+
+    def __init__(
+        self,
+        classic: ClassicPartition,
+        suffix: DisklessPartition,
+        boundary: Offset,
+        *,
+        reads: HybridReads,
+        is_prefix_served: Callable[[], bool],
+    ) -> None:
+        """`is_prefix_served` is `inkless.hybrid.read.enabled`."""
+        self.replica: Partition = classic.replica
+        self.suffix = suffix
+        self.boundary = boundary
+        self.prefix_problem = ""
+        """Why the prefix cannot be read here; empty if it can."""
+        self._classic = classic
+        self._reads = reads
+        self._is_prefix_served = is_prefix_served
+        self._layout = PartitionLayout(())
+        self._layout_basis = (NO_OFFSET, NO_OFFSET, False)
+        self._bridge = _Bridge(self.replica, suffix)
+        self._offsets = HybridOffsets(classic, suffix, boundary, check_prefix=self._check_prefix)
+        self._bridge.follow()
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.replica.topic_partition
+
+    @property
+    def leader_epoch(self) -> LeaderEpoch:
+        return self.suffix.leader_epoch
+
+    def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
+        """Raise if the topic is gone, or the client is in another epoch. Any broker may serve the suffix."""
+        self.suffix.check_leader(current_leader_epoch)
+
+    def _check_prefix(self) -> None:
+        """Raise unless this broker may read below the boundary."""
+        if self.prefix_problem:
+            raise NotLeaderOrFollower(self.prefix_problem)
+        if not self._is_prefix_served():
+            raise NotLeaderOrFollower(
+                f"Broker {self.replica.node_id} does not serve {self.topic_partition} below offset {self.boundary}: "
+                "inkless.hybrid.read.enabled is false."
+            )
+        self.replica.check_leader()
+
+    def append(
+        self,
+        records: memoryview,
+        *,
+        acks: int,
+        origin: AppendOrigin,
+        done: Done,
+        written: Callable[[], None] | None = None,
+        is_borrowed: bool = False,
+    ) -> Appended:
+        return self.suffix.append(
+            records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
+        )
+
+    # Reading
+
+    @property
+    def layout(self) -> PartitionLayout:
+        log = self.replica.log
+        basis = (log.offsets.start, log.offsets.local_start, log.is_remote)
+        if basis != self._layout_basis:
+            self._layout_basis = basis
+            self._layout = hybrid_layout(*basis, self.boundary)
+        return self._layout
+
+    def reads_memory(self, offset: Offset) -> bool:
+        return self.layout.tier_of(offset) is not Tier.LOCAL
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """The log's own while there is a prefix; afterwards the control plane's."""
+        start = self.replica.log.log_start_offset
+        known = self.suffix.log_start_offset
+        return max(start, known)
+
+    @property
+    def high_watermark(self) -> Offset:
+        """That of the whole log, as far as this broker knows: never below the boundary."""
+        return max(self.suffix.high_watermark, self.boundary)
+
+    def read_now(
+        self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+    ) -> ReadResult | FinalRead | PendingRead:
+        """One tier answers: a read of the prefix ends at the boundary, where the log of the replica does."""
+        if offset >= self.boundary:
+            if isolation is FetchIsolation.LOG_END:  # the suffix is not replicated
+                return self._nothing_for_followers()
+            self._reads.diskless += 1
+            return self.suffix.read_now(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+        self._check_prefix()
+        found = self._classic.read_now(
+            offset,
+            max_bytes,
+            isolation=isolation,
+            min_one_message=min_one_message,
+            as_part_of=None if isolation is FetchIsolation.LOG_END else self,
+        )
+        if isinstance(found, ReadResult):
+            self._reads.local += 1
+            return found if isolation is FetchIsolation.LOG_END else self.as_whole(found)
+        self._reads.tiered += 1
+        return found
+
+    def as_whole(self, result: ReadResult) -> ReadResult:
+        """A result of the prefix with the offsets of the whole log: a reader of the prefix is not at the end."""
+        end = self.high_watermark
+        result.high_watermark = result.last_stable_offset = end
+        result.log_start_offset = self.log_start_offset
+        return result
+
+    def _nothing_for_followers(self) -> ReadResult:
+        """A follower that has the whole prefix is in sync: neither an error, nor records, nor an end beyond its own."""
+        end = min(self.replica.log.high_watermark, self.boundary)
+        return ReadResult(None, end, end, self.replica.log.log_start_offset, None)
+
+    def without_records(self) -> ReadResult:
+        """Never fails: the boundary is known, so at least that end is."""
+        end = self.high_watermark
+        return ReadResult(None, end, end, self.log_start_offset, None)
+
+    def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
+        return self.suffix.is_open and self.high_watermark == high_watermark and self.log_start_offset == log_start
+
+    def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
+        part = self.suffix if offset >= self.boundary else self._classic
+        return part.available_bytes(offset, isolation)
+
+    def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
+        return self._offsets.known_end_of_epoch(epoch)
+
+    def watch(self, watcher: Watcher) -> None:
+        self.replica.watch(watcher)
+        self._bridge.follow()
+
+    def unwatch(self, watcher: Watcher) -> None:
+        self.replica.unwatch(watcher)
+
+    # Queries
+
+    async def list_offset(
+        self,
+        timestamp: TimestampMs,
+        *,
+        isolation: FetchIsolation,
+        current_leader_epoch: LeaderEpoch = NO_EPOCH,
+        timeout_ms: int = 0,
+    ) -> FoundOffset:
+        self.check_leader(current_leader_epoch)
+        return await self._offsets.list_offset(timestamp, isolation=isolation, timeout_ms=timeout_ms)
+
+    async def end_offset_for_epoch(
+        self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch
+    ) -> tuple[LeaderEpoch, Offset]:
+        self.check_leader(current_leader_epoch)
+        return await self._offsets.end_offset_for_epoch(epoch)
+
+    async def delete_records(self, before: Offset) -> Offset:
+        """The control plane has the log start of the whole log: it moves there first, then in the log."""
+        self.replica.check_leader()
+        start = await self.suffix.delete_records(before)
+        self.follow_log_start(start)
+        return start
+
+    def follow_log_start(self, offset: Offset) -> None:
+        """The log starts at `offset`, in the prefix or above it. Raises KafkaStorageError."""
+        log = self.replica.log
+        if log.start.increment(min(offset, self.boundary)):
+            self.replica.notify_watchers()
+
+    async def active_producers(self) -> Sequence[ActiveProducer]:
+        return await self.suffix.active_producers()
+
+
+class _Bridge:
+    """Passes news of the suffix on to those who watch the replica.
+
+    A Fetch that waited at the end of the log when the topic was switched watches the replica, and only that. It has to
+    hear of the first record of the suffix. Nobody follows the suffix while nobody waits.
+    """
+
+    __slots__ = ("_replica", "_suffix")
+
+    def __init__(self, replica: Partition, suffix: DisklessPartition) -> None:
+        self._replica, self._suffix = replica, suffix
+
+    def follow(self) -> None:
+        """Follow the suffix if somebody watches the replica."""
+        if self._replica.is_watched:
+            self._suffix.watch(self)
+
+    def notify(self) -> None:
+        """See `Watcher`."""
+        if self._replica.is_watched:
+            self._replica.notify_watchers()
+        else:
+            self._suffix.unwatch(self)

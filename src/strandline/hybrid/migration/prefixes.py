@@ -1,0 +1,189 @@
+"""Follows the prefixes of switched partitions: how far they are copied, where they start, when they are gone.
+
+By level: what the control plane has is compared with the log and the remote log metadata, and brought up to date.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Final
+from weakref import WeakSet
+
+from strandline.clock import Clock
+from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
+from strandline.crash import crash_point
+from strandline.errors import StrandlineError
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.migration.status import MigrationPhase
+from strandline.hybrid.migration.switch import PartitionSwitch
+from strandline.hybrid.suffix_sizes import SuffixSizes
+from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.model import NO_OFFSET, TopicIdPartition
+from strandline.remote.manager.prefix import PrefixStatus
+from strandline.sql import SqlError
+from strandline.tasks import Setbacks
+
+logger = logging.getLogger(__name__)
+
+COPYING_SECONDS: Final = 0.5
+"""How often a prefix is looked at that is not in remote storage yet."""
+COPIED_SECONDS: Final = 5.0
+"""How often one is that is, and leaves by retention."""
+_IDLE_S: Final = 5.0
+_LOGS_AT_ONCE: Final = 1000
+
+
+class PrefixKeeper:
+    """See the module."""
+
+    def __init__(
+        self,
+        switches: Callable[[], Collection[PartitionSwitch]],
+        diskless: DisklessTopics,
+        tiered: TieredTopics,
+        plane: ControlPlane,
+        sizes: SuffixSizes,
+        *,
+        copying_ms: Callable[[], int],
+        on_lost: Callable[[PartitionSwitch], None],
+        clock: Clock,
+    ) -> None:
+        """`copying_ms` is `inkless.migration.segment.wait.ms`; `on_lost` is called if a boundary is gone."""
+        self._switches, self._diskless, self._tiered = switches, diskless, tiered
+        self._plane, self._sizes, self._clock = plane, sizes, clock
+        self._copying_ms, self._on_lost = copying_ms, on_lost
+        self._copying_since: dict[TopicIdPartition, float] = {}
+        self._missing: WeakSet[PartitionSwitch] = WeakSet()
+        self._setbacks = Setbacks("following the prefixes of switched topics", logger)
+
+    async def run(self) -> None:
+        """Look at all prefixes again and again. Endless."""
+        while True:
+            await self._clock.sleep(self._pause())
+            try:
+                await self.look()
+            except SqlError as error:
+                self._setbacks.met(error)
+            else:
+                self._setbacks.over()
+
+    def _led(self) -> list[PartitionSwitch]:
+        return [
+            switch for switch in self._switches() if switch.has_prefix and switch.hybrid and switch.replica.is_leader
+        ]
+
+    def _pause(self) -> float:
+        led = self._led()
+        if any(switch.state is MigrationState.MIGRATING for switch in led):
+            return COPYING_SECONDS
+        return COPIED_SECONDS if led else _IDLE_S
+
+    async def look(self) -> None:
+        """Compare every prefix with the control plane, and bring both up to date. Raises SqlError."""
+        led = {switch.id: switch for switch in self._led()}
+        self._forget_others(led)
+        keys = list(led)
+        for first in range(0, len(keys), _LOGS_AT_ONCE):
+            page = keys[first : first + _LOGS_AT_ONCE]
+            logs = await self._plane.logs(page)
+            found = (self._compare(led[key], logs.get(key)) for key in page)
+            changed = [progress for progress in found if progress is not None]
+            if changed:
+                await self._plane.record_prefix(changed)
+                crash_point("switch.after_prefix")
+                for progress in changed:
+                    self._note(led[progress.partition], progress.state)
+
+    def _forget_others(self, led: Collection[TopicIdPartition]) -> None:
+        for key in [key for key in self._sizes if key not in led]:
+            self._sizes.forget(key)
+        for key in [key for key in self._copying_since if key not in led]:
+            del self._copying_since[key]
+
+    def _compare(self, switch: PartitionSwitch, log: DisklessLog | None) -> PrefixProgress | None:
+        """What the control plane has to be told of a partition; None if it knows."""
+        hybrid = switch.hybrid
+        if hybrid is None or not hybrid.suffix.is_open:
+            return None
+        if log is None or log.diskless_log_start_offset != hybrid.boundary:
+            if switch in self._missing:  # not at once: its topic may have been deleted
+                self._on_lost(switch)
+            self._missing.add(switch)
+            return None
+        self._missing.discard(switch)
+        switch.log = log
+        self._sizes.set(switch.id, log.byte_size)
+        self._diskless.learn(switch.id, log)
+        try:
+            hybrid.follow_log_start(log.log_start_offset)
+        except StrandlineError as error:
+            switch.problem = str(error)
+            return None
+        local = switch.replica.log
+        prefix = switch.prefix = self._prefix_of(switch)
+        state = self._state_of(switch, prefix)
+        self._judge(switch, state, prefix)
+        found = PrefixProgress(
+            partition=switch.id,
+            leader_epoch=switch.replica.leader_epoch,
+            log_start_offset=min(local.log_start_offset, switch.boundary),
+            tiered_log_start_offset=log.tiered_log_start_offset if prefix is None else prefix.tiered_start,
+            tiered_high_offset=log.tiered_high_offset if prefix is None else prefix.tiered_high,
+            state=state,
+        )
+        is_known = (
+            found.log_start_offset <= log.log_start_offset
+            and found.tiered_log_start_offset == log.tiered_log_start_offset
+            and found.tiered_high_offset == log.tiered_high_offset
+            and found.state is log.migration_state
+        )
+        return None if is_known else found
+
+    def _prefix_of(self, switch: PartitionSwitch) -> PrefixStatus | None:
+        tier = self._tiered.tier
+        if tier is None or not switch.replica.log.is_remote:
+            return None
+        return tier.prefix_status(switch.replica, switch.boundary)
+
+    def _state_of(self, switch: PartitionSwitch, prefix: PrefixStatus | None) -> MigrationState:
+        """States do not go back: a prefix that was complete leaves by retention only."""
+        local, boundary = switch.replica.log, switch.boundary
+        is_local_gone = local.log_start_offset >= boundary and len(local.segments) == 1
+        has_remote = local.is_remote and (prefix is None or prefix.has_segments)
+        if is_local_gone and not has_remote:
+            return MigrationState.DISKLESS_ONLY
+        if switch.state is MigrationState.HYBRID or (prefix is not None and prefix.is_complete):
+            return MigrationState.HYBRID
+        return MigrationState.MIGRATING
+
+    def _judge(self, switch: PartitionSwitch, state: MigrationState, prefix: PrefixStatus | None) -> None:
+        """Say so if copying takes long."""
+        if state is not MigrationState.MIGRATING:
+            self._copying_since.pop(switch.id, None)
+            switch.phase, switch.problem = None, switch.hybrid.prefix_problem if switch.hybrid else ""
+            return
+        switch.phase = MigrationPhase.COPYING_PREFIX
+        since = self._copying_since.setdefault(switch.id, self._clock.monotonic())
+        waited = self._clock.monotonic() - since
+        if waited * 1000 < self._copying_ms():
+            return
+        copied = NO_OFFSET if prefix is None else prefix.tiered_high
+        switch.problem = (
+            f"The records of {switch.replica.topic_partition} below offset {switch.boundary} are in remote storage up "
+            f"to offset {copied} only, {waited:.0f} seconds after the switch. Until they all are, this broker's disk "
+            "has the only copy of the others. `strandline topics tiers` says what keeps them."
+        )
+
+    def _note(self, switch: PartitionSwitch, state: MigrationState) -> None:
+        """The control plane has taken over a state."""
+        if switch.log is not None and switch.log.migration_state is not state:
+            switch.log = replace(switch.log, migration_state=state)
+            what = {
+                MigrationState.HYBRID: "everything below its boundary is in remote storage",
+                MigrationState.DISKLESS_ONLY: "nothing is left below its boundary",
+            }
+            name = switch.replica.topic_partition
+            logger.info("%s is %s: %s", name, state.value, what.get(state, "its prefix is being copied"))

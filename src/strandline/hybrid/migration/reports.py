@@ -1,0 +1,139 @@
+"""What can be told of the switches of topics: by this broker alone, or by the control plane of whole topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from uuid import UUID
+
+from strandline.config.topic import TopicConfig
+from strandline.controlplane.errors import trouble_for_clients
+from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
+from strandline.errors import InvalidRequest, UnknownTopicOrPartition
+from strandline.hybrid.migration.status import (
+    MigrationFigures,
+    MigrationPhase,
+    PartitionMigration,
+    TopicMigrationStatus,
+    topic_state,
+    with_phases,
+)
+from strandline.hybrid.migration.switches import TopicSwitches
+from strandline.metadata.image import Images, TopicImage
+from strandline.sql import SqlError
+
+
+class SwitchReports:
+    """A `MigrationSource`."""
+
+    def __init__(
+        self,
+        switches: TopicSwitches,
+        images: Images,
+        plane: ControlPlane,
+        *,
+        topic_config: Callable[[str], TopicConfig],
+    ) -> None:
+        self._switches, self._images, self._plane = switches, images, plane
+        self._topic_config = topic_config
+
+    def figures(self) -> MigrationFigures:
+        """See `MigrationSource`."""
+        switches, reads = self._switches, self._switches.reads
+        led = {
+            switch.replica.topic_partition: switch.describe()
+            for switch in switches.switches
+            if switch.replica.is_leader
+        }
+        return MigrationFigures(
+            led=led,
+            tiered_reads=reads.tiered,
+            local_reads=reads.local,
+            diskless_reads=reads.diskless,
+            pauses=switches.pauses,
+        )
+
+    async def topic_status(self, topic: str) -> TopicMigrationStatus:
+        """See `MigrationSource`."""
+        image = self._images.image.topics.get(topic)
+        if image is None:
+            raise UnknownTopicOrPartition(f"There is no topic {topic}.")
+        (status,) = await self._describe([image])
+        return status
+
+    async def statuses(self, states: Collection[MigrationState] | None) -> list[TopicMigrationStatus]:
+        """See `MigrationSource`."""
+        described = await self._describe(sorted(self._images.image.topics.values(), key=lambda topic: topic.name))
+        return [one for one in described if one.state is not None and (states is None or one.state in states)]
+
+    async def complete(self, topic: str) -> None:
+        """See `MigrationSource`."""
+        image = self._images.image.topics.get(topic)
+        if image is None:
+            raise UnknownTopicOrPartition(f"There is no topic {topic}.")
+        try:
+            refusal = await self._plane.complete_migration(image.topic_id)
+        except SqlError as error:
+            raise trouble_for_clients(error, f"The switch of {topic} cannot be ended") from error
+        if refusal is Refusal.MIGRATION_NOT_FOUND:
+            raise InvalidRequest(f"No switch of {topic} is under way.")
+        if refusal is not None:
+            raise InvalidRequest(
+                f"The switch of {topic} cannot be ended: some of its partitions have no boundary yet, and take their "
+                "records as before. `strandline migration abort` ends it there."
+            )
+
+    async def _describe(self, topics: Sequence[TopicImage]) -> list[TopicMigrationStatus]:
+        flagged = [topic for topic in topics if self._topic_config(topic.name).diskless_enable]
+        migrations: Sequence[TopicMigration] = ()
+        logs: Mapping[UUID, Sequence[DisklessLog]] = {}
+        if flagged:
+            try:
+                migrations = await self._plane.topic_migrations()
+                logs = await self._plane.migration_states([topic.topic_id for topic in flagged])
+            except SqlError as error:
+                raise trouble_for_clients(error, "The states of switched topics cannot be read") from error
+        places = {migration.topic_id: place for place, migration in enumerate(migrations)}
+        led: dict[str, list[PartitionMigration]] = {}
+        for switch in self._switches.switches:
+            if switch.replica.is_leader:
+                led.setdefault(switch.replica.topic_partition.topic, []).append(switch.describe())
+        return [
+            with_phases(
+                self._of_topic(topic, logs.get(topic.topic_id, ()), places.get(topic.topic_id)),
+                led.get(topic.name, ()),
+            )
+            for topic in topics
+        ]
+
+    def _of_topic(self, topic: TopicImage, logs: Sequence[DisklessLog], place: int | None) -> TopicMigrationStatus:
+        config = self._topic_config(topic.name)
+        if not config.diskless_enable:
+            state = MigrationState.TIERED_ONLY if config.remote_storage_enable else None
+            return TopicMigrationStatus(topic=topic.name, state=state)
+        known = {log.partition.partition: log for log in logs}
+        partitions = tuple(
+            _of_partition(image.partition, known.get(image.partition), is_requested=place is not None)
+            for image in topic.partitions
+        )
+        state = topic_state(partition.state for partition in partitions)
+        return TopicMigrationStatus(topic=topic.name, state=state, position=place, partitions=partitions)
+
+
+def _of_partition(partition: int, log: DisklessLog | None, *, is_requested: bool) -> PartitionMigration:
+    """As the control plane has it; its leader knows more."""
+    if log is None or log.diskless_log_start_offset < 0:
+        phase = MigrationPhase.WAITING if is_requested else None
+        return PartitionMigration(partition=partition, state=MigrationState.MIGRATING, phase=phase)
+    is_copying = log.migration_state is MigrationState.MIGRATING
+    return PartitionMigration(
+        partition=partition,
+        state=log.migration_state,
+        phase=MigrationPhase.COPYING_PREFIX if is_copying else None,
+        b0=log.diskless_log_start_offset,
+        tiering_complete=not is_copying,
+        log_start=log.log_start_offset,
+        tiered_high=log.tiered_high_offset,
+        high_watermark=log.high_watermark,
+        diskless_bytes=log.byte_size,
+    )

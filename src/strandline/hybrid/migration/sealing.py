@@ -1,0 +1,148 @@
+"""How partitions get their boundary: drain, seal, roll, force to disk, and one transaction of the control plane.
+
+Every step may be entered again, by this process or by the next: a sealed log is sealed again, an empty segment is used
+again, and the control plane accepts the same boundary twice. A log stays sealed while the outcome of the transaction is
+not known: its boundary may be there already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.controlplane.ports import Migrations
+from strandline.controlplane.values import BoundarySet, NewBoundary
+from strandline.crash import crash_point
+from strandline.errors import StrandlineError
+from strandline.hybrid.migration.status import MigrationPhase
+from strandline.hybrid.migration.switch import PartitionSwitch
+from strandline.log import UnifiedLog
+from strandline.log.flusher import FlushPlan
+
+QUIET_WITHIN_S: Final = 2.0
+"""A sealed log that does not come to rest within this time takes records again, and is tried later."""
+_LOOK_S: Final = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A partition that has come to rest, and the boundary that it asks for."""
+
+    switch: PartitionSwitch
+    boundary: NewBoundary
+
+
+class BoundarySetter:
+    """Sets the boundaries of groups of partitions. Those of one group wait for each other: a group is small."""
+
+    def __init__(self, plane: Migrations, clock: Clock) -> None:
+        self._plane, self._clock = plane, clock
+
+    async def set(
+        self, group: Sequence[PartitionSwitch], position: int, *, is_wanted: Callable[[PartitionSwitch], bool]
+    ) -> list[tuple[PartitionSwitch, BoundarySet]]:
+        """Set the boundaries of those that can be sealed now; the others go on, with their problem noted.
+
+        `is_wanted` tells whether a partition is still to be switched under the leadership in which this began. Raises
+        SqlError: the sealed ones stay sealed, and the call is to be repeated.
+        """
+        ready = [switch for switch in group if self._is_drained(switch) and is_wanted(switch)]
+        ready = await self._each(ready, _flush_what_is_there)
+        ready = [switch for switch in ready if is_wanted(switch)]
+        now = self._clock.monotonic()
+        for switch in ready:
+            switch.phase = MigrationPhase.SEALING
+            switch.seal(now, f"{switch.replica.topic_partition} is being switched to diskless")
+        crash_point("switch.after_seal")
+        ready = await self._come_to_rest(ready)
+        ready = await self._each([switch for switch in ready if is_wanted(switch)], _roll_and_flush)
+        crash_point("switch.after_flush")
+        sealed = [Sealed(switch, _boundary_of(switch, position)) for switch in ready if is_wanted(switch)]
+        if not sealed:
+            return []
+        answers = await self._plane.initialize_diskless_migration([one.boundary for one in sealed])
+        crash_point("switch.after_boundary")
+        return [(one.switch, answer) for one, answer in zip(sealed, answers, strict=True)]
+
+    def _is_drained(self, switch: PartitionSwitch) -> bool:
+        """Whether no transaction is open. New ones are refused from now on, open ones may end."""
+        replica = switch.replica
+        replica.refuses_new_transactions = True
+        if not replica.has_open_transactions:
+            return True
+        switch.phase = MigrationPhase.DRAINING_TRANSACTIONS
+        switch.problem = (
+            f"{replica.topic_partition} has open transactions, which have to end first. `kafka-transactions.sh "
+            "describe-producers` shows them; `strandline migration abort` leaves the topic as it was."
+        )
+        return False
+
+    async def _come_to_rest(self, switches: Iterable[PartitionSwitch]) -> list[PartitionSwitch]:
+        """Those whose records are all written and replicated. The others take records again."""
+        waiting, resting = list(switches), []
+        deadline = self._clock.monotonic() + QUIET_WITHIN_S
+        while waiting:
+            resting += [switch for switch in waiting if switch.replica.is_quiet]
+            waiting = [switch for switch in waiting if not switch.replica.is_quiet]
+            if not waiting or self._clock.monotonic() >= deadline:
+                break
+            await self._clock.sleep(_LOOK_S)
+        for switch in waiting:
+            log = switch.replica.log
+            switch.problem = (
+                f"{switch.replica.topic_partition} did not come to rest: its high watermark is {log.high_watermark}, "
+                f"its last stable offset {log.last_stable_offset}, its end {log.log_end_offset}."
+            )
+            switch.go_on()
+        return resting
+
+    async def _each(
+        self, switches: Sequence[PartitionSwitch], step: Callable[[UnifiedLog], FlushPlan]
+    ) -> list[PartitionSwitch]:
+        """Make a plan for each log, and force it to disk in threads. Those that fail go on without a boundary."""
+        done = await asyncio.gather(*(self._forced(switch, step) for switch in switches))
+        return [switch for switch, is_done in zip(switches, done, strict=True) if is_done]
+
+    async def _forced(self, switch: PartitionSwitch, step: Callable[[UnifiedLog], FlushPlan]) -> bool:
+        log = switch.replica.log
+        try:
+            plan = step(log)
+            try:
+                await asyncio.to_thread(plan.run)
+            except OSError as error:
+                raise log.fail_append(error) from error
+            log.flusher.finish(plan)
+        except StrandlineError as error:
+            switch.problem = f"{switch.replica.topic_partition} cannot be forced to disk: {error}"
+            switch.go_on()
+            return False
+        return True
+
+
+def _flush_what_is_there(log: UnifiedLog) -> FlushPlan:
+    """Most of what has to be on disk, before anybody has to wait for it."""
+    return log.flusher.begin_hard()
+
+
+def _roll_and_flush(log: UnifiedLog) -> FlushPlan:
+    log.roll()
+    crash_point("switch.after_roll")
+    return log.flusher.begin_hard()
+
+
+def _boundary_of(switch: PartitionSwitch, position: int) -> NewBoundary:
+    log = switch.replica.log
+    highest = log.remote.highest_offset if log.is_remote else -1
+    return NewBoundary(
+        partition=switch.id,
+        position=position,
+        boundary=log.log_end_offset,
+        leader_epoch=switch.epoch,
+        log_start_offset=log.log_start_offset,
+        tiered_log_start_offset=log.log_start_offset if highest >= 0 else -1,
+        tiered_high_offset=highest,
+        producers=tuple(log.producers.entries.values()),
+    )

@@ -1,0 +1,144 @@
+"""One partition of a topic that is diskless, on the broker that has its log: what is known of its switch."""
+
+from __future__ import annotations
+
+import enum
+
+from strandline.controlplane.values import DisklessLog, MigrationState
+from strandline.errors import RequestTimedOut
+from strandline.hybrid.classic import ClassicPartition
+from strandline.hybrid.migration.partition import HybridPartition
+from strandline.hybrid.migration.status import MigrationPhase, PartitionMigration
+from strandline.hybrid.migration.unsettled import UnsettledPartition
+from strandline.hybrid.partition import ServedPartition
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition
+from strandline.remote.manager.prefix import PrefixStatus
+from strandline.replication import Partition
+
+
+class Stage(enum.Enum):
+    """How much this broker knows of the boundary."""
+
+    UNKNOWN = enum.auto()
+    """The control plane was not asked since this broker leads the partition. It is sealed."""
+    PENDING = enum.auto()
+    """There is no boundary: the partition is served as a classic one until its turn comes."""
+    SWITCHED = enum.auto()
+    """There is one, for ever."""
+
+
+class PartitionSwitch:
+    """See the module. Belongs to the event loop; `TopicSwitches` decides what happens to it."""
+
+    __slots__ = (
+        "__weakref__",
+        "classic",
+        "epoch",
+        "hybrid",
+        "log",
+        "phase",
+        "prefix",
+        "problem",
+        "replica",
+        "sealed_at",
+        "stage",
+        "unsettled",
+    )
+
+    def __init__(self, classic: ClassicPartition) -> None:
+        self.classic = classic
+        self.replica: Partition = classic.replica
+        self.stage = Stage.PENDING
+        self.epoch: LeaderEpoch = self.replica.leader_epoch
+        """The leader epoch in which `stage` holds, unless the partition is SWITCHED."""
+        self.log: DisklessLog | None = None
+        """The control plane's, as it was last read."""
+        self.hybrid: HybridPartition | None = None
+        self.unsettled = UnsettledPartition(self.replica)
+        self.phase: MigrationPhase | None = None
+        self.problem = ""
+        self.prefix: PrefixStatus | None = None
+        self.sealed_at: float | None = None
+        """When the seal was set that ends with the boundary, by the monotonic clock."""
+
+    @property
+    def id(self) -> TopicIdPartition:
+        return self.replica.id
+
+    @property
+    def boundary(self) -> Offset:
+        """B0; -1 while there is none."""
+        return NO_OFFSET if self.hybrid is None else self.hybrid.boundary
+
+    @property
+    def served(self) -> ServedPartition:
+        """What clients are served with."""
+        match self.stage:
+            case Stage.SWITCHED if self.hybrid is not None:
+                return self.hybrid
+            case Stage.PENDING:
+                return self.classic
+            case _:
+                return self.unsettled
+
+    @property
+    def has_prefix(self) -> bool:
+        """Whether something may be left to do below the boundary."""
+        return self.stage is Stage.SWITCHED and self.state is not MigrationState.DISKLESS_ONLY
+
+    @property
+    def state(self) -> MigrationState:
+        """The control plane's, as far as it is known here."""
+        if self.log is None or self.log.diskless_log_start_offset < 0:
+            return MigrationState.MIGRATING
+        return self.log.migration_state
+
+    def ask_again(self) -> None:
+        """Another leader epoch has begun, in which nothing is known yet."""
+        self.epoch = self.replica.leader_epoch
+        self.stage, self.phase = Stage.UNKNOWN, None
+        self.seal(None, f"The boundary of {self.replica.topic_partition} is not known yet")
+
+    def seal(self, now: float | None, why: str) -> None:
+        """Take no more records, so that the log ends where it does. Clients send them again."""
+        if now is not None and self.sealed_at is None:
+            self.sealed_at = now
+        self.replica.seal(RequestTimedOut(f"{why}. Send the records again."))
+
+    def go_on(self) -> None:
+        """There is no boundary in this epoch: take records as before."""
+        self.stage = Stage.PENDING
+        self.sealed_at = None
+        self.replica.unseal()
+
+    def release(self) -> None:
+        """The switch is off: the partition is an ordinary one again."""
+        self.go_on()
+        self.replica.refuses_new_transactions = False
+        self.classic.settled_epoch = self.replica.leader_epoch
+
+    def describe(self) -> PartitionMigration:
+        """For people."""
+        log, plane, prefix = self.replica.log, self.log, self.prefix
+        is_switched = self.stage is Stage.SWITCHED and self.hybrid is not None
+        state = self.state
+        is_complete = prefix is not None and prefix.is_complete
+        local_only = log.remote.only_local_size if log.is_remote else log.size
+        copied = 0 if prefix is None else prefix.copied_bytes
+        return PartitionMigration(
+            partition=self.id.partition,
+            state=state,
+            phase=self.phase,
+            b0=self.boundary,
+            tiering_complete=is_complete,
+            problem=self.problem,
+            copied_bytes=copied,
+            total_bytes=copied + local_only,
+            log_start=log.log_start_offset if self.hybrid is None else self.hybrid.log_start_offset,
+            local_start=log.local_log_start_offset,
+            tiered_high=NO_OFFSET if prefix is None else prefix.tiered_high,
+            high_watermark=self.hybrid.high_watermark if is_switched and self.hybrid else log.high_watermark,
+            local_bytes=log.size,
+            remote_bytes=copied,
+            diskless_bytes=0 if plane is None else plane.byte_size,
+        )

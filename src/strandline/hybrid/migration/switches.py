@@ -1,0 +1,370 @@
+"""The switch of classic topics to diskless, on the broker that has their logs.
+
+By level, not by edge: at the start, in each leader epoch and at every change of settings, the replica, the setting
+`diskless.enable` and the control plane are compared, and what follows from them is done. A switch that a crash, another
+leader or a database that was away has interrupted is taken up where the control plane says that it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from strandline.clock import Clock
+from strandline.config.diskless import DisklessSettings
+from strandline.controlplane.errors import trouble_for_clients
+from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.values import BoundarySet, DisklessLog, MigrationState, Refusal, TopicMigration
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.kinds import PartitionKinds
+from strandline.hybrid.migration.partition import HybridPartition, HybridReads
+from strandline.hybrid.migration.queue import admitted
+from strandline.hybrid.migration.reconciling import Finding, compare, cut_to
+from strandline.hybrid.migration.sealing import BoundarySetter
+from strandline.hybrid.migration.status import MigrationPhase, WritePauses
+from strandline.hybrid.migration.switch import PartitionSwitch, Stage
+from strandline.hybrid.partitions import Partitions
+from strandline.model import TopicIdPartition
+from strandline.replication import Partition
+from strandline.sql import SqlError
+from strandline.tasks import Setbacks, TaskSet
+
+logger = logging.getLogger(__name__)
+
+BOUNDARY_SECONDS: Final = 1.0
+"""How often the control plane is asked for boundaries that are not known."""
+GROUP: Final = 16
+"""Partitions that are sealed together: each of them waits for the slowest."""
+_LONGEST_PAUSE_S: Final = 10.0
+_IDLE_S: Final = 3600.0
+_LOGS_AT_ONCE: Final = 1000
+
+
+class TopicSwitches:
+    """Holds a `PartitionSwitch` for each replica here whose topic is diskless. A `ReplicaListener`."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        diskless: DisklessTopics,
+        plane: ControlPlane,
+        *,
+        kinds: PartitionKinds,
+        settings: Callable[[], DisklessSettings],
+        clock: Clock,
+    ) -> None:
+        self._partitions, self._diskless, self._plane = partitions, diskless, plane
+        self._kinds, self._settings, self._clock = kinds, settings, clock
+        self._setter = BoundarySetter(plane, clock)
+        self._switches: dict[Partition, PartitionSwitch] = {}
+        self._under_way: dict[UUID, asyncio.Task[None]] = {}
+        self._tasks = TaskSet()
+        self._wake = asyncio.Event()
+        self._setbacks = Setbacks("finding out where topics became diskless", logger)
+        self._failures = 0
+        self.reads = HybridReads()
+        self.pauses = WritePauses()
+        self.migrations: Sequence[TopicMigration] = ()
+        """The requests that are neither finished nor aborted, as they were last read."""
+
+    @property
+    def switches(self) -> Collection[PartitionSwitch]:
+        """Every replica here that is switched, or is to be; always as it is now."""
+        return self._switches.values()
+
+    # Following replicas
+
+    def replica_changed(self, replica: Partition) -> None:
+        """See `ReplicaListener`. Called after `Partitions`, so that the classic partition is there."""
+        switch = self._switches.get(replica)
+        is_wanted = self._kinds.is_diskless(replica.id.topic_id, replica.topic_partition.topic)
+        if not is_wanted:
+            if switch is not None:
+                self._release(switch)
+            elif replica.is_leader:
+                self._partitions.classic(replica).settled_epoch = replica.leader_epoch
+            return
+        if switch is None:
+            switch = self._switches[replica] = PartitionSwitch(self._partitions.classic(replica))
+            is_settled = switch.classic.settled_epoch == replica.leader_epoch
+        else:
+            is_settled = switch.epoch == replica.leader_epoch
+        if switch.stage is not Stage.SWITCHED and replica.is_leader:
+            if not is_settled:
+                switch.ask_again()
+                self._serve(switch)
+            self._wake.set()
+
+    def replica_removed(self, replica: Partition, *, is_deleted: bool) -> None:
+        """See `ReplicaListener`."""
+        switch = self._switches.pop(replica, None)
+        if switch is not None:
+            self._partitions.remove(switch.served)
+
+    def _release(self, switch: PartitionSwitch) -> None:
+        """`diskless.enable` is false again, which the controller allows only while there is no boundary."""
+        del self._switches[switch.replica]
+        switch.release()
+        self._partitions.add(switch.classic)
+        switch.replica.notify_watchers()
+        logger.info("%s is not switched to diskless: it goes on as it was", switch.replica.topic_partition)
+
+    def _serve(self, switch: PartitionSwitch) -> None:
+        """Serve clients with what the stage allows. Those who wait look again."""
+        if self._switches.get(switch.replica) is switch:
+            self._partitions.add(switch.served)
+            switch.replica.notify_watchers()
+
+    def boundary_lost(self, switch: PartitionSwitch) -> None:
+        """The control plane has no boundary any more: it was restored, or has lost commits. It is the truth."""
+        logger.error(
+            "the control plane has lost the boundary of %s, which was %d",
+            switch.replica.topic_partition,
+            switch.boundary,
+        )
+        switch.hybrid = switch.log = None
+        switch.ask_again()
+        self._serve(switch)
+        self._wake.set()
+
+    # The work
+
+    def wake(self) -> None:
+        """Something may have changed in the control plane."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Find out what is not known, and switch what is due. Endless."""
+        try:
+            while True:
+                await self._clock.wait_set(self._wake, within=self._pause())
+                self._wake.clear()
+                try:
+                    await self._look()
+                except SqlError as error:
+                    self._failures += 1
+                    self._setbacks.met(error)
+                    self._tell_unsettled(error)
+                    await self._clock.sleep(self._pause())
+                else:
+                    self._failures = 0
+                    self._setbacks.over()
+        finally:
+            await self._tasks.close()
+
+    def _pause(self) -> float:
+        if not any(self._open_ones()):
+            return _IDLE_S
+        return min(BOUNDARY_SECONDS * 2**self._failures, _LONGEST_PAUSE_S)
+
+    def _open_ones(self) -> Iterable[PartitionSwitch]:
+        """Led partitions without a boundary, or whose boundary cannot be served yet."""
+        return (
+            switch
+            for switch in self._switches.values()
+            if switch.replica.is_leader and (switch.stage is not Stage.SWITCHED or switch.hybrid is None)
+        )
+
+    def _tell_unsettled(self, error: SqlError) -> None:
+        trouble = trouble_for_clients(error, "The control plane cannot be asked for it")
+        for switch in self._open_ones():
+            switch.unsettled.problem = trouble
+
+    async def _look(self) -> None:
+        """Ask the control plane for what is not known, then begin the switches that are due. Raises SqlError."""
+        asked = {switch.id: (switch, switch.epoch) for switch in self._open_ones()}
+        if not asked:
+            return
+        self._diskless.require_open()
+        migrations = self.migrations = await self._plane.topic_migrations()
+        logs: dict[TopicIdPartition, DisklessLog] = {}
+        keys = list(asked)
+        for first in range(0, len(keys), _LOGS_AT_ONCE):
+            logs.update(await self._plane.logs(keys[first : first + _LOGS_AT_ONCE]))
+        for key, (switch, epoch) in asked.items():
+            if self._is_current(switch, epoch) and switch.id.topic_id not in self._under_way:
+                await self._learn(switch, logs.get(key))
+        self._begin(migrations)
+
+    def _is_current(self, switch: PartitionSwitch, epoch: int) -> bool:
+        replica = switch.replica
+        return self._switches.get(replica) is switch and replica.is_leader and replica.leader_epoch == epoch
+
+    async def _learn(self, switch: PartitionSwitch, log: DisklessLog | None) -> None:
+        """Take over what the control plane knows of a partition."""
+        switch.log = log
+        finding = compare(switch.replica.log, log)
+        match finding:
+            case Finding.NO_BOUNDARY | Finding.NOT_ITS_LOG:
+                if switch.stage is Stage.UNKNOWN:
+                    switch.go_on()
+                    self._serve(switch)
+                if finding is Finding.NOT_ITS_LOG:
+                    switch.problem = finding.sentence(switch.replica.log, log)
+                return
+            case Finding.BOUNDARY_BELOW_START if (
+                log is not None and log.high_watermark == log.diskless_log_start_offset
+            ):
+                await self._reset(switch, log)
+                return
+            case Finding.ENDS_ABOVE if log is not None:
+                logger.warning("%s", finding.sentence(switch.replica.log, log))
+                cut_to(switch.replica.log, log.diskless_log_start_offset)
+        if log is not None:
+            self._join(switch, log, problem=finding.sentence(switch.replica.log, log))
+
+    async def _reset(self, switch: PartitionSwitch, log: DisklessLog) -> None:
+        """The boundary leads to offsets that the log has lost, and nothing was written behind it: it is taken back."""
+        answer = await self._plane.reset_diskless_log_start_offset(switch.id, switch.epoch)
+        if answer.refusal is not None:
+            switch.problem = f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}"
+            return
+        logger.error("%s", Finding.BOUNDARY_BELOW_START.sentence(switch.replica.log, log))
+        switch.log = None
+        switch.go_on()
+        self._serve(switch)
+
+    def _join(self, switch: PartitionSwitch, log: DisklessLog, *, problem: str = "") -> None:
+        """The partition has its boundary: serve both parts as one log. Waits for the object store to be open."""
+        switch.stage, switch.log, switch.phase = Stage.SWITCHED, log, None
+        boundary = log.diskless_log_start_offset
+        suffix = self._diskless.join(switch.id, log)
+        if suffix is None:
+            switch.unsettled.problem = self._diskless.why_closed()
+            self._serve(switch)
+            return
+        switch.hybrid = HybridPartition(
+            switch.classic,
+            suffix,
+            boundary,
+            reads=self.reads,
+            is_prefix_served=lambda: self._settings().inkless_hybrid_read_enabled,
+        )
+        switch.problem = switch.hybrid.prefix_problem = problem
+        if problem:
+            logger.error("%s", problem)
+        switch.seal(None, f"{switch.replica.topic_partition} is diskless from offset {boundary} on")
+        if switch.has_prefix:
+            switch.phase = MigrationPhase.COPYING_PREFIX
+        self._serve(switch)
+        if switch.sealed_at is not None:
+            seconds = self._clock.monotonic() - switch.sealed_at
+            switch.sealed_at = None
+            self.pauses = self.pauses.plus(switch.replica.topic_partition.topic, seconds)
+
+    # Switching
+
+    def _begin(self, migrations: Sequence[TopicMigration]) -> None:
+        """Begin the switches of topics whose turn it is, each in a task of its own: none waits for another."""
+        settings = self._settings()
+        turns = admitted(
+            migrations,
+            parallel=settings.inkless_migration_parallel_topics,
+            copying_ms=settings.inkless_migration_segment_wait_ms,
+        )
+        requested = {migration.topic_id: migration.position for migration in migrations}
+        for topic_id, waiting in self._pending_by_topic().items():
+            if topic_id in self._under_way:
+                continue
+            # Those whose boundary may be set already come first, whatever else is the matter.
+            due = [switch for switch in waiting if switch.sealed_at is not None]
+            if topic_id not in requested:
+                _note_missing_request(waiting)
+            elif topic_id not in turns:
+                for switch in waiting:
+                    switch.phase = MigrationPhase.WAITING
+            elif not due and self._can_begin(waiting):
+                due = waiting
+            if due and topic_id in requested:
+                task = self._tasks.start(self._switch(topic_id, due, requested[topic_id]), name="topic-switch")
+                self._under_way[topic_id] = task
+
+    def _pending_by_topic(self) -> Mapping[UUID, list[PartitionSwitch]]:
+        found: dict[UUID, list[PartitionSwitch]] = {}
+        for switch in self._open_ones():
+            if switch.stage is Stage.PENDING:
+                found.setdefault(switch.id.topic_id, []).append(switch)
+        return found
+
+    def _can_begin(self, switches: Sequence[PartitionSwitch]) -> bool:
+        """Whether what comes after the boundary is there: a sealed log could take no records without it."""
+        problem = self._diskless.why_not_writable()
+        for switch in switches:
+            log = switch.replica.log
+            is_empty = log.log_start_offset == log.log_end_offset
+            if not (problem or is_empty or log.is_remote):
+                switch.problem = (
+                    f"{switch.replica.topic_partition} has records and remote.storage.enable is false: set it to true, "
+                    "or abort the switch."
+                )
+            else:
+                switch.problem = problem
+        return not any(switch.problem for switch in switches)
+
+    async def _switch(self, topic_id: UUID, switches: Sequence[PartitionSwitch], position: int) -> None:
+        epochs = {switch: switch.epoch for switch in switches}
+
+        def is_wanted(switch: PartitionSwitch) -> bool:
+            return self._is_current(switch, epochs[switch]) and switch.stage is Stage.PENDING
+
+        try:
+            for first in range(0, len(switches), GROUP):
+                group = switches[first : first + GROUP]
+                for switch, answer in await self._setter.set(group, position, is_wanted=is_wanted):
+                    self._settled(switch, answer, is_current=is_wanted(switch))
+        except SqlError as error:
+            self._setbacks.met(error)
+            for switch in switches:
+                switch.problem = f"The control plane cannot be reached: {error}"
+        except Exception:
+            logger.exception("the switch of a topic has failed, and is tried again")
+        finally:
+            del self._under_way[topic_id]
+            if any(switch.stage is Stage.SWITCHED for switch in switches):
+                self._wake.set()  # others may have waited for this one
+
+    def _settled(self, switch: PartitionSwitch, answer: BoundarySet, *, is_current: bool) -> None:
+        """The control plane has answered."""
+        if not is_current:
+            return  # whoever leads the partition now asks by himself
+        name = switch.replica.topic_partition
+        match answer.refusal:
+            case None:
+                log = switch.replica.log
+                logger.info("%s is diskless from offset %d on", name, answer.boundary)
+                self._join(switch, _new_log(switch, answer, log.log_start_offset))
+            case Refusal.MIGRATION_NOT_FOUND:
+                switch.problem = "The switch was aborted."
+                switch.go_on()
+                self._serve(switch)
+            case _:
+                logger.warning("the boundary of %s was refused: %s", name, answer.message)
+                switch.problem = answer.message
+                switch.ask_again()
+                self._serve(switch)
+
+
+def _note_missing_request(switches: Iterable[PartitionSwitch]) -> None:
+    for switch in switches:
+        switch.problem = (
+            f"No switch of {switch.replica.topic_partition.topic} is requested. `strandline migration start` requests "
+            "one."
+        )
+
+
+def _new_log(switch: PartitionSwitch, answer: BoundarySet, log_start: int) -> DisklessLog:
+    """The log as the control plane has it just after the boundary was set."""
+    is_empty = log_start == answer.boundary
+    return DisklessLog(
+        partition=switch.id,
+        log_start_offset=log_start,
+        high_watermark=answer.boundary,
+        diskless_start_offset=answer.boundary,
+        diskless_log_start_offset=answer.boundary,
+        diskless_log_start_epoch=answer.leader_epoch,
+        migration_state=MigrationState.DISKLESS_ONLY if is_empty else MigrationState.MIGRATING,
+        last_epoch=answer.leader_epoch,
+    )
