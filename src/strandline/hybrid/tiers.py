@@ -80,6 +80,7 @@ class Tiers:
             self._node_id, logs, loop=loop, topic_config=topic_config, local_partitions=self._kinds.classic_partitions
         )
         self.tiered = TieredTopics()
+        self.suffix_sizes = SuffixSizes()
         self.partitions = Partitions(self.tiered, topic_name=self.replicas.topic_name, why_missing=self._why_missing)
         self.replicas.add_replica_listener(self.partitions)
         self._objects_watch = watch_objects(
@@ -237,6 +238,7 @@ class Tiers:
             clock=self._clock,
             ids=self._ids,
             chance=self._chance,
+            suffix_bytes=self.suffix_sizes,
         )
         try:
             opened = await stack.enter_async_context(self.tiered.serving(tier))

@@ -204,7 +204,8 @@ class PartitionProducers:
     def load_newest_snapshot(self, log_start: int, end: int) -> int:
         """Start from the newest readable snapshot between log start and end; returns the offset to replay from.
 
-        One at the log start counts: the producers of deleted records go on, and their last batch may come again. Snapshots above `end` and damaged ones are removed. Expired producers are dropped.
+        One at the log start counts: the producers of deleted records go on, and their last batch may come again.
+        Snapshots above `end` and damaged ones are removed. Expired producers are dropped.
         """
         self.clear()
         self.remove_snapshots(lambda offset: offset > end)

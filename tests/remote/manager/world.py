@@ -96,6 +96,8 @@ class World:
     epoch: int = 0
     step: float = 0.25
     """How much time passes at once. Little, if objects are in real files: they take real time."""
+    suffix_bytes: int = 0
+    """The size of what follows the log elsewhere."""
     deleted: deque[RemoteLogSegmentId] = field(default_factory=deque)
 
     @property
@@ -125,7 +127,11 @@ class World:
 
     def lead(self) -> None:
         self.metadata.on_partition_leadership_changes([TIERED], [])
-        self.manager.lead(LeaderPartition(partition=TIERED, log=self.log, leader_epoch=self.epoch))
+        self.manager.lead(
+            LeaderPartition(
+                partition=TIERED, log=self.log, leader_epoch=self.epoch, suffix_bytes=lambda: self.suffix_bytes
+            )
+        )
 
     def create_log(self) -> None:
         self.harness.create()

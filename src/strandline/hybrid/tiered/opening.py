@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -24,7 +24,7 @@ from strandline.hybrid.store_watch import Check, StoreWatch
 from strandline.hybrid.tiered.replicas import TieredReplicas
 from strandline.hybrid.tiered.tier import RemoteTier
 from strandline.metadata import ActiveController, MetadataLoader, wanted_topic
-from strandline.model import REMOTE_LOG_METADATA_TOPIC
+from strandline.model import REMOTE_LOG_METADATA_TOPIC, TopicIdPartition
 from strandline.remote.indexes import open_index_cache
 from strandline.remote.manager import ManagerLimits, RemoteLogManager
 from strandline.remote.plugins import MetadataPluginContext, open_metadata_plugin, open_remote_storage
@@ -54,8 +54,11 @@ async def open_remote_tier(
     clock: Clock,
     ids: Ids,
     chance: Chance,
+    suffix_bytes: Callable[[TopicIdPartition], int],
 ) -> AsyncIterator[RemoteTier]:
     """The tier, until the block ends; it follows the replicas of this broker.
+
+    `suffix_bytes` is the size of the diskless part of a partition, which counts for retention.bytes.
 
     Raises InvalidConfig for settings that cannot be used, RemoteStorageError if the storage must answer first and does
     not.
@@ -131,6 +134,7 @@ async def open_remote_tier(
             clock=clock,
             look_again_s=tiers.remote_log_manager_task_interval_ms / 1000,
             on_need=need.set,
+            suffix_bytes=suffix_bytes,
         )
         await enter(in_background({"tiered-topics-gone": following.run()}))
         if tiers.has_built_in_metadata:

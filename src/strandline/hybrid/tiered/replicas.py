@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from strandline.clock import Clock
@@ -33,6 +34,11 @@ class _Led(NamedTuple):
     config: TopicConfig
 
 
+def _no_suffixes(partition: TopicIdPartition) -> int:
+    """Of a broker without partitions that are diskless in part."""
+    return 0
+
+
 class TieredReplicas:
     """`ReplicaListener` for tiered storage."""
 
@@ -45,14 +51,19 @@ class TieredReplicas:
         clock: Clock,
         look_again_s: float,
         on_need: Callable[[], None],
+        suffix_bytes: Callable[[TopicIdPartition], int] = _no_suffixes,
     ) -> None:
-        """`on_need` is called, possibly many times, when there is a tiered replica."""
+        """`on_need` is called, possibly many times, when there is a tiered replica.
+
+        `suffix_bytes` is the size of what follows the local log of a partition elsewhere.
+        """
         self._manager = manager
         self._metadata = metadata
         self._loader = loader
         self._clock = clock
         self._look_again_s = look_again_s
         self._on_need = on_need
+        self._suffix_bytes = suffix_bytes
         self._led: dict[TopicIdPartition, _Led] = {}
         self._followed: set[TopicIdPartition] = set()
         self._untiered: dict[TopicIdPartition, Partition] = {}
@@ -92,7 +103,14 @@ class TieredReplicas:
         if before is None or before.leader_epoch != now.leader_epoch:
             self._followed.discard(key)
             self._metadata.on_partition_leadership_changes([key], [])
-            self._manager.lead(LeaderPartition(partition=key, log=partition.log, leader_epoch=now.leader_epoch))
+            self._manager.lead(
+                LeaderPartition(
+                    partition=key,
+                    log=partition.log,
+                    leader_epoch=now.leader_epoch,
+                    suffix_bytes=partial(self._suffix_bytes, key),
+                )
+            )
         elif before.config != now.config:
             self._manager.reconsider(key)
 

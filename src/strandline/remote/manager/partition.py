@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from strandline.log import UnifiedLog
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition
@@ -34,6 +35,11 @@ def offsets_of(log: UnifiedLog) -> LogOffsets:
     )
 
 
+def no_suffix() -> int:
+    """Of a partition whose log ends where the local log does."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderPartition:
     """A partition that this broker leads, with its log and leader epoch."""
@@ -41,6 +47,9 @@ class LeaderPartition:
     partition: TopicIdPartition
     log: UnifiedLog
     leader_epoch: LeaderEpoch
+    suffix_bytes: Callable[[], int] = field(default=no_suffix, compare=False)
+    """The size of what follows the end of the log elsewhere: retention.bytes counts it, and it is never expired here.
+    Called often: has to answer from memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

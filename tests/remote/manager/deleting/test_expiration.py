@@ -79,6 +79,69 @@ async def test_size_is_that_of_both_tiers(world: World) -> None:
         await world.check_nothing_leaked()
 
 
+async def test_size_counts_what_follows_the_log_elsewhere_and_the_log_goes_first(world: World) -> None:
+    world.append(6)
+    world.log.roll()
+    async with world.running():
+        await world.until_copied()
+        world.configure(retention_bytes=6 * SIZE)
+        await world.pass_time(5)
+        assert world.log.log_start_offset == 0
+        for suffix, start in ((SIZE, 0), (2 * SIZE, 2), (3 * SIZE, 2), (5 * SIZE, 4), (100 * SIZE, 6)):
+            world.suffix_bytes = suffix
+            await world.pass_time(3)
+            assert world.log.log_start_offset == start, "its growth alone has to lead to a new plan"
+        await world.until(lambda: not world.ranges())
+        world.suffix_bytes *= 2
+        await world.pass_time(5)
+        assert (world.log.log_start_offset, world.log.log_end_offset) == (6, 6)
+        await world.check_nothing_leaked()
+
+
+async def test_a_suffix_that_stays_as_it_is_leads_to_no_new_plan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[int] = []
+
+    async def counted(clock: Clock, items: Iterable[RemoteLogSegmentMetadata]) -> object:
+        found = await turns.gathered(clock, items)
+        planned.append(len(found))
+        return found
+
+    monkeypatch.setattr(expiration, "gathered", counted)
+    world.append(6)
+    world.log.roll()
+    world.suffix_bytes = SIZE
+    async with world.running():
+        await world.until_copied()
+        world.configure(retention_bytes=7 * SIZE)
+        await world.pass_time(3)
+        plans = len(planned)
+        await world.pass_time(5)
+        assert len(planned) == plans
+        world.suffix_bytes += 1  # not enough for the next segment to go
+        await world.pass_time(5)
+        assert len(planned) == plans
+
+
+async def test_time_takes_the_last_segment_of_a_log_that_is_empty_at_its_end_and_the_start_stops_there(
+    world: World,
+) -> None:
+    world.append(6, timestamp=NOW)
+    world.log.roll()
+    async with world.running():
+        await world.until_copied()
+        world.configure(retention_ms=60_000, local_retention_bytes=0)
+        world.log.retention.delete_old_segments(world.clock.now_ms())
+        assert world.log.segments.bases == [6]
+        await world.pass_time(50)
+        assert world.log.log_start_offset == 0
+        await world.pass_time(15)
+        assert (world.log.log_start_offset, world.log.log_end_offset, world.log.high_watermark) == (6, 6, 6)
+        assert world.ranges(None) == []
+        await world.pass_time(100)
+        assert (world.log.log_start_offset, world.log.log_end_offset) == (6, 6)
+        await world.check_nothing_leaked()
+
+
 async def test_failed_copies_never_let_good_data_go(world: World) -> None:
     world.append(5)
     async with world.running():

@@ -129,6 +129,13 @@ def test_size_counts_both_tiers_and_whole_segments_only() -> None:
     assert plan.log_start == 20
 
 
+def test_size_counts_what_follows_the_log_elsewhere() -> None:
+    assert gone(plan_expiry(ask(THREE, retention_bytes=300, suffix_bytes=99))) == []
+    assert gone(plan_expiry(ask(THREE, retention_bytes=300, suffix_bytes=100))) == [(1, DeletionReason.SIZE)]
+    plan = plan_expiry(ask(THREE, retention_bytes=300, local_only_bytes=100, suffix_bytes=10**9))
+    assert plan.log_start == 30, "the suffix itself is not expired here"
+
+
 def test_what_went_by_time_counts_against_the_size() -> None:
     aged = [replace(THREE[0], max_timestamp_ms=1), *THREE[1:]]
     assert gone(plan_expiry(ask(aged, retention_ms=600, retention_bytes=200))) == [(1, DeletionReason.TIME)]

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.crash import crash_point
-from strandline.log import UnifiedLog
 from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset
 from strandline.remote.manager.deleting.plan import ExpiryPlan, ExpiryQuestion, planning
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
@@ -46,6 +45,17 @@ class _Retention(NamedTuple):
     bytes: int
 
 
+class _Size(NamedTuple):
+    """What the size of a log depends on while its segments stay the same."""
+
+    end: Offset
+    suffix_bytes: int
+
+
+def _size(leader: LeaderPartition) -> _Size:
+    return _Size(leader.log.log_end_offset, leader.suffix_bytes())
+
+
 def _retention(config: TopicConfig) -> _Retention:
     """The retention of a topic: unlimited if cleanup.policy does not contain `delete`."""
     return (
@@ -74,7 +84,7 @@ class ExpirationTask:
         self._basis: _PlanBasis | None = None
         self._due_ms = 0
         self._due_bytes: int | None = None
-        self._sized_at: Offset = NO_OFFSET
+        self._sized_at = _Size(NO_OFFSET, 0)
 
     @property
     def name(self) -> str:
@@ -115,32 +125,35 @@ class ExpirationTask:
             return False
         log = leader.log
         is_sized = log.config.remote_storage_enable and _retention(log.config).bytes >= 0
-        if not is_sized or log.log_end_offset == self._sized_at:
+        if not is_sized:
+            return True
+        size = _size(leader)
+        if size == self._sized_at:
             return True
         # The summary includes duplicates, which do not count: at worst a plan is made too early.
         if self._due_bytes is None or not self._metadata.is_ready(self._partition.id):
             return False
         remote = self._metadata.remote_log_summary(self._partition.id).finished_bytes
-        if remote + log.remote.only_local_size >= self._due_bytes:
+        if remote + log.remote.only_local_size + size.suffix_bytes >= self._due_bytes:
             return False
-        self._sized_at = log.log_end_offset
+        self._sized_at = size
         return True
 
-    def _settle(self, basis: _PlanBasis, plan: ExpiryPlan | None, *, end: Offset) -> None:
+    def _settle(self, basis: _PlanBasis, plan: ExpiryPlan | None, *, size: _Size) -> None:
         """The plan is carried out: nothing is to be done until its basis changes, the log grows, or time passes."""
         due_ms = None if plan is None else plan.next_due_ms
         thorough_ms = self._clock.now_ms() + _INTERVALS_UNSEEN * self._limits.task_interval_ms
         self._basis, self._due_ms = basis, thorough_ms if due_ms is None else min(due_ms, thorough_ms)
         self._due_bytes = None if plan is None else plan.next_due_bytes
-        self._sized_at = end
+        self._sized_at = size
 
     # Retention
 
     async def _expire(self, leader: LeaderPartition, pool: JobPool) -> bool:
         partition, log = self._partition, leader.log
-        basis, end, copied = self._now(leader), log.log_end_offset, partition.copied
+        basis, size, copied = self._now(leader), _size(leader), partition.copied
         self._basis = None
-        plan = await self._plan(log)
+        plan = await self._plan(leader)
         if not partition.is_led_as(leader):
             return False  # the log start is the new leader's to move
         # Making the plan took a while. It still holds if meanwhile the log start has moved up, or a segment was copied
@@ -157,12 +170,13 @@ class ExpirationTask:
             return False
         if len(deletions) < len(plan.deletions):
             return True
-        self._settle(basis._replace(log_start=plan.log_start), plan, end=end)
+        self._settle(basis._replace(log_start=plan.log_start), plan, size=size)
         return False
 
-    async def _plan(self, log: UnifiedLog) -> ExpiryPlan:
+    async def _plan(self, leader: LeaderPartition) -> ExpiryPlan:
         """The plan, as of this call."""
-        partition, now_ms, retention = self._partition, self._clock.now_ms(), _retention(log.config)
+        log, partition, now_ms = leader.log, self._partition, self._clock.now_ms()
+        retention = _retention(log.config)
         copying = partition.copying
         known = self._metadata.iter_remote_log_segments(partition.id)
         question = ExpiryQuestion(
@@ -173,6 +187,7 @@ class ExpirationTask:
             high_watermark=log.high_watermark,
             log_end=log.log_end_offset,
             local_only_bytes=log.remote.only_local_size,
+            suffix_bytes=leader.suffix_bytes(),
             retention_ms=retention.ms,
             retention_bytes=retention.bytes,
             now_ms=now_ms,
@@ -188,5 +203,5 @@ class ExpirationTask:
     async def _withdraw(self, leader: LeaderPartition) -> bool:
         if not await self._withdrawal.run(leader):
             return True  # the topic is tiered again, or another broker leads the partition
-        self._settle(self._now(leader), None, end=leader.log.log_end_offset)
+        self._settle(self._now(leader), None, size=_size(leader))
         return False

@@ -1,6 +1,7 @@
 """Which remote segments are deleted, why, and where the log begins then. Pure: `expiration` carries it out.
 
-Retention covers both tiers: the size of the log is its remote segments plus its local-only ones. Failed and unfinished
+Retention covers all tiers: the size of the log is its remote segments plus its local-only ones, plus what follows them
+elsewhere. Failed and unfinished
 copies do not count, neither in the size of the log nor as bytes that were deleted: counting them would make a log look
 too large, and delete records that retention keeps.
 """
@@ -57,6 +58,8 @@ class ExpiryQuestion:
     log_end: Offset
     local_only_bytes: int
     """Of local segments without a remote copy."""
+    suffix_bytes: int = 0
+    """Of what follows the end of the log elsewhere."""
     retention_ms: int
     retention_bytes: int
     now_ms: TimestampMs
@@ -252,7 +255,7 @@ def _excess(segments: Iterable[RemoteLogSegmentMetadata], question: ExpiryQuesti
     if question.retention_bytes < 0:
         return 0
     remote = sum(segment.segment_size_in_bytes for segment in segments if segment.end_offset >= question.log_start)
-    return max(remote + question.local_only_bytes - question.retention_bytes, 0)
+    return max(remote + question.local_only_bytes + question.suffix_bytes - question.retention_bytes, 0)
 
 
 def _is_below_log_start(segment: RemoteLogSegmentMetadata, epochs: Sequence[EpochEntry], log_start: Offset) -> bool:
