@@ -113,13 +113,12 @@ class Tiers:
             clock=clock,
         )
         self.replicas.add_replica_listener(self._switches)
-        self._suffix_sizes = SuffixSizes()
         self._prefixes = PrefixKeeper(
             lambda: self._switches.switches,
             self.diskless,
             self.tiered,
             self._plane,
-            self._suffix_sizes,
+            self.suffix_sizes,
             copying_ms=lambda: settings().diskless.inkless_migration_segment_wait_ms,
             on_lost=self._switches.boundary_lost,
             clock=clock,

@@ -56,6 +56,7 @@ class PrefixKeeper:
         self._plane, self._sizes, self._clock = plane, sizes, clock
         self._copying_ms, self._on_lost = copying_ms, on_lost
         self._copying_since: dict[TopicIdPartition, float] = {}
+        self._followed: set[TopicIdPartition] = set()
         self._missing: WeakSet[PartitionSwitch] = WeakSet()
         self._setbacks = Setbacks("following the prefixes of switched topics", logger)
 
@@ -98,10 +99,10 @@ class PrefixKeeper:
                     self._note(led[progress.partition], progress.state)
 
     def _forget_others(self, led: Collection[TopicIdPartition]) -> None:
-        for key in [key for key in self._sizes if key not in led]:
+        for key in [key for key in self._followed if key not in led]:
             self._sizes.forget(key)
-        for key in [key for key in self._copying_since if key not in led]:
-            del self._copying_since[key]
+            self._copying_since.pop(key, None)
+        self._followed = set(led)
 
     def _compare(self, switch: PartitionSwitch, log: DisklessLog | None) -> PrefixProgress | None:
         """What the control plane has to be told of a partition; None if it knows."""
