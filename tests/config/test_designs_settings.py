@@ -38,6 +38,9 @@ TAKEN = {
     "min.insync.replicas": "1",
     "unclean.leader.election.enable": "false",
     "log.diskless.enable": "true",
+    "inkless.hybrid.read.enabled": "false",
+    "inkless.migration.segment.wait.ms": "0",
+    "inkless.migration.parallel.topics": "1",
 }
 
 # Names that brokers take because files of real clusters have them, although they change nothing here.
@@ -54,9 +57,7 @@ WITHOUT_EFFECT = {
 # Names that brokers refuse, with what the sentence has to say.
 REFUSED = {
     "diskless.managed.rf.enabled": "diskless topics have one replica in this version",
-    "inkless.hybrid.read.enabled": "one topic cannot have tiered and diskless records in this version",
-    "inkless.migration.segment.wait.ms": "switching a classic topic to diskless is not available in this version",
-    "inkless.migration.parallel.topics": "switching a classic topic to diskless is not available in this version",
+    "diskless.allow.from.classic.enable": "a classic topic becomes diskless by its own diskless.enable",
     "inkless.tiering.splitter.interval.ms": "converting diskless topics into tiered ones is not available",
     "inkless.tiering.splitter.max.files.per.run": "converting diskless topics into tiered ones is not available",
     "inkless.tiering.splitter.claim.duration.ms": "converting diskless topics into tiered ones is not available",
@@ -114,6 +115,23 @@ def test_a_broker_refuses_it_and_says_why(name: str) -> None:
 @pytest.mark.parametrize("name", TAKEN_BY_TOPICS)
 def test_a_topic_takes_it(name: str) -> None:
     validate_topic_overrides({name: TAKEN_BY_TOPICS[name]}, Settings.from_properties({}))
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("inkless.hybrid.read.enabled", True),
+        ("inkless.migration.segment.wait.ms", 30_000),
+        ("inkless.migration.parallel.topics", 5),
+    ],
+)
+def test_defaults_of_the_switch_are_those_of_the_design(name: str, default: object) -> None:
+    assert Settings.from_properties({}).value(name) == default
+
+
+def test_at_least_one_topic_at_a_time_becomes_diskless() -> None:
+    with pytest.raises(InvalidConfig, match=r"inkless\.migration\.parallel\.topics must be a whole number from 1 "):
+        Settings.from_properties({"inkless.migration.parallel.topics": "0"})
 
 
 def test_the_state_of_a_switch_cannot_be_set_on_a_topic() -> None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from strandline.errors import InvalidConfig
 from strandline.metadata import MetadataStore
 from strandline.metadata.delta import apply_records
 from strandline.metadata.image import EMPTY_IMAGE
 from strandline.metadata.log.store import Deposed, ImageIsBehind, Lease, Term
 from strandline.metadata.records import ClusterRecord, ControllerChangeRecord, MetadataRecord, ProducerIdsRecord
-from strandline.sql import SqlStore, StoreCorrupt
+from strandline.sql import Row, SqlStore, StoreCorrupt, Transaction
 
 
 @pytest.fixture
@@ -37,6 +38,11 @@ async def take(store: MetadataStore, node_id: int = 1, duration_ms: int | None =
 
 async def append(store: MetadataStore, term: Term, *records: MetadataRecord) -> None:
     await store.append(term, (await store.lease()).next_offset, records)
+
+
+async def things(sql: SqlStore) -> list[Row]:
+    async with sql.transaction() as tx:
+        return await tx.fetch("SELECT id, name FROM things")
 
 
 async def log(store: MetadataStore) -> Sequence[tuple[int, MetadataRecord]]:
@@ -158,6 +164,76 @@ async def test_all_records_of_an_append_are_written_or_none(store: MetadataStore
     offsets = [offset for offset, _ in await log(store)]
     assert offsets in ([0], list(range(501)))
     assert (await store.lease()).next_offset == len(offsets)
+
+
+async def test_what_is_written_together_with_records_is_in_their_transaction(store: MetadataStore, sql: SqlStore) -> None:
+    term = await take(store)
+
+    async def together(tx: Transaction) -> None:
+        await tx.execute("INSERT INTO things (id, name) VALUES (1, 'with the records')")
+
+    await store.append(term, 1, (block(1),), together)
+    assert await things(sql) == [(1, "with the records")]
+    assert [record for _, record in await log(store)][1:] == [block(1)]
+
+
+async def test_a_refusal_of_what_is_written_together_leaves_nothing(store: MetadataStore, sql: SqlStore) -> None:
+    term = await take(store)
+
+    async def refuse(tx: Transaction) -> None:
+        await tx.execute("INSERT INTO things (id, name) VALUES (1, 'never seen')")
+        raise InvalidConfig("no")
+
+    with pytest.raises(InvalidConfig, match="no"):
+        await store.append(term, 1, (block(1),), refuse)
+    assert await things(sql) == []
+    assert len(await log(store)) == 1
+    assert (await store.lease()).next_offset == 1
+    await append(store, term, block(2))
+    assert [record for _, record in await log(store)][1:] == [block(2)]
+
+
+async def test_a_fenced_or_late_append_writes_nothing_together(store: MetadataStore, sql: SqlStore) -> None:
+    old, new = await take(store), await take(store, node_id=2)
+
+    async def together(tx: Transaction) -> None:
+        await tx.execute("INSERT INTO things (id, name) VALUES (1, 'never seen')")
+
+    with pytest.raises(Deposed):
+        await store.append(old, 2, (block(1),), together)
+    with pytest.raises(ImageIsBehind):
+        await store.append(new, 1, (block(1),), together)
+    assert await things(sql) == []
+
+
+async def test_an_append_without_records_takes_no_offset(store: MetadataStore, sql: SqlStore) -> None:
+    term = await take(store)
+
+    async def together(tx: Transaction) -> None:
+        await tx.execute("INSERT INTO things (id, name) VALUES (1, 'alone')")
+
+    await store.append(term, 1, (), together)
+    assert await things(sql) == [(1, "alone")]
+    assert (await store.lease()).next_offset == 1
+    assert len(await log(store)) == 1
+
+
+async def test_a_rehearsal_does_everything_and_takes_it_back(store: MetadataStore, sql: SqlStore) -> None:
+    await take(store)
+    seen = []
+
+    async def together(tx: Transaction) -> None:
+        await tx.execute("INSERT INTO things (id, name) VALUES (1, 'for a moment')")
+        seen.append(await tx.fetch_one("SELECT name FROM things"))
+
+    async def refuse(tx: Transaction) -> None:
+        raise InvalidConfig("no")
+
+    await store.rehearse(together)
+    assert seen == [("for a moment",)]
+    assert await things(sql) == []
+    with pytest.raises(InvalidConfig, match="no"):
+        await store.rehearse(refuse)
 
 
 async def test_controllers_that_race_get_different_epochs(store: MetadataStore) -> None:

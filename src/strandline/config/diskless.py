@@ -173,6 +173,33 @@ class DisklessSettings:
         least=0,
     )
 
+    # Topics that become diskless
+
+    inkless_hybrid_read_enabled: bool = setting(
+        "inkless.hybrid.read.enabled",
+        BOOLEAN,
+        True,
+        "This broker serves records from before a topic became diskless, from its disks and from remote storage. If it "
+        "is false, reads of them are answered with NOT_LEADER_OR_FOLLOWER, which consumers repeat; newer records are "
+        "served.",
+    )
+    inkless_migration_segment_wait_ms: int = setting(
+        "inkless.migration.segment.wait.ms",
+        LONG,
+        30_000,
+        "How long the next topic waits for one whose partitions are all diskless already, while older records of it "
+        "are copied to remote storage. After that the copy goes on beside others, and is reported as slow. Writes "
+        "never wait for it.",
+        least=0,
+    )
+    inkless_migration_parallel_topics: int = setting(
+        "inkless.migration.parallel.topics",
+        INT,
+        5,
+        "Topics of the cluster that become diskless at the same time; others wait in the order of the requests.",
+        least=1,
+    )
+
     # Expiring and cleaning
 
     inkless_file_cleaner_interval_ms: int = setting(

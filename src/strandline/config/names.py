@@ -67,8 +67,8 @@ _REFUSED: Final[Mapping[str, str]] = {
     "diskless.enable": "is a setting of topics; on brokers, log.diskless.enable makes new topics diskless",
     "remote.storage.enable": "is a setting of topics; on brokers, remote.log.storage.system.enable allows it",
     "diskless.migration.state": (
-        "is read-only: it will show how far a topic is on its way from classic to diskless, and switching is not "
-        "available in this version"
+        "is read-only: it shows how far a topic is on its way from classic to diskless, which diskless.enable=true "
+        "begins"
     ),
 }
 # Families of the KIP that Kafka 4 takes with a prefix only, and the prefix.
@@ -86,7 +86,7 @@ _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "connections.max.reauth.": "authentication is not available in this version",
     "delegation.token.": "authentication is not available in this version",
     "client.quota.": "quotas are not available in this version",
-    "diskless.allow.from.classic.": "switching a classic topic to diskless is not available in this version",
+    "diskless.allow.from.classic.": "a classic topic becomes diskless by its own diskless.enable, nothing forbids it",
     "diskless.managed.rf.": "diskless topics have one replica in this version",
     "diskless.force.": "log.diskless.enable makes new topics diskless",
     "diskless.fetch.": "consumers wait as long as their requests say",
@@ -99,8 +99,6 @@ _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "inkless.client.az.": "clients are not told apart by zone in this version",
     "inkless.tiering.": "converting diskless topics into tiered ones is not available in this version",
     "inkless.consolidation.": "converting diskless topics into tiered ones is not available in this version",
-    "inkless.hybrid.": "one topic cannot have tiered and diskless records in this version",
-    "inkless.migration.": "switching a classic topic to diskless is not available in this version",
     "group.share.": "share groups are not available in this version",
     "share.coordinator.": "share groups are not available in this version",
     "group.streams.": "streams groups are not available in this version",

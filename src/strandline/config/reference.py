@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from strandline.config.declare import Declaration, SettingKind, declarations_of
+from strandline.config.migration_state import MIGRATION_STATE
 from strandline.config.names import IGNORED
 from strandline.config.settings import AREAS
 from strandline.config.topic import TOPIC_DECLARATIONS
@@ -61,7 +62,7 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "| setting | type | default | may be | follows | meaning |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    for declaration in _by_name(TOPIC_DECLARATIONS):
+    for declaration in _by_name({**TOPIC_DECLARATIONS, MIGRATION_STATE.name: MIGRATION_STATE}):
         follows = f"`{declaration.broker_name}`" if declaration.broker_name else ""
         yield _row(declaration, follows)
     for key, area in AREAS.items():

@@ -18,8 +18,13 @@ DYNAMIC_NAMES: Final = frozenset(
 _THROTTLED_REPLICAS: Final = re.compile(r"\*|[0-9]+:[0-9]+")
 
 
-def validate_topic_overrides(overrides: Mapping[str, str], settings: Settings) -> None:
-    """Raise InvalidConfig if a topic may not have these overrides on a broker with these settings."""
+def validate_topic_overrides(
+    overrides: Mapping[str, str], settings: Settings, *, may_be_switched: bool = False
+) -> None:
+    """Raise InvalidConfig if a topic may not have these overrides on a broker with these settings.
+
+    `may_be_switched`: the topic exists. One that was tiered when it became diskless has both flags.
+    """
     for name in overrides:
         if name not in TOPIC_DECLARATIONS:
             raise unknown_name(name, TOPIC_DECLARATIONS, what="a topic setting")
@@ -32,7 +37,7 @@ def validate_topic_overrides(overrides: Mapping[str, str], settings: Settings) -
     _check_throttled_replicas("leader.replication.throttled.replicas", config.leader_replication_throttled_replicas)
     _check_throttled_replicas("follower.replication.throttled.replicas", config.follower_replication_throttled_replicas)
     if config.diskless_enable:
-        _check_diskless(config, settings)
+        _check_diskless(config, settings, may_be_tiered=may_be_switched)
     if config.remote_storage_enable:
         _check_remote(config, settings)
 
@@ -52,7 +57,7 @@ def _check_throttled_replicas(name: str, value: tuple[str, ...]) -> None:
         raise InvalidConfig(f"{name} must be *, or pairs of partition:broker separated by commas.")
 
 
-def _check_diskless(config: TopicConfig, settings: Settings) -> None:
+def _check_diskless(config: TopicConfig, settings: Settings, *, may_be_tiered: bool) -> None:
     if not settings.diskless.diskless_storage_system_enable:
         raise InvalidConfig(
             "diskless.enable cannot be true while diskless.storage.system.enable is false on the broker."
@@ -61,8 +66,8 @@ def _check_diskless(config: TopicConfig, settings: Settings) -> None:
         raise InvalidConfig(
             "A diskless topic cannot be compacted in this version: cleanup.policy must be delete with diskless.enable."
         )
-    if config.remote_storage_enable:
-        raise InvalidConfig("diskless.enable and remote.storage.enable cannot both be true in this version.")
+    if config.remote_storage_enable and not may_be_tiered:
+        raise InvalidConfig("diskless.enable and remote.storage.enable cannot both be true for a new topic.")
     _check_local_retention("ms", config.local_retention_ms, config.retention_ms)
     _check_local_retention("bytes", config.local_retention_bytes, config.retention_bytes)
 

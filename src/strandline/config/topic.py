@@ -84,8 +84,9 @@ class TopicConfig:
         "diskless.enable",
         BOOLEAN,
         False,
-        "The records are kept in object storage and on no broker's disk. Fixed when the topic is created; a topic "
-        "created without it takes log.diskless.enable.",
+        "The records are kept in object storage and on no broker's disk. Set to true on a classic topic it makes new "
+        "records diskless, while older ones stay where they are; it can be set back to false only until the first "
+        "partition has become diskless. A topic created without it takes log.diskless.enable.",
     )
     file_delete_delay_ms: int = setting(
         "file.delete.delay.ms",

@@ -29,6 +29,8 @@ from strandline.hybrid.log_dirs import LogDirs
 from strandline.hybrid.migration.prefixes import PrefixKeeper
 from strandline.hybrid.migration.reports import SwitchReports
 from strandline.hybrid.migration.switches import TopicSwitches
+from strandline.hybrid.migration.checks import TopicSwitchChecks
+from strandline.hybrid.migration.states import TopicMigrationStates
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
@@ -124,6 +126,15 @@ class Tiers:
             clock=clock,
         )
         self.migrations = SwitchReports(self._switches, loader, self._plane, topic_config=topic_config)
+        self.switch_checks = TopicSwitchChecks(
+            loader,
+            self.replicas,
+            self.tiered,
+            self.diskless,
+            node_id=self._node_id,
+            listener=settings().network.inter_broker_listener,
+        )
+        self.migration_states = TopicMigrationStates(self._plane, topic_config)
 
     def _why_missing(self, topic: str, partition: int) -> StrandlineError:
         return self.diskless.why_missing(topic, partition) or self.replicas.why_missing(topic, partition)

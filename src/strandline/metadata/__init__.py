@@ -33,6 +33,7 @@ from strandline.metadata.image import (
 )
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import MetadataStore
+from strandline.metadata.plans.diskless_switch import SwitchChecks
 from strandline.metadata.plans.elections import ElectionType
 from strandline.metadata.plans.internal_topics import wanted_topic
 from strandline.metadata.plans.topics import MAX_REPLICAS
@@ -85,6 +86,7 @@ __all__ = [
     "NewPartitions",
     "NewTopic",
     "PartitionImage",
+    "SwitchChecks",
     "TopicImage",
     "heartbeat_of",
     "registration_of",

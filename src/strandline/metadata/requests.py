@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from strandline.metadata.image import ConfigResource, LeaderRecoveryState, Listener
 from strandline.metadata.records import MetadataRecord
+from strandline.sql import Transaction
 
 T = TypeVar("T")
+
+# What a decision does in other tables of the database, in the transaction that writes its records. It may be called
+# again with another transaction. A StrandlineError that it raises refuses the decision: then nothing is written.
+WrittenTogether: TypeAlias = Callable[[Transaction], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,7 @@ class Plan(Generic[T]):
 
     records: Sequence[MetadataRecord]
     answer: T
+    together: WrittenTogether | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

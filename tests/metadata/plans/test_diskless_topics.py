@@ -118,13 +118,12 @@ async def test_an_internal_topic_cannot_be_asked_to_be_diskless() -> None:
 @pytest.mark.parametrize(
     ("configs", "change"),
     [
-        ({}, ConfigChange("diskless.enable", SET, "true")),
         (DISKLESS, ConfigChange("diskless.enable", SET, "false")),
         (DISKLESS, ConfigChange("diskless.enable", DELETE)),
         (DISKLESS, ConfigChange("cleanup.policy", SET, "compact")),
         (DISKLESS, ConfigChange("cleanup.policy", APPEND, "compact")),
     ],
-    ids=["switch on", "switch off", "forget", "compact", "compact too"],
+    ids=["switch off", "forget", "compact", "compact too"],
 )
 async def test_what_a_topic_is_cannot_be_changed_afterwards(configs: dict[str, str], change: ConfigChange) -> None:
     async with open_cluster() as cluster:

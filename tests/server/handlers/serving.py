@@ -6,6 +6,10 @@ from collections.abc import Collection, Mapping
 
 from strandline.errors import StrandlineError
 from strandline.metadata import TopicImage
+from strandline.server.handlers.configs.alter import AlterConfigsHandler
+from strandline.server.handlers.configs.loggers import BrokerLoggers
+from tests.metadata.cluster import Cluster
+from tests.metadata.switching import EMPTY
 
 
 class AllServed:
@@ -19,3 +23,16 @@ class AllServed:
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
         return topic
+
+
+class AllClassic:
+    """`MigrationStates` without diskless topics."""
+
+    async def of_topics(self, topics: Collection[TopicImage]) -> Mapping[str, str]:
+        return {topic.name: "N/A" for topic in topics}
+
+
+def alter_configs_handler(cluster: Cluster) -> AlterConfigsHandler:
+    return AlterConfigsHandler(
+        cluster.controller, cluster.loader, BrokerLoggers(), checks=EMPTY, states=AllClassic()
+    )

@@ -9,8 +9,6 @@ from strandline.config import ClusterSettings, Settings
 from strandline.errors import NotController
 from strandline.metadata import ActiveController, ControllerUnreachable
 from strandline.server.context import RequestContext
-from strandline.server.handlers.configs.alter import AlterConfigsHandler
-from strandline.server.handlers.configs.loggers import BrokerLoggers
 from strandline.server.handlers.elections import ElectionsHandler
 from strandline.server.handlers.forwarding import ForwardingHandlers
 from strandline.server.handlers.topics.changes import TopicsHandler
@@ -20,7 +18,7 @@ from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsR
 from strandline.wire.messages.envelope import EnvelopeRequest
 from strandline.wire.registry import encode_request
 from tests.metadata.cluster import Cluster, open_cluster
-from tests.server.handlers.serving import AllServed
+from tests.server.handlers.serving import AllServed, alter_configs_handler
 
 T = TypeVar("T")
 
@@ -56,7 +54,7 @@ def handlers(cluster: Cluster, active: ActiveController) -> ForwardingHandlers:
     controller = cluster.controller
     parts = (
         TopicsHandler(controller, cluster.loader, Settings, AllServed()),
-        AlterConfigsHandler(1, controller, BrokerLoggers()),
+        alter_configs_handler(cluster),
         ElectionsHandler(controller),
     )
     return ForwardingHandlers(active, {key: handler for part in parts for key, handler in part.routes().items()})

@@ -9,8 +9,6 @@ import pytest
 from strandline.config import Settings
 from strandline.server.context import RequestContext
 from strandline.server.handlers.cluster import ClusterHandler
-from strandline.server.handlers.configs.alter import AlterConfigsHandler
-from strandline.server.handlers.configs.loggers import BrokerLoggers
 from strandline.server.handlers.elections import ElectionsHandler
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
 from strandline.server.handlers.topics.changes import TopicsHandler
@@ -25,7 +23,7 @@ from strandline.wire.messages.describe_cluster import DescribeClusterRequest
 from strandline.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.metadata.cluster import Cluster, open_cluster
-from tests.server.handlers.serving import AllServed
+from tests.server.handlers.serving import AllServed, alter_configs_handler
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -118,7 +116,7 @@ async def test_a_broker_that_is_not_the_controller_says_so_for_each_item(cluster
     await cluster.create("t", [(1,)])
     await cluster.controller.leadership.resign()
     topics = TopicsHandler(cluster.controller, cluster.loader, Settings, AllServed())
-    configs = AlterConfigsHandler(1, cluster.controller, BrokerLoggers())
+    configs = alter_configs_handler(cluster)
     created = await topics.create_topics(CreateTopicsRequest(topics=[CreatableTopic(name="x")]), context(7))
     deleted = await topics.delete_topics(DeleteTopicsRequest(topic_names=["t"]), context(5))
     grown = await topics.create_partitions(

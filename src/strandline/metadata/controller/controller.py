@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings
 from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration, RequestTimedOut, StrandlineError
+from strandline.metadata.controller.config_changes import ConfigChanges, NoSwitchChecks
 from strandline.metadata.controller.leadership import Leadership, LeaseTiming, as_kafka_error
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.controller.sessions import Sessions
@@ -27,6 +28,7 @@ from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import ImageIsBehind, MetadataStore
 from strandline.metadata.plans.configs import ConfigPlanner
+from strandline.metadata.plans.diskless_switch import SwitchChecks
 from strandline.metadata.plans.election_requests import plan_elections
 from strandline.metadata.plans.elections import ElectionType
 from strandline.metadata.plans.isr import plan_isr_changes
@@ -53,6 +55,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PRODUCER_ID_BLOCK: Final = 1000
+_NO_CHECKS: Final = NoSwitchChecks()
 _ATTEMPTS: Final = 5
 
 
@@ -91,7 +94,7 @@ class Controller:
         self.node_id = settings.cluster.node_id
         rules = ConfigRules(settings)
         self._topics = TopicPlanner(rules=rules, ids=ids, chance=chance, max_replicas=max_replicas)
-        self._configs = ConfigPlanner(rules=rules)
+        self._configs = ConfigChanges(ConfigPlanner(rules=rules), loader, self.write)
         self._membership = MembershipPlanner(rules)
         listening = ListeningTime(clock)
         self._sessions = Sessions(listening, settings.cluster.broker_session_timeout_ms / 1000)
@@ -176,15 +179,20 @@ class Controller:
             logger.warning("the controller's lease was not released, it will expire: %s", error)
 
     async def write(self, decide: Callable[[MetadataImage], Plan[T]], *, validate_only: bool = False) -> T:
-        """Decide on the newest image, write and publish the records, and return the answer."""
+        """Decide on the newest image, write and publish the records, and return the answer.
+
+        Raises the error with which the part of the plan that is written together with the records refuses it.
+        """
         async with self._turn:
             for _ in range(_ATTEMPTS):
                 term = self._leadership.require()
                 plan = decide(self._loader.image)
-                if validate_only or not plan.records:
+                if validate_only and plan.together is not None:
+                    await self._leadership.rehearse(plan.together)
+                if validate_only or (not plan.records and plan.together is None):
                     return plan.answer
                 try:
-                    await self._leadership.append(term, plan.records)
+                    await self._leadership.append(term, plan.records, plan.together)
                 except ImageIsBehind:
                     await self._catch_up()
                 else:
@@ -218,16 +226,16 @@ class Controller:
     # Settings
 
     async def alter_configs(
-        self, wishes: Sequence[ConfigAlteration], validate_only: bool = False
+        self, wishes: Sequence[ConfigAlteration], validate_only: bool = False, checks: SwitchChecks = _NO_CHECKS
     ) -> list[StrandlineError | None]:
         """Set, delete, append to or subtract from settings. None: done."""
-        return await self.write(lambda image: self._configs.alter(image, wishes), validate_only=validate_only)
+        return await self._configs.make(wishes, checks, validate_only=validate_only)
 
     async def replace_configs(
-        self, wishes: Sequence[ConfigReplacement], validate_only: bool = False
+        self, wishes: Sequence[ConfigReplacement], validate_only: bool = False, checks: SwitchChecks = _NO_CHECKS
     ) -> list[StrandlineError | None]:
         """Give resources exactly these settings. None: done."""
-        return await self.write(lambda image: self._configs.replace(image, wishes), validate_only=validate_only)
+        return await self._configs.make(wishes, checks, validate_only=validate_only)
 
     # Partitions
 

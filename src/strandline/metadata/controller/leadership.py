@@ -18,6 +18,7 @@ from strandline.errors import KafkaStorageError, NotController, RequestTimedOut,
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import Deposed, Lease, MetadataStore, Term
 from strandline.metadata.records import MetadataRecord
+from strandline.metadata.requests import WrittenTogether
 from strandline.sql import SqlError, StoreInUse
 
 logger = logging.getLogger(__name__)
@@ -152,18 +153,27 @@ class Leadership:
         if term is not None:
             await self._store.release_lease(term)
 
-    async def append(self, term: Term, records: Sequence[MetadataRecord]) -> None:
+    async def append(
+        self, term: Term, records: Sequence[MetadataRecord], together: WrittenTogether | None = None
+    ) -> None:
         """Write records decided on the loader's image, and publish them.
 
-        Raises ImageIsBehind (decide again), NotController, RequestTimedOut (may have been written) or
-        KafkaStorageError.
+        Raises ImageIsBehind (decide again), NotController, RequestTimedOut (may have been written), KafkaStorageError
+        or what `together` raises.
         """
         base_offset = self._loader.image.offset + 1
         try:
-            await self._store.append(term, base_offset, records)
+            await self._store.append(term, base_offset, records, together)
         except Deposed as error:
             self.step_down(str(error))
             raise NotController(f"Another broker has become the active controller. {error}") from error
         except SqlError as error:
             raise as_kafka_error(error) from error
         self._loader.committed(base_offset, records)
+
+    async def rehearse(self, together: WrittenTogether) -> None:
+        """Raise what `together` would raise in an append; nothing is written. Raises RequestTimedOut, too."""
+        try:
+            await self._store.rehearse(together)
+        except SqlError as error:
+            raise as_kafka_error(error) from error

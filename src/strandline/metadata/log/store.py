@@ -12,6 +12,7 @@ from strandline.metadata.image import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.log.record_json import decode_record, encode_record
 from strandline.metadata.log.snapshot import decode_image, encode_image
 from strandline.metadata.records import ControllerChangeRecord, MetadataRecord
+from strandline.metadata.requests import WrittenTogether
 from strandline.sql import SqlStore, Statements, StoreCorrupt, Transaction
 
 CHANNEL: Final = "strandline_metadata"
@@ -25,6 +26,10 @@ _sql = Statements("strandline.metadata.log")
 
 class Deposed(Exception):
     """A higher controller epoch has begun: this controller must not write."""
+
+
+class _Rehearsed(Exception):
+    """Ends a transaction that is not to be committed."""
 
 
 class ImageIsBehind(Exception):
@@ -61,7 +66,7 @@ class MetadataStore:
 
     - ordered: records become visible to readers in the order of their offsets, without gaps;
     - fenced: an append with an old controller epoch raises Deposed and writes nothing;
-    - atomic: all records of one append, or none;
+    - atomic: all records of one append, or none, and with them what is written together with them;
     - bounded: after `add_snapshot` a reader needs the newest snapshot and the records after it, no more.
     """
 
@@ -144,8 +149,17 @@ class MetadataStore:
             await tx.execute(_sql["release_lease"], term.epoch)
             tx.notify(CHANNEL)
 
-    async def append(self, term: Term, expected_offset: int, records: Sequence[MetadataRecord]) -> None:
-        """Append the records at `expected_offset`. Raises Deposed, ImageIsBehind or StoreCorrupt, and wrote nothing."""
+    async def append(
+        self,
+        term: Term,
+        expected_offset: int,
+        records: Sequence[MetadataRecord],
+        together: WrittenTogether | None = None,
+    ) -> None:
+        """Append the records at `expected_offset`, and do what is to be `together` with them, in one transaction.
+
+        Raises Deposed, ImageIsBehind, StoreCorrupt or what `together` raises, and wrote nothing.
+        """
         async with self._store.transaction() as tx:
             lease = await _read_lease(tx, "lock_lease")
             if lease.epoch != term.epoch or lease.node_id != term.node_id:
@@ -153,7 +167,19 @@ class MetadataStore:
             _check_length(lease, expected_offset)
             if lease.next_offset != expected_offset:
                 raise ImageIsBehind(f"The next metadata offset is {lease.next_offset}, not {expected_offset}.")
-            await _append(tx, term.epoch, expected_offset, records)
+            if together is not None:
+                await together(tx)
+            if records:
+                await _append(tx, term.epoch, expected_offset, records)
+
+    async def rehearse(self, together: WrittenTogether) -> None:
+        """Do what an append would do together with its records, and take it back. Raises what `together` raises."""
+        try:
+            async with self._store.transaction() as tx:
+                await together(tx)
+                raise _Rehearsed
+        except _Rehearsed:
+            return
 
     async def add_snapshot(self, image: MetadataImage) -> None:
         """Store the image, and delete the records and snapshots that the previous snapshot made superfluous.

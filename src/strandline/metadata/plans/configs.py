@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias
 
-from strandline.errors import InvalidConfig, InvalidRequest, StrandlineError
-from strandline.metadata.image import ConfigResource, MetadataImage
-from strandline.metadata.plans.diskless_switch import with_diskless_flag
+from strandline.config import TopicConfig
+from strandline.config.migration_state import MIGRATION_STATE
+from strandline.config.names import unknown_name
+from strandline.errors import InvalidConfig, InvalidRequest, RequestTimedOut, StrandlineError
+from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, TopicImage
+from strandline.metadata.plans.diskless_switch import (
+    DISKLESS_FLAG,
+    CheckedTopic,
+    Switch,
+    check_start,
+    check_unchanged,
+    switch_of,
+    with_kept_flags,
+)
 from strandline.metadata.plans.rules import ConfigRules
+from strandline.metadata.plans.switch_requests import topic_change, unclean_by_default
 from strandline.metadata.records import ConfigRecord, MetadataRecord
 from strandline.metadata.requests import (
     ConfigAlteration,
@@ -18,9 +30,20 @@ from strandline.metadata.requests import (
     ConfigOperation,
     ConfigReplacement,
     Plan,
+    WrittenTogether,
 )
 
-W = TypeVar("W", ConfigAlteration, ConfigReplacement)
+ConfigWish: TypeAlias = ConfigAlteration | ConfigReplacement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigTransition:
+    """The settings of one resource before and after a change, and those that the request names."""
+
+    resource: ConfigResource
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    named: Collection[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +52,8 @@ class ConfigPlanner:
 
     rules: ConfigRules
 
-    def alter(self, image: MetadataImage, wishes: Sequence[ConfigAlteration]) -> Plan[list[StrandlineError | None]]:
-        """Apply operations. The answer is None for a resource that was changed."""
-        return self._plan(image, wishes, self._altered)
-
-    def replace(self, image: MetadataImage, wishes: Sequence[ConfigReplacement]) -> Plan[list[StrandlineError | None]]:
-        """Give resources exactly these settings. The answer is None for a resource that was changed."""
-        return self._plan(image, wishes, _replaced)
-
-    def _plan(
-        self, image: MetadataImage, wishes: Sequence[W], wanted: Callable[[Mapping[str, str], W], dict[str, str]]
-    ) -> Plan[list[StrandlineError | None]]:
+    def plan(self, image: MetadataImage, wishes: Sequence[ConfigWish]) -> Plan[list[StrandlineError | None]]:
+        """Change several resources, none of which `needs_control_plane`. The answer is None for one that was changed."""
         times = Counter(wish.resource for wish in wishes)
         records: list[MetadataRecord] = []
         answers: list[StrandlineError | None] = []
@@ -47,22 +61,89 @@ class ConfigPlanner:
             try:
                 if times[wish.resource] > 1:
                     raise InvalidRequest("Each resource must appear at most once.")
-                self.rules.check_exists(image, wish.resource)
-                before = image.overrides(wish.resource)
-                after = wanted(before, wish)
-                self.rules.validate(image, wish.resource, after)
+                change = self._transition(image, wish)
+                if self._together(image, change) is not None:
+                    raise RequestTimedOut(f"{change.resource.name} was changed at the same time. Try again.")
+                self.rules.validate(image, change.resource, change.after)
             except StrandlineError as error:
                 answers.append(error)
             else:
-                records += _difference(wish.resource, before, after)
+                records += _difference(change)
                 answers.append(None)
         return Plan(records, answers)
+
+    # Changes that the control plane takes part in
+
+    def needs_control_plane(self, image: MetadataImage, wish: ConfigWish) -> bool:
+        """True if the change is to be made alone, by `plan_together`."""
+        try:
+            return self._together(image, self._transition(image, wish)) is not None
+        except StrandlineError:
+            return False  # it is refused, with or without the control plane
+
+    def topic_to_check(self, image: MetadataImage, wish: ConfigWish) -> tuple[TopicImage, TopicConfig] | None:
+        """The topic that is to become diskless, and its settings then; None if the wish is another one.
+
+        Raises the refusal of the change, as far as the metadata knows.
+        """
+        change = self._transition(image, wish)
+        if self._switch(image, change) is not Switch.START:
+            return None
+        topic, after = image.topics[change.resource.name], self.rules.settings(image).topic_config(change.after)
+        check_start(topic, after, self.rules.settings(image))
+        return topic, after
+
+    def plan_together(self, image: MetadataImage, wish: ConfigWish, checked: CheckedTopic | None) -> Plan[None]:
+        """Change one resource, and the control plane with it. Raises the refusal.
+
+        `checked` is the topic that was checked for becoming diskless, if the wish is about that.
+        """
+        found = self.topic_to_check(image, wish)
+        if found is not None:
+            check_unchanged(*found, checked)
+        change = self._transition(image, wish)
+        self.rules.validate(image, change.resource, change.after)
+        return Plan(_difference(change), None, self._together(image, change))
+
+    def _together(self, image: MetadataImage, change: ConfigTransition) -> WrittenTogether | None:
+        if change.resource.type is not ConfigResourceType.TOPIC:
+            is_unclean = self.rules.makes_unclean_default(image, change.resource, change.after)
+            return unclean_by_default(image) if is_unclean else None
+        settings, topic = self.rules.settings(image), image.topics[change.resource.name]
+        before, after = settings.topic_config(change.before), settings.topic_config(change.after)
+        obstacle = None
+        try:
+            check_start(topic, after, settings)
+        except StrandlineError as error:
+            obstacle = error
+        return topic_change(topic, self._switch(image, change), before, after, obstacle=obstacle)
+
+    def _switch(self, image: MetadataImage, change: ConfigTransition) -> Switch:
+        if change.resource.type is not ConfigResourceType.TOPIC:
+            return Switch.NONE
+        settings = self.rules.settings(image)
+        before, after = settings.topic_config(change.before), settings.topic_config(change.after)
+        return switch_of(before, after, is_named=DISKLESS_FLAG in change.named)
+
+    # What is asked for
+
+    def _transition(self, image: MetadataImage, wish: ConfigWish) -> ConfigTransition:
+        self.rules.check_exists(image, wish.resource)
+        before = image.overrides(wish.resource)
+        if isinstance(wish, ConfigReplacement):
+            return ConfigTransition(
+                resource=wish.resource, before=before, after=_replaced(before, wish), named=wish.values.keys()
+            )
+        named = {change.key for change in wish.changes}
+        return ConfigTransition(resource=wish.resource, before=before, after=self._altered(before, wish), named=named)
 
     def _altered(self, before: Mapping[str, str], wish: ConfigAlteration) -> dict[str, str]:
         if len({change.key for change in wish.changes}) != len(wish.changes):
             raise InvalidRequest("Error due to duplicate config keys")
         after = dict(before)
         for change in wish.changes:
+            if change.key == MIGRATION_STATE.name:  # also where it would only be removed
+                raise unknown_name(change.key, (), what="a topic setting")
             self._apply(wish.resource, after, change)
         return after
 
@@ -89,16 +170,17 @@ def _replaced(before: Mapping[str, str], wish: ConfigReplacement) -> dict[str, s
     missing = sorted(key for key, value in wish.values.items() if value is None)
     if missing:
         raise InvalidConfig(f"Null value not supported for topic configs: {','.join(missing)}")
-    return with_diskless_flag(before, {key: value for key, value in wish.values.items() if value is not None})
+    return with_kept_flags(before, {key: value for key, value in wish.values.items() if value is not None})
 
 
 def _parts(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-def _difference(resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]) -> list[ConfigRecord]:
+def _difference(change: ConfigTransition) -> list[ConfigRecord]:
+    before, after = change.before, change.after
     return [
-        ConfigRecord(resource=resource, key=key, value=after.get(key))
+        ConfigRecord(resource=change.resource, key=key, value=after.get(key))
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key)
     ]

@@ -1,36 +1,156 @@
-"""Whether a topic that exists may become diskless, or stop being diskless: in this version, neither.
+"""The switch of a topic from classic to diskless: what a change of its settings means, and when it is refused. Pure.
 
-The only place that refuses a change of the flag. Every request that changes settings of a topic passes here first:
-IncrementalAlterConfigs and AlterConfigs, with validate_only or without. Not here: which other settings a diskless topic
-may have (`config.rules`), and what a new topic is (`ConfigRules.new_topic_overrides`).
+Every request that changes settings of a topic passes here: IncrementalAlterConfigs and AlterConfigs, with validate_only
+or without. The rules that need the control plane are in `switch_requests`, those that need logs and stores are asked
+through `SwitchChecks`. Not here: which other settings a diskless topic may have (`config.rules`), and what a new topic
+is (`ConfigRules.new_topic_overrides`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
 
-from strandline.config import TopicConfig
-from strandline.errors import InvalidConfig
+from strandline.config import Settings, TopicConfig
+from strandline.errors import InvalidConfig, KafkaStorageError, RequestTimedOut, StrandlineError
+from strandline.metadata.image import TopicImage
+from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
 
 DISKLESS_FLAG: Final = "diskless.enable"
+TIERING_FLAG: Final = "remote.storage.enable"
+UNCLEAN_FLAG: Final = "unclean.leader.election.enable"
+# The other tiers depend on these topics: they stay on the brokers' disks.
+ALWAYS_LOCAL: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
 
 
-def check_diskless_switch(topic: str, before: TopicConfig, after: TopicConfig) -> None:
-    """Raise InvalidConfig if the change from `before` to `after` switches the topic to or from diskless."""
-    if before.diskless_enable != after.diskless_enable:
-        is_now = "diskless" if before.diskless_enable else "not diskless"
-        raise InvalidConfig(
-            f"{DISKLESS_FLAG} of {topic} cannot be changed: in this version a topic is diskless, or not, from its "
-            f"creation on, and this one is {is_now}."
+class Switch(enum.Enum):
+    """What a change of settings asks of a topic."""
+
+    NONE = enum.auto()
+    START = enum.auto()
+    """To become diskless."""
+    REPEAT = enum.auto()
+    """To be diskless, which it is to be already: partitions whose boundary was reset are switched again."""
+    ABORT = enum.auto()
+    """To stay classic after all."""
+
+
+class SwitchChecks(Protocol):
+    """What the metadata does not know of a topic that is to become diskless. Asked on the controller's broker."""
+
+    async def non_empty_partitions(self, topic: TopicImage) -> Sequence[int]:
+        """The partitions that hold records. Raises a StrandlineError that names a broker that cannot be asked."""
+
+    def tiered_problem(self) -> str | None:
+        """Why segments cannot be copied to remote storage at the moment, in a sentence; None if they can."""
+
+    def diskless_problem(self, topic: str) -> StrandlineError | None:
+        """Why the topic cannot be kept in object storage; None if it can, as far as is known."""
+
+
+class CheckedTopic(NamedTuple):
+    """A topic that `SwitchChecks` had no objection to, as it was then."""
+
+    topic_id: UUID
+    is_tiered: bool
+
+
+def switch_of(before: TopicConfig, after: TopicConfig, *, is_named: bool) -> Switch:
+    """What the change asks for. `is_named`: the request gives `diskless.enable`, and does not only leave it."""
+    if after.diskless_enable:
+        if not before.diskless_enable:
+            return Switch.START
+        return Switch.REPEAT if is_named else Switch.NONE
+    return Switch.ABORT if before.diskless_enable else Switch.NONE
+
+
+def check_start(topic: TopicImage, after: TopicConfig, settings: Settings) -> None:
+    """Raise InvalidConfig if the metadata says that the topic cannot become diskless with the settings `after`."""
+    reason = _why_not(topic, after, settings)
+    if reason is not None:
+        raise InvalidConfig(f"{DISKLESS_FLAG} of {topic.name} cannot become true: {reason}")
+
+
+def _why_not(topic: TopicImage, after: TopicConfig, settings: Settings) -> str | None:
+    if topic.name in ALWAYS_LOCAL:
+        return "it is an internal topic, which the brokers keep on their disks."
+    if not settings.diskless.diskless_storage_system_enable:
+        return "diskless.storage.system.enable is false on the broker. Set it to true on every broker first."
+    if after.is_compacted:
+        return "the topic is compacted, and a diskless topic cannot be. Set cleanup.policy=delete first."
+    if after.unclean_leader_election_enable:
+        return (
+            f"{UNCLEAN_FLAG} is true for the topic, and a leader that lacks records could begin the diskless part at "
+            f"the wrong offset. Set {UNCLEAN_FLAG}=false on the topic first."
         )
+    if after.remote_storage_enable and after.remote_log_copy_disable:
+        return (
+            "remote.log.copy.disable is true, so its history would never be complete in remote storage. Set "
+            "remote.log.copy.disable=false first."
+        )
+    for partition in topic.partitions:
+        if not partition.has_leader:
+            return f"partition {partition.partition} has no leader. Try again when its broker is back."
+        if set(partition.isr) != set(partition.replicas):
+            missing = ", ".join(map(str, sorted(set(partition.replicas) - set(partition.isr))))
+            return (
+                f"the replica of partition {partition.partition} on broker {missing} is not in sync. Try again when "
+                "it is."
+            )
+    return None
 
 
-def with_diskless_flag(before: Mapping[str, str], replacement: Mapping[str, str]) -> dict[str, str]:
+async def check_contents(topic: TopicImage, after: TopicConfig, checks: SwitchChecks) -> CheckedTopic:
+    """Ask about logs and stores. Raises InvalidConfig, KafkaStorageError, or why it cannot be known."""
+    refusal = checks.diskless_problem(topic.name)
+    if refusal is not None:
+        raise refusal
+    problem = checks.tiered_problem() if after.remote_storage_enable else None
+    if problem is not None or not after.remote_storage_enable:
+        non_empty = await checks.non_empty_partitions(topic)
+        if non_empty and problem is not None:
+            raise KafkaStorageError(
+                f"{DISKLESS_FLAG} of {topic.name} cannot become true: partition {non_empty[0]} has records that have "
+                f"to be copied to remote storage, which is not possible. {problem}"
+            )
+        if non_empty:
+            raise InvalidConfig(
+                f"{DISKLESS_FLAG} of {topic.name} cannot become true: partition {non_empty[0]} has records, and they "
+                f"are not tiered. Set {TIERING_FLAG}=true first, or together with {DISKLESS_FLAG}=true."
+            )
+    return CheckedTopic(topic.topic_id, after.remote_storage_enable)
+
+
+def check_unchanged(topic: TopicImage, after: TopicConfig, checked: CheckedTopic | None) -> None:
+    """Raise RequestTimedOut if another topic was checked than the one that is to become diskless."""
+    if checked != CheckedTopic(topic.topic_id, after.remote_storage_enable):
+        raise RequestTimedOut(f"{topic.name} was changed while it was checked for {DISKLESS_FLAG}. Try again.")
+
+
+def check_history_stays(topic: str, before: TopicConfig, after: TopicConfig) -> None:
+    """Raise InvalidConfig if a topic that is diskless, or becomes it, would lose the part that was copied before."""
+    if before.diskless_enable and after.diskless_enable and before.remote_storage_enable:
+        if not after.remote_storage_enable:
+            raise InvalidConfig(
+                f"{TIERING_FLAG} of {topic} cannot become false: records from before the topic became diskless may be "
+                f"in remote storage, and would be lost. Leave it; they expire by retention.ms and retention.bytes."
+            )
+
+
+def with_kept_flags(before: Mapping[str, str], replacement: Mapping[str, str]) -> dict[str, str]:
     """The overrides that AlterConfigs asks for when it replaces `before`.
 
-    It names all settings that the topic shall have. Clients that do not know the flag leave it out: that keeps the flag
-    as it is.
+    It names all settings that the topic shall have. Clients that do not know `diskless.enable` leave it out: that keeps
+    it as it is. A topic that is diskless, or is to become it, keeps `remote.storage.enable`, too: its older records
+    are there.
     """
     kept = {DISKLESS_FLAG: before[DISKLESS_FLAG]} if DISKLESS_FLAG in before else {}
+    if TIERING_FLAG in before and (_is_true(before) or _is_true(replacement)):
+        kept[TIERING_FLAG] = before[TIERING_FLAG]
     return kept | dict(replacement)
+
+
+def _is_true(overrides: Mapping[str, str]) -> bool:
+    return overrides.get(DISKLESS_FLAG, "").strip().lower() == "true"

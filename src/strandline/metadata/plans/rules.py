@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from strandline.config import Settings, TopicConfig, validate_topic_overrides
 from strandline.config.declare import SettingKind
@@ -12,11 +11,8 @@ from strandline.config.settings import BROKER_DECLARATIONS
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
-from strandline.metadata.plans.diskless_switch import DISKLESS_FLAG, check_diskless_switch
-from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC
-
-# The other tiers depend on these topics: they stay on the brokers' disks.
-_ALWAYS_LOCAL: Final = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
+from strandline.metadata.plans.diskless_switch import ALWAYS_LOCAL, DISKLESS_FLAG, check_history_stays
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
 
 
 class ConfigRules:
@@ -51,7 +47,7 @@ class ConfigRules:
         settings, overrides = self.settings(image), dict(wanted)
         validate_topic_overrides(overrides, settings)
         _check_local(topic, settings.topic_config(overrides))
-        if topic not in _ALWAYS_LOCAL and DISKLESS_FLAG not in overrides and settings.diskless.log_diskless_enable:
+        if topic not in ALWAYS_LOCAL and DISKLESS_FLAG not in overrides and settings.diskless.log_diskless_enable:
             config = settings.topic_config(overrides)
             if not config.is_compacted and not config.remote_storage_enable:
                 overrides[DISKLESS_FLAG] = "true"
@@ -78,8 +74,8 @@ class ConfigRules:
 
     def _validate_topic(self, image: MetadataImage, topic: str, overrides: Mapping[str, str]) -> None:
         before, after = self.topic_config(image, topic), self.settings(image).topic_config(overrides)
-        check_diskless_switch(topic, before, after)
-        validate_topic_overrides(overrides, self.settings(image))
+        check_history_stays(topic, before, after)
+        validate_topic_overrides(overrides, self.settings(image), may_be_switched=True)
         check_tiering_change(topic, before, after)
         _check_local(topic, after)
 
@@ -87,6 +83,15 @@ class ConfigRules:
         own = {} if resource.name == "" else image.overrides(resource)
         settings = self._static.with_dynamic(image.cluster_default_overrides(), own)
         validate_broker_overrides(overrides, settings, is_cluster_default=resource.name == "")
+
+    def makes_unclean_default(self, image: MetadataImage, resource: ConfigResource, after: Mapping[str, str]) -> bool:
+        """True if unclean elections become the default of topics, with these overrides of a broker or of all."""
+        default, own = image.cluster_default_overrides(), image.overrides(resource)
+        if resource.name == "":
+            before, now = self._static.with_dynamic(own, {}), self._static.with_dynamic(after, {})
+        else:
+            before, now = self._static.with_dynamic(default, own), self._static.with_dynamic(default, after)
+        return now.log.unclean_leader_election_enable and not before.log.unclean_leader_election_enable
 
     def check_exists(self, image: MetadataImage, resource: ConfigResource) -> None:
         """Raise the error for a resource that cannot have settings."""
@@ -107,9 +112,9 @@ class ConfigRules:
 
 
 def _check_local(topic: str, config: TopicConfig) -> None:
-    if topic in _ALWAYS_LOCAL and config.diskless_enable:
+    if topic in ALWAYS_LOCAL and config.diskless_enable:
         raise InvalidConfig(f"{topic} is an internal topic; it cannot be diskless.")
-    if topic in _ALWAYS_LOCAL and config.remote_storage_enable:
+    if topic in ALWAYS_LOCAL and config.remote_storage_enable:
         raise InvalidConfig(f"{topic} is an internal topic; it cannot be tiered.")
     if topic == REMOTE_LOG_METADATA_TOPIC and config.is_compacted:
         raise InvalidConfig(f"{topic} cannot be compacted: its records have no keys, and all of them are needed.")

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 from strandline.clock import Clock
 from strandline.coordinators.groups import GroupCoordinator
-from strandline.hybrid.diskless.topics import DisklessTopics
-from strandline.hybrid.log_dirs import LogDirs
-from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.tiers import Tiers
 from strandline.metadata import ActiveController, BrokerLifecycle, Controller, MetadataLoader
 from strandline.server.context import Handler
 from strandline.server.handlers.api_versions import ApiVersionsHandler
@@ -44,14 +42,13 @@ def handler_table(
     controller: Controller,
     active_controller: ActiveController,
     lifecycle: BrokerLifecycle,
-    diskless: DisklessTopics,
-    partitions: Partitions,
-    log_dirs: LogDirs,
+    tiers: Tiers,
     groups: GroupCoordinator,
     settings: CurrentSettings,
     clock: Clock,
 ) -> Mapping[ApiKey, Handler]:
     """Build every handler over the components it needs, and say which serves what."""
+    diskless, partitions, states = tiers.diskless, tiers.partitions, tiers.migration_states
     creator = TopicAutoCreator(images, active_controller, settings, diskless)
     loggers = BrokerLoggers()
     transactions = RefusedTransactions(clock)
@@ -62,14 +59,14 @@ def handler_table(
         ClusterHandler(images),
         TopicPartitionsHandler(images, diskless, settings().network.max_request_partition_size_limit),
         TopicsHandler(controller, images, settings, diskless),
-        ConfigsHandler(node_id, images, settings, loggers),
-        AlterConfigsHandler(node_id, controller, loggers),
+        ConfigsHandler(node_id, images, settings, loggers, states),
+        AlterConfigsHandler(controller, images, loggers, checks=tiers.switch_checks, states=states),
         OffsetsHandler(partitions),
         RecordsHandler(partitions),
         ProducersHandler(
             ProducerIds(node_id, lambda: lifecycle.broker_epoch, active_controller), partitions, transactions
         ),
-        LogDirsHandler(log_dirs),
+        LogDirsHandler(tiers.log_dirs),
         ElectionsHandler(controller),
         ReassignmentsHandler(),
         FindCoordinatorHandler(groups, images, creator, transactions),

@@ -3,6 +3,9 @@
 AlterConfigs replaces all settings of a resource, IncrementalAlterConfigs sets, deletes, appends and subtracts. Topics
 and brokers are changed by the controller, loggers by the broker that has them (incrementally only). A resource that is
 named twice gets INVALID_REQUEST, each resource its own answer, and a resource is changed as a whole or not at all.
+
+`diskless.migration.state` cannot be written. AlterConfigs takes it with the value that DescribeConfigs shows at that
+moment, and leaves it out: older tools write back everything that they have read.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from strandline.config.migration_state import MIGRATION_STATE
 from strandline.errors import InvalidRequest, StrandlineError
 from strandline.metadata import (
     ConfigAlteration,
@@ -20,10 +24,13 @@ from strandline.metadata import (
     ConfigResource,
     ConfigResourceType,
     Controller,
+    SwitchChecks,
 )
+from strandline.metadata.image import Images
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
+from strandline.server.handlers.configs.describe import MigrationStates
 from strandline.server.handlers.configs.loggers import BrokerLoggers
 from strandline.wire.api import ApiKey
 from strandline.wire.messages import alter_configs as full
@@ -44,10 +51,19 @@ class _Key(NamedTuple):
 class AlterConfigsHandler:
     """Changes settings."""
 
-    def __init__(self, node_id: BrokerId, controller: Controller, loggers: BrokerLoggers) -> None:
-        self._node_id = node_id
-        self._controller = controller
+    def __init__(
+        self,
+        controller: Controller,
+        images: Images,
+        loggers: BrokerLoggers,
+        *,
+        checks: SwitchChecks,
+        states: MigrationStates,
+    ) -> None:
+        self._node_id: BrokerId = controller.node_id
+        self._controller, self._images = controller, images
         self._loggers = loggers
+        self._checks, self._states = checks, states
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {
@@ -62,13 +78,18 @@ class AlterConfigsHandler:
         keys = [_Key(resource.resource_type, resource.resource_name) for resource in request.resources]
         answers = _refusals(keys)
         wishes: dict[int, ConfigReplacement] = {}
+        shown = await self._shown_states(request.resources)
         for index, resource in enumerate(request.resources):
             if answers[index] is None:
                 try:
-                    wishes[index] = _replacement(keys[index], resource.configs)
+                    state = shown.get(resource.resource_name)
+                    configs = [one for one in resource.configs if not _is_state(one.name, one.value, shown=state)]
+                    wishes[index] = _replacement(keys[index], configs)
                 except StrandlineError as error:
                     answers[index] = error
-        await _ask(self._controller.replace_configs, wishes, answers, validate_only=request.validate_only)
+        await _ask(
+            self._controller.replace_configs, self._checks, wishes, answers, validate_only=request.validate_only
+        )
         return full.AlterConfigsResponse(responses=_responses(full.AlterConfigsResourceResponse, keys, answers))
 
     async def incremental_alter_configs(
@@ -89,10 +110,24 @@ class AlterConfigsHandler:
                     wishes[index] = ConfigAlteration(resource=_resource(keys[index]), changes=changes)
             except StrandlineError as error:
                 answers[index] = error
-        await _ask(self._controller.alter_configs, wishes, answers, validate_only=request.validate_only)
+        await _ask(
+            self._controller.alter_configs, self._checks, wishes, answers, validate_only=request.validate_only
+        )
         return incremental.IncrementalAlterConfigsResponse(
             responses=_responses(incremental.AlterConfigsResourceResponse, keys, answers)
         )
+
+    async def _shown_states(self, resources: Sequence[full.AlterConfigsResource]) -> Mapping[str, str]:
+        """The state of each topic whose state is among the settings that are written."""
+        topics = self._images.image.topics
+        named = [
+            topics[resource.resource_name]
+            for resource in resources
+            if resource.resource_type == ConfigResourceType.TOPIC
+            and resource.resource_name in topics
+            and any(config.name == MIGRATION_STATE.name for config in resource.configs)
+        ]
+        return await self._states.of_topics(named)
 
     def _alter_loggers(self, name: str, changes: Sequence[ConfigChange], *, validate_only: bool) -> None:
         if name != str(self._node_id):
@@ -101,7 +136,8 @@ class AlterConfigsHandler:
 
 
 async def _ask(
-    controller: Callable[[Sequence[Wish], bool], Coroutine[Any, Any, Answers]],
+    controller: Callable[[Sequence[Wish], bool, SwitchChecks], Coroutine[Any, Any, Answers]],
+    checks: SwitchChecks,
     wishes: Mapping[int, Wish],
     answers: Answers,
     *,
@@ -111,7 +147,7 @@ async def _ask(
     if not wishes:
         return
     try:
-        given = await controller(list(wishes.values()), validate_only)
+        given = await controller(list(wishes.values()), validate_only, checks)
     except StrandlineError as error:
         given = [error] * len(wishes)
     for index, answer in zip(wishes, given, strict=True):
@@ -142,6 +178,11 @@ def _resource(key: _Key) -> ConfigResource:
     if key.type not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
         raise InvalidRequest(f"Settings of resources of type {key.type} cannot be changed.")
     return ConfigResource(ConfigResourceType(key.type), key.name)
+
+
+def _is_state(name: str, value: str | None, *, shown: str | None) -> bool:
+    """True if the state of a topic is written as it is."""
+    return name == MIGRATION_STATE.name and shown is not None and value == shown
 
 
 def _replacement(key: _Key, configs: Sequence[full.AlterableConfig]) -> ConfigReplacement:

@@ -1,7 +1,9 @@
 """DescribeConfigs, versions 1 to 4, and ListConfigResources, versions 0 and 1.
 
 Resources: topics, this broker (by its id), all brokers (type BROKER, empty name: only what was set dynamically), and
-the loggers of this broker. A broker answers for itself only: another id gets INVALID_REQUEST, as in Kafka.
+the loggers of this broker. A broker answers for itself only: another id gets INVALID_REQUEST, as in Kafka. Topics have
+one setting that is not stored: `diskless.migration.state`, which is asked of the control plane for topics that are
+diskless or become it, once for each request that wants it.
 
 Known gaps: client metrics and settings of groups are not kept, and get INVALID_REQUEST.
 """
@@ -9,12 +11,13 @@ Known gaps: client metrics and settings of groups are not kept, and get INVALID_
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from strandline.config.declare import SettingKind
 from strandline.config.describe import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
+from strandline.config.migration_state import MIGRATION_STATE, migration_state_entry
 from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
-from strandline.metadata import ConfigResourceType
+from strandline.metadata import ConfigResourceType, TopicImage
 from strandline.metadata.image import Images
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
@@ -44,11 +47,26 @@ _LISTED: Final = (
 )
 
 
+class MigrationStates(Protocol):
+    """How far topics are on their way from classic to diskless."""
+
+    async def of_topics(self, topics: Collection[TopicImage]) -> Mapping[str, str]:
+        """The value of `diskless.migration.state`, by topic name. Raises nothing: what is not known is UNKNOWN."""
+
+
 class ConfigsHandler:
     """Describes settings with their sources."""
 
-    def __init__(self, node_id: BrokerId, images: Images, settings: CurrentSettings, loggers: BrokerLoggers) -> None:
+    def __init__(
+        self,
+        node_id: BrokerId,
+        images: Images,
+        settings: CurrentSettings,
+        loggers: BrokerLoggers,
+        states: MigrationStates,
+    ) -> None:
         self._node_id = node_id
+        self._states = states
         self._images = images
         self._settings = settings
         self._loggers = loggers
@@ -64,6 +82,7 @@ class ConfigsHandler:
     ) -> DescribeConfigsResponse:
         """One answer per resource."""
         results = []
+        states = await self._states.of_topics(self._topics_with_state(request))
         for resource in request.resources:
             result = DescribeConfigsResult(
                 resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
@@ -71,17 +90,33 @@ class ConfigsHandler:
             # An empty list stands for all settings, as null does: Kafka's own tools send it.
             names = resource.configuration_keys or None
             try:
-                result.configs = self._describe(resource.resource_type, resource.resource_name, names, request)
+                result.configs = self._describe(resource.resource_type, resource.resource_name, names, request, states)
             except StrandlineError as error:
                 result.error_code, result.error_message = outcome(error)
             results.append(result)
         return DescribeConfigsResponse(results=results)
 
+    def _topics_with_state(self, request: DescribeConfigsRequest) -> list[TopicImage]:
+        """The topics whose state is asked for, by its name or with all settings."""
+        topics = self._images.image.topics
+        return [
+            topics[resource.resource_name]
+            for resource in request.resources
+            if resource.resource_type == ConfigResourceType.TOPIC
+            and resource.resource_name in topics
+            and (not resource.configuration_keys or MIGRATION_STATE.name in resource.configuration_keys)
+        ]
+
     def _describe(
-        self, kind: int, name: str, names: Collection[str] | None, request: DescribeConfigsRequest
+        self,
+        kind: int,
+        name: str,
+        names: Collection[str] | None,
+        request: DescribeConfigsRequest,
+        states: Mapping[str, str],
     ) -> list[DescribeConfigsResourceResult]:
         if kind == ConfigResourceType.TOPIC:
-            entries = self._topic(name, names)
+            entries = self._topic(name, names, states.get(name))
         elif kind == ConfigResourceType.BROKER and name == "":
             entries = describe_cluster_default(self._settings(), names)
         elif kind == ConfigResourceType.BROKER:
@@ -94,11 +129,15 @@ class ConfigsHandler:
             raise InvalidRequest(f"Settings of resources of type {kind} are not supported.")
         return [_described(entry, request) for entry in entries]
 
-    def _topic(self, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
+    def _topic(self, name: str, names: Collection[str] | None, state: str | None) -> list[ConfigEntry]:
         image = self._images.image
         if name not in image.topics:
             raise unknown_topic(name)
-        return describe_topic(self._settings(), image.topic_overrides(name), names)
+        entries = describe_topic(self._settings(), image.topic_overrides(name), names)
+        if state is not None:
+            entries.append(migration_state_entry(state))
+            entries.sort(key=lambda entry: entry.name)
+        return entries
 
     def _check_broker(self, name: str) -> None:
         if not name.lstrip("-").isdecimal():
