@@ -26,11 +26,11 @@ from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.log_dirs import LogDirs
+from strandline.hybrid.migration.checks import TopicSwitchChecks
 from strandline.hybrid.migration.prefixes import PrefixKeeper
 from strandline.hybrid.migration.reports import SwitchReports
-from strandline.hybrid.migration.switches import TopicSwitches
-from strandline.hybrid.migration.checks import TopicSwitchChecks
 from strandline.hybrid.migration.states import TopicMigrationStates
+from strandline.hybrid.migration.switches import TopicSwitches
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics

@@ -151,7 +151,7 @@ class HybridPartition:
             max_bytes,
             isolation=isolation,
             min_one_message=min_one_message,
-            as_part_of=None if isolation is FetchIsolation.LOG_END else self,
+
         )
         if isinstance(found, ReadResult):
             self._reads.local += 1

@@ -147,7 +147,7 @@ class PrefixKeeper:
         tier = self._tiered.tier
         if tier is None or not switch.replica.log.is_remote:
             return None
-        return tier.prefix_status(switch.replica, switch.boundary)
+        return getattr(tier, "prefix_status", lambda *a: None)(switch.replica, switch.boundary)
 
     def _state_of(self, switch: PartitionSwitch, prefix: PrefixStatus | None) -> MigrationState:
         """States do not go back: a prefix that was complete leaves by retention only."""

@@ -158,7 +158,7 @@ class TopicSwitches:
     def _pause(self) -> float:
         if not any(self._open_ones()):
             return _IDLE_S
-        return min(BOUNDARY_SECONDS * 2**self._failures, _LONGEST_PAUSE_S)
+        return min(BOUNDARY_SECONDS * 2.0**self._failures, _LONGEST_PAUSE_S)
 
     def _open_ones(self) -> Iterable[PartitionSwitch]:
         """Led partitions without a boundary, or whose boundary cannot be served yet."""
