@@ -21,6 +21,7 @@ from strandline.admin.http.listener import HttpListener
 from strandline.admin.monitoring import Monitoring
 from strandline.admin.reporting import describe_broker, reasons_not_ready
 from strandline.admin.status import BrokerStatus, Readiness
+from strandline.admin.topic_settings import TopicSettingsChanges
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
@@ -54,6 +55,7 @@ from strandline.server.handlers.produce import ProduceHandler
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
 from strandline.sql.watched import open_watched_store
+from strandline.wire.api import ApiKey
 
 logger = logging.getLogger(__name__)
 
@@ -282,21 +284,20 @@ class Broker:
             max_bytes=self.settings.network.fetch_max_bytes,
         )
         self._stack.push_async_callback(fetch.close)
-        self.dispatcher = ApiDispatcher(
-            produce=ProduceHandler(self.partitions, deadlines),
-            fetch=fetch,
-            handlers=handler_table(
-                images=self.loader,
-                controller=self.controller,
-                active_controller=self.active_controller,
-                lifecycle=self.lifecycle,
-                tiers=self._tiers,
-                groups=self.groups,
-                settings=lambda: self.settings,
-                clock=self._clock,
-            ),
+        handlers = handler_table(
+            images=self.loader,
+            controller=self.controller,
+            active_controller=self.active_controller,
+            lifecycle=self.lifecycle,
+            tiers=self._tiers,
+            groups=self.groups,
+            settings=lambda: self.settings,
             clock=self._clock,
         )
+        self.dispatcher = ApiDispatcher(
+            produce=ProduceHandler(self.partitions, deadlines), fetch=fetch, handlers=handlers, clock=self._clock
+        )
+        self.topic_settings = TopicSettingsChanges(handlers[ApiKey.INCREMENTAL_ALTER_CONFIGS])
         self._stack.push_async_callback(self.dispatcher.close)
         self.monitoring = Monitoring(self, self._clock)
         self._stack.push_async_callback(self.monitoring.close)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.diskless.assigned import Assignment
 from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.model import NO_OFFSET
@@ -17,7 +18,7 @@ class PartitionRow(NamedTuple):
     topic: str
     partition: int
     size: int
-    """Bytes in local segments; of a diskless partition, bytes of the rows of the control plane."""
+    """Bytes in local segments; of a diskless partition, of the rows of the control plane; of a hybrid one, both."""
     start: int = NO_OFFSET
     end: int = NO_OFFSET
     segments: int = 0
@@ -32,12 +33,21 @@ def partition_rows(
     replicas: ReplicaManager, assignment: Assignment, figures: DisklessFigures
 ) -> Iterator[PartitionRow]:
     """A row for each partition, made when it is asked for: the caller may pause between them."""
+    local = set()
     for replica in tuple(replicas.partitions()):
-        yield _classic(replica)
+        local.add(replica.topic_partition)
+        yield _with_suffix(_classic(replica), figures.of(replica.topic_partition))
     for key in assignment.now().diskless:
         log = figures.of(key)
-        if log is not None:
+        if log is not None and key not in local:
             yield PartitionRow(*key, size=log.byte_size, start=log.log_start_offset, end=log.high_watermark)
+
+
+def _with_suffix(row: PartitionRow, suffix: DisklessLog | None) -> PartitionRow:
+    """A hybrid partition is one log: it begins in the replica or later, and ends where the control plane says."""
+    if suffix is None or suffix.diskless_log_start_offset == NO_OFFSET:
+        return row
+    return row._replace(size=row.size + suffix.byte_size, start=suffix.log_start_offset, end=suffix.high_watermark)
 
 
 def _classic(replica: Partition) -> PartitionRow:

@@ -21,6 +21,7 @@ from strandline.admin.status import (
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.health import HealthStatus
 from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.migration.status import MigrationSource
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.traffic import NO_TRAFFIC
@@ -53,6 +54,7 @@ class BrokerParts(Protocol):
     cleaner: LogCleaner
     groups: GroupCoordinator
     monitoring: Monitoring
+    migrations: MigrationSource
     network: NetworkServer
     dispatcher: ApiDispatcher
     sessions: FetchSessions
@@ -73,6 +75,9 @@ def describe_broker(
     """The broker now. Looks at memory only."""
     image, network, assigned = broker.loader.image, broker.network, broker.monitoring.assignment.now()
     led = [partition for partition in broker.replicas.partitions() if partition.is_leader]
+    # A hybrid partition is one of the replicas, and diskless too: it counts once.
+    here = {partition.topic_partition for partition in broker.replicas.partitions()}
+    diskless = sum(key not in here for key in assigned.diskless)
     return BrokerStatus(
         version=version("strandline"),
         node_id=broker.node_id,
@@ -86,8 +91,8 @@ def describe_broker(
         brokers=tuple(_broker_rows(image)),
         topics=len(image.topics),
         partitions=assigned.partitions,
-        local_partitions=len(broker.replicas) + len(assigned.diskless),
-        led_partitions=len(led) + len(assigned.diskless),
+        local_partitions=len(broker.replicas) + diskless,
+        led_partitions=len(led) + diskless,
         under_replicated_partitions=sum(len(p.isr) < len(p.replicas) for p in led),
         under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
         offline_partitions=assigned.offline,
@@ -108,6 +113,7 @@ def describe_broker(
         log_dirs=tuple(_log_dir_rows(broker.logs)),
         diskless=_diskless(broker.diskless),
         tiered=read(broker.tiered.tier, _tiered, None),
+        migration=broker.migrations.figures(),
         topic_rows=tuple(_topic_rows(broker)),
         traffic=broker.partitions.traffic.of_all(),
         load=broker.monitoring.load.status(),
@@ -147,9 +153,10 @@ def _tiered(tier: RemoteTier) -> TieredStatus | None:
 def _topic_rows(broker: BrokerParts) -> Iterator[TopicRow]:
     traffic = broker.partitions.traffic.of_topics()
     found: dict[str, list[int]] = {}
+    here = set(broker.diskless.by_key)
     for partition in broker.replicas.partitions():
         row = found.setdefault(partition.topic_partition.topic, [0, 0])
-        row[0] += 1
+        row[0] += partition.topic_partition not in here
         row[1] += partition.log.size
     tiered = {replica.topic_partition.topic for replica in broker.replicas.partitions() if replica.log.is_remote}
     diskless = Counter(topic for topic, _ in broker.diskless.by_key)

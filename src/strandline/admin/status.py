@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from strandline.admin.load import LoadStatus
 from strandline.health import HealthStatus
+from strandline.hybrid.migration.status import MigrationFigures, MigrationSource
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
@@ -170,6 +171,8 @@ class BrokerStatus:
     diskless: DisklessStatus = field(default_factory=DisklessStatus)
     tiered: TieredStatus | None = None
     """None on a broker without tiered storage."""
+    migration: MigrationFigures = field(default_factory=MigrationFigures)
+    """Partitions led here of topics that are switched to diskless."""
     topic_rows: tuple[TopicRow, ...] = ()
     """Sorted by name."""
     traffic: TrafficTotals = NO_TRAFFIC
@@ -229,9 +232,24 @@ class MonitoringSource(Protocol):
         """Bring sizes and offsets of diskless partitions up to date if that takes less than a moment. Never raises."""
 
 
+class TopicSettings(Protocol):
+    """Changes settings of topics."""
+
+    async def change(self, topic: str, name: str, value: str, *, validate_only: bool) -> None:
+        """Give a setting a value, or only find out whether that would be accepted. Raises StrandlineError."""
+
+
 class BrokerSource(StatusSource, Protocol):
     """What the HTTP side asks of the broker."""
 
     @property
     def monitoring(self) -> MonitoringSource:
         """Its measurements."""
+
+    @property
+    def migrations(self) -> MigrationSource:
+        """The switch of topics to diskless."""
+
+    @property
+    def topic_settings(self) -> TopicSettings:
+        """Settings of topics, which the active controller changes."""

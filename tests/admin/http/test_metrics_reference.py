@@ -89,7 +89,7 @@ def test_the_dashboard_shows_metrics_that_exist() -> None:
     }
     shown = set()
     for expression in expressions(dashboard):
-        for name in re.findall(r"\b(?:kafka|strandline|process)_[a-z0-9_]+", expression):
+        for name in re.findall(r"\b(?:inkless|kafka|strandline|process)_[a-z0-9_]+", expression):
             shown.add(name)
             assert re.sub(r"_(bucket|sum)$", "", name) in known or name in known, (name, expression)
     assert len(shown) > 40

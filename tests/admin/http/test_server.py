@@ -33,6 +33,7 @@ from strandline.server.times.distributions import BUCKETS
 from strandline.server.times.recording import FOLLOWER_FETCH
 from strandline.testing.clock import VirtualClock
 from tests.admin.http.statuses import CLEANER, diskless_tier, tiered
+from tests.admin.http.switches import Switches
 
 NO_TIMES = dict.fromkeys(PARTS, Distribution([0] * BUCKETS, 0, [0] * BUCKETS))
 # 90 requests of 2.1 to 4.2 ms and 10 of 8.4 to 16.8 ms, of which the last minutes had one.
@@ -73,6 +74,8 @@ class Source:
     """A broker that says what the test wants."""
 
     def __init__(self) -> None:
+        self.migrations = Switches()
+        self.topic_settings = self.migrations
         self.now = READY
         self.tiered: dict[str, tuple[PartitionTierStatus, ...]] = {}
         self.rows: tuple[PartitionRow, ...] = (PartitionRow("tides", 0, size=700, start=3, end=45, segments=1),)

@@ -107,6 +107,20 @@ def topic_overrides(cluster: Cluster, topic: str) -> dict[str, str]:
     return {row.name: row.value or "" for row in sorted(own, key=lambda row: str(row.name))}
 
 
+def effective_topic_setting(cluster: Cluster, topic: str, name: str) -> str | None:
+    """The value that is in force for a topic, as the controller has it; None if there is no such setting."""
+    rows = _describe(cluster.controller(), _TOPIC, topic)
+    return next((row.value for row in rows if row.name == name), None)
+
+
+def set_topic_setting(cluster: Cluster, topic: str, name: str, value: str, *, validate_only: bool) -> Any:
+    """Give a setting of a topic a value; the controller's answer, which may be an error."""
+    change = AlterableConfig(name=name, config_operation=_SET, value=value)
+    resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=[change])
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    return cluster.controller().request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses[0]
+
+
 def broker_setting(cluster: Cluster, node_id: int, name: str) -> str | None:
     """The value that a broker uses; None if it does not know the setting."""
     rows = _describe(cluster.broker(node_id), _BROKER, str(node_id))

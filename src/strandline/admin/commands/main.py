@@ -16,6 +16,7 @@ from strandline.admin.commands.dump.remote import remote_app
 from strandline.admin.commands.dump.wal import wal_app
 from strandline.admin.commands.fsck.command import fsck
 from strandline.admin.commands.groups import groups_app
+from strandline.admin.commands.migration import migration_app
 from strandline.admin.commands.output import AsJson, print_json, print_line
 from strandline.admin.commands.topics import topics_app
 
@@ -33,6 +34,7 @@ app.add_typer(configs_app, name="configs")
 app.add_typer(groups_app, name="groups")
 app.add_typer(log_app, name="log")
 app.add_typer(metadata_app, name="metadata")
+app.add_typer(migration_app, name="migration")
 app.add_typer(remote_app, name="remote")
 app.add_typer(wal_app, name="wal")
 app.command()(cluster)

@@ -5,23 +5,19 @@ Kafka's protocol has no request for that. Every leader answers it over HTTP, at 
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
 
-from strandline.admin.commands.client import Cluster, CommandFailed, Json, check, sentences
-from strandline.admin.commands.configs import broker_setting, topic_overrides
+from strandline.admin.commands.broker_http import BrokerHttp
+from strandline.admin.commands.client import Cluster, Json, check, sentences
+from strandline.admin.commands.configs import topic_overrides
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
 from strandline.admin.text import size
-from strandline.config.listeners import join_address, parse_address
 
-_TIMEOUT_S: Final = 30.0
-_EVERYWHERE: Final = ("", "0.0.0.0", "::")
+_DISKLESS: Final = "diskless.enable"
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The name of the topic.")]
 
 
@@ -31,26 +27,28 @@ def topic_tiers(
     segments: Annotated[bool, typer.Option("--segments", help="Also every segment and where it is.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show where the records of a tiered topic are: local, remote or both, what is pending, and why.
+    """Show where the records of a tiered or hybrid topic are: local, remote, diskless; what is pending, and why.
 
     Example: strandline topics tiers orders --segments
     """
     with sentences(), Cluster(bootstrap) as cluster:
         found = cluster.metadata([topic]).topics[0]
         check(found.error_code, None, f"Topic {topic} cannot be described")
-        is_tiered = topic_overrides(cluster, topic).get("remote.storage.enable") == "true"
+        overrides = topic_overrides(cluster, topic)
+        is_tiered, is_diskless = (overrides.get(name) == "true" for name in ("remote.storage.enable", _DISKLESS))
         leaders = sorted({row.leader_id for row in found.partitions if row.leader_id >= 0})
-        rows = [row for leader in leaders for row in _ask_leader(cluster, leader, topic)]
+        http = BrokerHttp(cluster)
+        rows = [row for leader in leaders for row in _ask_leader(http, leader, topic)]
     rows.sort(key=lambda row: int(row["partition"]))
     if as_json:
         print_json({"topic": topic, "tiered": is_tiered, "partitions": rows})
         return
     if not rows:
-        what = (
-            "none of its partitions has a leader that serves it as tiered"
-            if is_tiered
-            else "remote.storage.enable is false"
-        )
+        what = "remote.storage.enable is false"
+        if is_tiered:
+            what = "none of its partitions has a leader that serves it as tiered"
+        if is_diskless:
+            what = "all its records are in the object store"
         print_line(f"{topic} is not in tiers: {what}.")
         return
     _print(topic, rows)
@@ -58,12 +56,19 @@ def topic_tiers(
         _print_segments(rows)
 
 
-def _print(topic: str, rows: Iterable[Json]) -> None:
-    columns = ("partition", "leader", "remote offsets", "remote", "local offsets", "local", "to copy")
-    print_table(columns, [_row(row) for row in rows], empty=f"{topic} has no partitions.")
+def _print(topic: str, rows: Sequence[Json]) -> None:
+    columns: tuple[str, ...] = ("partition", "leader", "remote offsets", "remote", "local offsets", "local", "to copy")
+    cells = [_row(row) for row in rows]
+    if any(row["state"] for row in rows):
+        columns += ("diskless offsets", "diskless", "state")
+        cells = [cell + _diskless(row) for cell, row in zip(cells, rows, strict=True)]
+    print_table(columns, cells, empty=f"{topic} has no partitions.")
     for row in rows:
         still, because = row["still_local"], row["still_local"]["because"]
-        print_line(f"{row['partition']}: from offset {still['from_offset']} on local only: {because.rstrip('.')}.")
+        if row["problem"]:
+            print_line(f"{row['partition']}: {row['problem']}")
+        if because and not row["tiering_complete"]:
+            print_line(f"{row['partition']}: from offset {still['from_offset']} on local only: {because.rstrip('.')}.")
         if row["deleting_segments"]:
             print_line(f"{row['partition']}: remote segments that are still to be deleted: {row['deleting_segments']}.")
         if row["last_error"] and row["last_error"] not in because:
@@ -83,8 +88,14 @@ def _row(row: Json) -> tuple[object, ...]:
     )
 
 
+def _diskless(row: Json) -> tuple[object, ...]:
+    suffix = row["diskless"]
+    state = row["state"] and f"{row['state']}{', ' + row['phase'] if row['phase'] else ''}"
+    return (_range(suffix), size(suffix["bytes"]), state)
+
+
 def _range(tier: Json) -> str | None:
-    if tier["to_offset"] is None or tier["to_offset"] <= tier["from_offset"]:
+    if tier["from_offset"] is None or tier["to_offset"] is None or tier["to_offset"] <= tier["from_offset"]:
         return None
     return f"{tier['from_offset']} to {tier['to_offset'] - 1}"
 
@@ -99,35 +110,15 @@ def _print_segments(rows: Iterable[Json]) -> None:
     print_table(("partition", "from", "to", "bytes", "where", "state"), cells, empty="There are no segments.")
 
 
-def _ask_leader(cluster: Cluster, leader: int, topic: str) -> list[Json]:
-    listen = broker_setting(cluster, leader, "strandline.http.listen")
-    if not listen:
-        raise CommandFailed(f"Broker {leader} cannot describe tiers, because its strandline.http.listen is empty.")
-    host, port = parse_address(listen, name="strandline.http.listen")
-    address = join_address(cluster.host_of(leader) if host in _EVERYWHERE else host, port)
-    url = f"http://{address}/topics/{quote(topic, safe='')}/tiers"
-    try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
-            found = json.load(answer)
-    except urllib.error.HTTPError as error:
-        raise CommandFailed(f"Broker {leader} cannot describe tiers: {_reason(error).rstrip('.')}.") from error
-    except (OSError, ValueError) as error:
-        raise CommandFailed(
-            f"Broker {leader} describes tiers over HTTP, but does not answer at {url}: {error}. Run this command where "
-            "it can reach strandline.http.listen of the leaders."
-        ) from error
+def _ask_leader(http: BrokerHttp, leader: int, topic: str) -> list[Json]:
+    found = http.get(leader, f"/topics/{quote(topic, safe='')}/tiers", what="describe tiers")
     return [_partition(leader, row) for row in found["partitions"]]
-
-
-def _reason(error: urllib.error.HTTPError) -> str:
-    try:
-        return str(json.load(error)["error"])
-    except (ValueError, KeyError):
-        return str(error)
 
 
 def _partition(leader: int, row: dict[str, Any]) -> Json:
     remote_end = row["highest_remote_offset"] + 1
+    switch: Json = row.get("migration", {})
+    has_suffix = switch.get("b0", -1) >= 0
     return {
         "partition": row["partition"],
         "leader": leader,
@@ -142,6 +133,16 @@ def _partition(leader: int, row: dict[str, Any]) -> Json:
             "to_offset": row["log_end_offset"],
             "bytes": row["local_bytes"],
         },
+        "diskless": {
+            "from_offset": max(switch["diskless_start_offset"], switch["log_start_offset"]) if has_suffix else None,
+            "to_offset": switch["high_watermark"] if has_suffix else None,
+            "bytes": switch.get("diskless_bytes", 0),
+        },
+        "state": switch.get("state"),
+        "phase": switch.get("phase"),
+        "b0": switch.get("b0"),
+        "tiering_complete": switch.get("tiering_complete", False),
+        "problem": switch.get("problem", ""),
         "pending": {"segments": row["pending_segments"], "bytes": row["pending_bytes"]},
         "deleting_segments": row["deleting_segments"],
         "still_local": {"from_offset": row["local_from"], "because": row["local_because"]},

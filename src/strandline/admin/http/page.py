@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from html import escape
 from typing import Final
 
 from strandline.admin.http.page_style import STYLE
 from strandline.admin.http.rates import Rate, Rates
+from strandline.admin.http.ruler import render_migrations
 from strandline.admin.status import (
     BrokerStatus,
     DisklessStatus,
@@ -59,10 +60,11 @@ def _parts(status: BrokerStatus, rates: Rates, groups: Sequence[GroupRow]) -> It
     for label, value in _numbers(status, rates.of()):
         yield f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>"
     yield "</div>"
+    hybrid = {topic for (topic, _), partition in status.migration.led.items() if partition.is_hybrid}
     yield _section(
         "Topics here, the busiest first",
         ("topic", "kind", "partitions", "size", "records in", "in", "out"),
-        (_topic(row, rates.of(row.name)) for row in _busiest(status.topic_rows, rates)),
+        (_topic(row, rates.of(row.name), hybrid) for row in _busiest(status.topic_rows, rates)),
         note=f"Rates are those of the last {duration(rates.seconds)}, through this broker.",
     )
     yield _section(
@@ -71,6 +73,7 @@ def _parts(status: BrokerStatus, rates: Rates, groups: Sequence[GroupRow]) -> It
     yield _section("Database and stores", ("what", "where", "state"), map(_dependency, status.dependencies))
     yield read(status.diskless.tier, lambda tier: _diskless(status.diskless, tier), "")
     yield read(status.tiered, _tiered, "")
+    yield render_migrations(status.migration)
     yield _section(
         "Log directories",
         ("directory", "state", "partitions", "size"),
@@ -147,8 +150,9 @@ def _busiest(rows: Sequence[TopicRow], rates: Rates) -> Sequence[TopicRow]:
     return sorted(rows, key=busy)[:_TOPICS_SHOWN]
 
 
-def _topic(row: TopicRow, rate: Rate) -> tuple[str, ...]:
+def _topic(row: TopicRow, rate: Rate, hybrid: Container[str]) -> tuple[str, ...]:
     kind = "diskless" if row.is_diskless else "tiered" if row.is_tiered else "classic"
+    kind = "hybrid" if row.name in hybrid else kind
     on_disk = size(row.bytes) if row.bytes or not row.is_diskless else "-"
     return (
         row.name,

@@ -6,10 +6,10 @@ from typing import Final
 
 STYLE: Final = """
 :root { --ink: #1c2b33; --soft: #5b7280; --line: #d9e2e7; --sand: #f6f3ec; --sea: #0f6e84; }
-:root { --ok: #1d7a4c; --bad: #b3402e; color-scheme: light dark; }
+:root { --ok: #1d7a4c; --bad: #b3402e; --remote: #8a6d3b; --local: #6b5bb0; color-scheme: light dark; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4edf1; --soft: #93a8b3; --line: #2c3d46; --sand: #131c21; --sea: #58b8cf; }
-  :root { --ok: #5ec48f; --bad: #ee8673; }
+  :root { --ok: #5ec48f; --bad: #ee8673; --remote: #d3b06f; --local: #a99bea; }
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--sand); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
@@ -29,6 +29,14 @@ td, th { padding: .35rem 1rem .35rem 0; border-bottom: 1px solid var(--line); ve
 td:last-child, th:last-child { padding-right: 0; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 a { color: var(--sea); }
+h3 { font-size: .95rem; margin: 1.2rem 0 .4rem; } h3 small { font-weight: 400; color: var(--soft); }
+.tiers { margin: 0 0 .9rem; } .tiers p { margin: 0; }
+.ruler { position: relative; height: 1.55rem; margin-top: .2rem; border-bottom: 1px solid var(--soft); }
+.ruler i { position: absolute; height: .4rem; min-width: 2px; border-radius: .2rem; }
+.ruler .remote { top: 0; background: var(--remote); } .ruler .local { top: .5rem; background: var(--local); }
+.ruler .diskless { top: 1rem; background: var(--sea); }
+.ruler u { position: absolute; bottom: 0; height: .3rem; border-left: 1px solid var(--soft); }
+.ends { display: flex; justify-content: space-between; color: var(--soft); font-size: .8rem; }
 @media (max-width: 44rem) {
   main { padding: 1.25rem 1rem 3rem; }
   .numbers { grid-template-columns: repeat(auto-fill, minmax(6.5rem, 1fr)); gap: .5rem; }

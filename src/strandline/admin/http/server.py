@@ -19,6 +19,8 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from strandline.admin.http.metrics.exposition import exposition
+from strandline.admin.http.migration import migration_routes
+from strandline.admin.http.migration_json import with_migration
 from strandline.admin.http.page import render_page
 from strandline.admin.http.rates import RateMeter
 from strandline.admin.http.status_json import broker_status, partition_tiers
@@ -56,10 +58,12 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
 
     async def tiers(request: Request) -> Response:
         """Which segments of a topic are where, in the partitions that this broker leads."""
-        found = source.monitoring.tiers(request.path_params["topic"])
-        if found is None:
+        topic = request.path_params["topic"]
+        found, led = source.monitoring.tiers(topic), source.migrations.figures().of_topics().get(topic, ())
+        if found is None and not led:
             return JSONResponse({"error": "remote.log.storage.system.enable is false on this broker"}, status_code=404)
-        return JSONResponse({"partitions": [partition_tiers(status) for status in found]})
+        rows = [partition_tiers(status) for status in found or ()]
+        return JSONResponse({"partitions": with_migration(rows, led)})
 
     async def page(_: Request) -> Response:
         await source.monitoring.refresh()  # a lag needs the ends of diskless partitions
@@ -74,6 +78,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
             Route("/metrics", metrics),
             Route("/status", status_json),
             Route("/topics/{topic}/tiers", tiers),
+            *migration_routes(source),
         ]
     )
 

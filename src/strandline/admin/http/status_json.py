@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from strandline.admin.http.migration_json import led_migrations
 from strandline.admin.status import BrokerStatus, DisklessStatus, DisklessTierStatus, TieredStatus, TopicRow, read
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
@@ -122,6 +123,7 @@ def broker_status(status: BrokerStatus) -> Json:
         "log_dirs": [asdict(row) for row in status.log_dirs],
         "diskless": _diskless(status.diskless),
         "tiered": _fields(_TIERED, status.tiered),
+        "migration": {topic: led_migrations(rows) for topic, rows in status.migration.of_topics().items()},
         "topic_rows": [_topic(row) for row in status.topic_rows],
         "traffic": asdict(status.traffic),
         "dependencies": [asdict(health) for health in status.dependencies],

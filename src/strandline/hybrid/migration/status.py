@@ -163,7 +163,11 @@ def with_phases(status: TopicMigrationStatus, led: Iterable[PartitionMigration])
 def _part(partition: PartitionMigration) -> float:
     if _STEPS[partition.state] >= _STEPS[MigrationState.HYBRID]:
         return 100.0
-    if partition.b0 < 0 or not partition.total_bytes:
+    if partition.b0 < 0:
         return 0.0
-    # The state decides when it is over, not the bytes: they are known before the last segment's metadata is.
-    return min(100.0 * partition.copied_bytes / partition.total_bytes, 99.0)
+    copied, total = partition.copied_bytes, partition.total_bytes
+    if not total:  # only the leader knows bytes
+        start = max(partition.log_start, 0)
+        copied, total = max(partition.tiered_high + 1 - start, 0), max(partition.b0 - start, 1)
+    # The state decides when it is over, not what is copied.
+    return min(100.0 * copied / total, 99.0)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from itertools import accumulate
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from strandline.admin.status import read
 from strandline.server.times.distributions import Distribution, upper_bound_ns
@@ -25,6 +26,15 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999)
 # Buckets that are shown, from 0.26 ms to 17 s: with fewer of them quantiles would be too coarse.
 _SHOWN_BUCKETS: Final = range(5, 22)
+
+
+class Histogram(NamedTuple):
+    """A histogram of few values, with bounds of its own."""
+
+    bounds: Sequence[float]
+    counts: Sequence[int]
+    """By bucket: one for each bound, and one for what is above all of them."""
+    sum: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +104,11 @@ def _summary(family: Family[Any], labels: tuple[str, ...], value: Distribution) 
     yield f"{family.name}_sum{text} {value.sum_ns / 1e6}\n{family.name}_count{text} {value.count}\n"
 
 
-def _histogram(family: Family[Any], labels: tuple[str, ...], value: Distribution) -> Iterable[str]:
+def _histogram(family: Family[Any], labels: tuple[str, ...], value: Distribution | Histogram) -> Iterable[str]:
     """All durations since the start, in seconds."""
+    if isinstance(value, Histogram):
+        yield from _small_histogram(family, labels, value)
+        return
     names, below = (*family.labels, "le"), sum(value.counts[: _SHOWN_BUCKETS.start])
     for bucket in _SHOWN_BUCKETS:
         below += value.counts[bucket]
@@ -103,6 +116,14 @@ def _histogram(family: Family[Any], labels: tuple[str, ...], value: Distribution
     text = label_text(family.labels, labels)
     yield f"{family.name}_bucket{label_text(names, (*labels, '+Inf'))} {value.count}\n"
     yield f"{family.name}_sum{text} {value.sum_ns / 1e9}\n{family.name}_count{text} {value.count}\n"
+
+
+def _small_histogram(family: Family[Any], labels: tuple[str, ...], value: Histogram) -> Iterable[str]:
+    names, text = (*family.labels, "le"), label_text(family.labels, labels)
+    bounds = (*map(str, value.bounds), "+Inf")
+    for bound, below in zip(bounds, accumulate(value.counts), strict=True):
+        yield f"{family.name}_bucket{label_text(names, (*labels, bound))} {below}\n"
+    yield f"{family.name}_sum{text} {value.sum}\n{family.name}_count{text} {sum(value.counts)}\n"
 
 
 _WRITERS: Final[Mapping[str, Callable[[Family[Any], tuple[str, ...], Any], Iterable[str]]]] = {

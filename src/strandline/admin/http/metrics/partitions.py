@@ -48,7 +48,7 @@ _CLUSTER: Final = "kafka_cluster_partition_"
 PARTITIONS: Final = (
     PartitionFamily(
         _LOG + "size",
-        "Bytes of local segments; of a diskless partition, bytes of the rows of the control plane.",
+        "Bytes of local segments; of a diskless partition, of the rows of the control plane; of a hybrid one, both.",
         lambda row: row.size,
     ),
     PartitionFamily(_LOG + "logstartoffset", "The first offset of a partition.", lambda row: row.start),

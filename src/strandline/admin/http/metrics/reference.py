@@ -14,7 +14,8 @@ _INTRODUCTION: Final = """\
 
 This page is generated from what `/metrics` answers (`make docs`); do not edit it. Names are Kafka's
 (`kafka.server:type=ReplicaManager,name=LeaderCount`), lowercased and joined by underscores, as dashboards made for
-Kafka's JMX exporter expect them. What Kafka does not have begins with `strandline_`. Besides these there are
+Kafka's JMX exporter expect them. What Kafka does not have begins with `strandline_`, or with
+`inkless_` if the design of hybrid topics has a name for it. Besides these there are
 `process_*`: memory, CPU time and open files of the process.
 
 | metric | type | labels | meaning |

@@ -12,6 +12,7 @@ from strandline.admin.http.metrics.diskless import DISKLESS_TIER, DISKLESS_TOPIC
 from strandline.admin.http.metrics.families import Family
 from strandline.admin.http.metrics.fixed import FIXED
 from strandline.admin.http.metrics.load import LOAD
+from strandline.admin.http.metrics.migration import MIGRATION
 from strandline.admin.http.metrics.partitions import PARTITIONS
 from strandline.admin.http.metrics.tiered import TIERED
 from strandline.admin.http.metrics.traffic import TRAFFIC
@@ -24,6 +25,7 @@ TABLES: Final[tuple[tuple[tuple[Family[Any], ...], Callable[[BrokerStatus], Any]
     (DISKLESS_TOPICS, lambda status: status.diskless),
     (DISKLESS_TIER, lambda status: status.diskless.tier),
     ((*TIERED, *TIERED_ALIASES), lambda status: status.tiered),
+    (MIGRATION, lambda status: status.migration),
 )
 
 

@@ -1,0 +1,124 @@
+"""Metrics of the switch of topics to diskless. Names are those of the unification design, where it has one.
+
+A hybrid partition has a diskless part, and a prefix below it. Offsets are given for these only, by their leader: there
+are few of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from strandline.admin.http.metrics.families import Family, Histogram, Samples, counter, gauge, gauges
+from strandline.controlplane.values import MigrationState
+from strandline.hybrid.migration.status import (
+    PAUSE_BOUNDS_S,
+    MigrationFigures,
+    PartitionMigration,
+    progress,
+    topic_state,
+)
+from strandline.model import Offset
+
+_MIGRATION: Final = "inkless_migration_"
+_HYBRID: Final = "inkless_hybrid_"
+
+
+def _by_state(states: Iterable[MigrationState | None]) -> Mapping[str, float]:
+    counts = Counter(states)
+    return {state.value: counts[state] for state in MigrationState}
+
+
+def _topics(figures: MigrationFigures) -> Mapping[str, float]:
+    topics = figures.of_topics().values()
+    return _by_state(topic_state(row.state for row in partitions) for partitions in topics)
+
+
+def _of_hybrid(value: Callable[[PartitionMigration], Offset]) -> Callable[[MigrationFigures], Samples]:
+    return lambda figures: {
+        (topic, str(partition)): value(row) for (topic, partition), row in figures.led.items() if row.is_hybrid
+    }
+
+
+def _pauses(figures: MigrationFigures) -> Samples:
+    pauses = figures.pauses
+    return {(): Histogram(PAUSE_BOUNDS_S, pauses.counts, pauses.seconds)}
+
+
+MIGRATION: Final[tuple[Family[MigrationFigures], ...]] = (
+    gauges(
+        _MIGRATION + "topics_state",
+        "Topics that are being switched to diskless or are hybrid, by the state of the partition led here that is the "
+        "least far.",
+        "state",
+        _topics,
+    ),
+    gauges(
+        _MIGRATION + "topic_progress",
+        "Percent of the switch of the topic's partitions led here. At 100 nothing is left to be copied.",
+        "topic",
+        lambda figures: {topic: progress(rows) for topic, rows in figures.of_topics().items()},
+    ),
+    counter(
+        _HYBRID + "tiered_reads",
+        "Reads of hybrid partitions that remote storage answered.",
+        lambda figures: figures.tiered_reads,
+    ),
+    counter(
+        _HYBRID + "local_reads",
+        "Reads of hybrid partitions that the local log answered.",
+        lambda figures: figures.local_reads,
+    ),
+    counter(
+        _HYBRID + "diskless_reads",
+        "Reads of hybrid partitions that their diskless part answered.",
+        lambda figures: figures.diskless_reads,
+    ),
+    Family(
+        "gauge",
+        "inkless_tiered_high_offset",
+        "The last offset that remote storage has of a hybrid partition that is led here.",
+        ("topic", "partition"),
+        _of_hybrid(lambda row: row.tiered_high),
+        {},
+    ),
+    Family(
+        "gauge",
+        "inkless_diskless_start_offset",
+        "The first offset that is read from the diskless part of a hybrid partition that is led here.",
+        ("topic", "partition"),
+        _of_hybrid(lambda row: row.diskless_start),
+        {},
+    ),
+    gauges(
+        "strandline_migration_partitions",
+        "Partitions led here of topics that are switched, by their state.",
+        "state",
+        lambda figures: _by_state(row.state for row in figures.led.values()),
+    ),
+    gauge(
+        "strandline_migration_stuck_partitions",
+        "Partitions led here whose switch cannot go on: strandline migration status says why.",
+        lambda figures: sum(bool(row.problem) for row in figures.led.values()),
+    ),
+    gauge(
+        "strandline_migration_uncopied_bytes",
+        "Bytes of hybrid partitions led here that only a disk of this broker has.",
+        lambda figures: sum(row.uncopied_bytes for row in figures.led.values() if row.is_hybrid),
+    ),
+    Family(
+        "histogram",
+        "strandline_migration_write_pause_seconds",
+        "How long partitions that became diskless under this leader took no writes, since the start.",
+        (),
+        _pauses,
+        {},
+    ),
+    gauges(
+        "strandline_migration_last_write_pause_seconds",
+        "The longest write pause of a partition in the switch of each topic, under this leader.",
+        "topic",
+        lambda figures: figures.pauses.last,
+    ),
+)

@@ -1,0 +1,60 @@
+"""What people read about the switch of a topic to diskless: ranges of tiers, summaries, and what ending it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from strandline.admin.text import count, size
+from strandline.hybrid.migration.status import PartitionMigration, TopicMigrationStatus
+from strandline.model import Offset
+
+
+class TierRange(NamedTuple):
+    """Offsets from `start` up to, but not including, `end` in one tier."""
+
+    tier: str
+    start: Offset
+    end: Offset
+    bytes: int
+
+
+def tier_ranges(partition: PartitionMigration) -> Sequence[TierRange]:
+    """Which offsets of a partition are where, as far as that is known. Remote and local overlap."""
+    row, end = partition, partition.high_watermark
+    local_end = row.b0 if row.b0 >= 0 else end
+    ranges = (
+        TierRange("remote", max(row.log_start, 0), row.tiered_high + 1, row.remote_bytes),
+        TierRange("local", max(row.local_start, row.log_start), local_end, row.local_bytes),
+        TierRange("diskless", max(row.diskless_start, row.log_start), end, row.diskless_bytes),
+    )
+    known = (row.tiered_high >= 0, row.local_start >= 0, row.b0 >= 0)
+    return [found for found, is_known in zip(ranges, known, strict=True) if is_known and found.start < found.end]
+
+
+def summary(status: TopicMigrationStatus) -> str:
+    """How far a topic is, in one line."""
+    if status.state is None:
+        return "not on its way to diskless"
+    switched = sum(partition.b0 >= 0 for partition in status.partitions)
+    words = [status.state.value]
+    if status.position:
+        words.append(f"{count(status.position)} {'topics come' if status.position > 1 else 'topic comes'} first")
+    words.append(f"{switched} of {len(status.partitions)} partitions diskless")
+    uncopied = sum(partition.uncopied_bytes for partition in status.partitions)
+    words.append(f"{status.progress:.0f} %" + (f", {size(uncopied)} to copy" if uncopied else ""))
+    stuck = sum(bool(partition.problem) for partition in status.partitions)
+    return ", ".join(words) + (f", {stuck} with a problem" if stuck else "")
+
+
+def cost_of_completing(status: TopicMigrationStatus) -> str:
+    """What may be lost if the switch of a topic ends now, as sentences."""
+    rows = [(p.partition, p.uncopied_bytes) for p in status.partitions if p.uncopied_bytes]
+    if not rows:
+        return f"Nothing below the boundary of {status.topic} waits to be copied: completing costs nothing."
+    parts = ", ".join(f"partition {partition}: {size(uncopied)}" for partition, uncopied in rows)
+    total = size(sum(uncopied for _, uncopied in rows))
+    return (
+        f"{total} of {status.topic} below the boundary are not in remote storage and stay on the disk of one broker "
+        f"each, without another copy: if that disk is lost, they are lost ({parts})."
+    )
