@@ -19,9 +19,11 @@ from strandline.admin.commands.client import (
     sentences,
 )
 from strandline.admin.commands.configs import topic_overrides
+from strandline.admin.commands.migration_client import MigrationClient
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
-from strandline.admin.commands.topic_kinds import topic_kinds
+from strandline.admin.commands.topic_kinds import ON_THE_WAY, topic_kinds
 from strandline.admin.commands.topic_tiers import topic_tiers
+from strandline.hybrid.migration.status import TopicMigrationStatus
 from strandline.model import uuid_to_text
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
@@ -50,7 +52,7 @@ def list_topics(
     internal: Annotated[bool, typer.Option("--internal", help="Include Kafka's own topics.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the topics, and whether each is classic, tiered or diskless.
+    """List the topics, and whether each is classic, tiered, diskless, or on its way (migrating, hybrid).
 
     Example: strandline topics list --internal
     """
@@ -165,14 +167,29 @@ def _described(cluster: Cluster, topic: MetadataResponseTopic, kinds: Mapping[st
         }
         for row in sorted(topic.partitions, key=lambda row: row.partition_index)
     ]
-    return {**_brief(topic, kinds), "configs": topic_overrides(cluster, name), "partitions": partitions}
+    described = {**_brief(topic, kinds), "configs": topic_overrides(cluster, name), "partitions": partitions}
+    if kinds.get(name) in ON_THE_WAY:
+        _add_switch(described, MigrationClient(cluster).status(name).status)
+    return described
+
+
+def _add_switch(described: Json, status: TopicMigrationStatus) -> None:
+    """How far the topic is on its way to diskless, as far as brokers that can be reached know."""
+    switched = {row.partition: row for row in status.partitions}
+    described["migration_state"] = status.state
+    for row in described["partitions"]:
+        known = switched.get(row["partition"])
+        row["diskless_from"] = known.b0 if known is not None and known.b0 >= 0 else None
+        row["state"] = None if known is None else known.state
 
 
 def _print_described(topic: Json) -> None:
     print_line(f"{topic['topic']}  {topic['kind']}  id {topic['id']}" + ("  internal" if topic["internal"] else ""))
     settings = ", ".join(f"{name}={value}" for name, value in topic["configs"].items())
     print_line(f"settings: {settings or 'all by default'}")
-    columns = ("partition", "leader", "epoch", "replicas", "in sync", "from offset", "to offset")
+    columns: tuple[str, ...] = ("partition", "leader", "epoch", "replicas", "in sync", "from offset", "to offset")
+    if topic["kind"] in ON_THE_WAY:
+        columns += ("diskless from", "state")
     rows = [tuple(row.values()) for row in topic["partitions"]]
     print_table(columns, rows, empty="The topic has no partitions.")
 
