@@ -158,7 +158,7 @@ async def test_the_page_has_a_ruler_to_scale(client: httpx.AsyncClient) -> None:
     page = (await client.get("/")).text
     assert "Topics on their way to diskless" in page
     text = "Offsets 100 to 999: remote 100 to 599 (5.0 MB), local 300 to 799 (5.0 MB), diskless 800 to 999 (2.0 MB)."
-    assert f'role="img" aria-label="{text} Diskless from 800 on."' in page
+    assert f'role="img" aria-label="{text} It became diskless at offset 800."' in page
     bars = re.findall(r'<i class="(\w+)" style="left:([\d.]+)%;width:([\d.]+)%">', page)
     assert ("remote", "0.000", "55.556") in bars
     assert ("local", "22.222", "55.556") in bars

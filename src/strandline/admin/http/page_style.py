@@ -33,8 +33,10 @@ h3 { font-size: .95rem; margin: 1.2rem 0 .4rem; } h3 small { font-weight: 400; c
 .tiers { margin: 0 0 .9rem; } .tiers p { margin: 0; }
 .ruler { position: relative; height: 1.55rem; margin-top: .2rem; border-bottom: 1px solid var(--soft); }
 .ruler i { position: absolute; height: .4rem; min-width: 2px; border-radius: .2rem; }
-.ruler .remote { top: 0; background: var(--remote); } .ruler .local { top: .5rem; background: var(--local); }
-.ruler .diskless { top: 1rem; background: var(--sea); }
+.remote { background: var(--remote); } .local { background: var(--local); } .diskless { background: var(--sea); }
+.ruler .remote { top: 0; } .ruler .local { top: .5rem; } .ruler .diskless { top: 1rem; }
+.key { display: inline-block; width: 1.2rem; height: .4rem; border-radius: .2rem; margin: 0 .3rem .1rem .7rem; }
+.key:first-child { margin-left: 0; }
 .ruler u { position: absolute; bottom: 0; height: .3rem; border-left: 1px solid var(--soft); }
 .ends { display: flex; justify-content: space-between; color: var(--soft); font-size: .8rem; }
 @media (max-width: 44rem) {

@@ -32,7 +32,8 @@ def render_migrations(figures: MigrationFigures) -> str:
     if not topics:
         return ""
     shown = "".join(_topics(topics, figures.pauses.last))
-    return f"<h2>Topics on their way to diskless, partitions led here</h2>{shown}"
+    keys = " ".join(f'<b class="key {tier}"></b>{tier}' for tier in ("remote", "local", "diskless"))
+    return f'<h2>Topics on their way to diskless, partitions led here</h2><p class="note">{keys}</p>{shown}'
 
 
 def _topics(topics: Mapping[str, Sequence[PartitionMigration]], pauses: Mapping[str, float]) -> Iterator[str]:
@@ -60,7 +61,7 @@ def _interest(item: tuple[str, Sequence[PartitionMigration]]) -> tuple[bool, int
 
 def _partition(row: PartitionMigration) -> str:
     phase = "" if row.phase is None else f", {row.phase.value.lower().replace('_', ' ')}"
-    title = f"<b>{row.partition}</b> {escape(row.state.value)}{escape(phase)}"
+    title = f"partition <b>{row.partition}</b>: {escape(row.state.value)}{escape(phase)}"
     problem = f'<p class="away">{escape(row.problem)}</p>' if row.problem else ""
     return f'<div class="tiers"><p>{title}</p>{_ruler(row)}{problem}</div>'
 
@@ -72,7 +73,7 @@ def _ruler(row: PartitionMigration) -> str:
     low, high = min(one.start for one in ranges), max(one.end for one in ranges)
     text = f"Offsets {low} to {high - 1}: {', '.join(map(_words, ranges))}."
     if row.b0 >= 0:
-        text += f" Diskless from {row.b0} on."
+        text += f" It became diskless at offset {row.b0}."
     bars = "".join(
         f'<i class="{one.tier}" style="left:{_percent(one.start - low, high - low)};'
         f'width:{_percent(one.end - one.start, high - low)}"></i>'
