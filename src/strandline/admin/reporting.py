@@ -54,10 +54,12 @@ class BrokerParts(Protocol):
     cleaner: LogCleaner
     groups: GroupCoordinator
     monitoring: Monitoring
-    migrations: MigrationSource
     network: NetworkServer
     dispatcher: ApiDispatcher
     sessions: FetchSessions
+
+    @property
+    def migrations(self) -> MigrationSource: ...
 
 
 def reasons_not_ready(broker: BrokerParts, *, is_stopping: bool) -> tuple[str, ...]:

@@ -28,7 +28,11 @@ _ORDER: Final = (
 
 def render_migrations(figures: MigrationFigures) -> str:
     """A heading and the topics; nothing if no topic led here is switched."""
-    topics = figures.of_topics()
+    topics = {
+        topic: partitions
+        for topic, partitions in figures.of_topics().items()
+        if any(row.state is not MigrationState.DISKLESS_ONLY for row in partitions)
+    }
     if not topics:
         return ""
     shown = "".join(_topics(topics, figures.pauses.last))
