@@ -189,6 +189,7 @@ class Tiers:
             stack.callback(self._sql.listen(MIGRATION_CHANNEL, self._boundary_set))
             switching = {"topic-switches": self._switches.run(), "prefixes": self._prefixes.run()}
             await stack.enter_async_context(in_background(switching))
+            await self._switches.first_look(within=_OPENED_WITHIN_S)
             yield
 
     def _boundary_set(self) -> None:

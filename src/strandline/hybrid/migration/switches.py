@@ -65,6 +65,7 @@ class TopicSwitches:
         self._wake = asyncio.Event()
         self._setbacks = Setbacks("finding out where topics became diskless", logger)
         self._failures = 0
+        self._first_look = asyncio.Event()
         self.reads = HybridReads()
         self.pauses = WritePauses()
         self.migrations: Sequence[TopicMigration] = ()
@@ -94,6 +95,7 @@ class TopicSwitches:
             is_settled = switch.epoch == replica.leader_epoch
         if switch.stage is not Stage.SWITCHED and replica.is_leader:
             if not is_settled:
+                self._diskless.require_open()
                 switch.ask_again()
                 self._serve(switch)
             self._wake.set()
@@ -136,6 +138,11 @@ class TopicSwitches:
         """Something may have changed in the control plane."""
         self._wake.set()
 
+    async def first_look(self, *, within: float) -> None:
+        """Return when the control plane was asked for the boundaries once, or after `within` seconds."""
+        self._wake.set()
+        await self._clock.wait_set(self._first_look, within=within)
+
     async def run(self) -> None:
         """Find out what is not known, and switch what is due. Endless."""
         try:
@@ -148,8 +155,10 @@ class TopicSwitches:
                     self._failures += 1
                     self._setbacks.met(error)
                     self._tell_unsettled(error)
+                    self._first_look.set()
                     await self._clock.sleep(self._pause())
                 else:
+                    self._first_look.set()
                     self._failures = 0
                     self._setbacks.over()
         finally:
