@@ -91,6 +91,11 @@ class RemoteLogSegmentMetadata:
     def partition(self) -> TopicIdPartition:
         return self.segment_id.partition
 
+    def end_of_epoch(self, epoch: LeaderEpoch) -> Offset:
+        """The last offset of a leader epoch in the segment."""
+        later = [start for other, start in self.segment_leader_epochs.items() if other > epoch]
+        return min(later) - 1 if later else self.end_offset
+
     def updated(self, update: RemoteLogSegmentMetadataUpdate) -> RemoteLogSegmentMetadata:
         """The segment after an update of its state, which must be a legal move."""
         if update.segment_id != self.segment_id or not is_legal_segment_move(self.state, update.state):

@@ -26,7 +26,7 @@ from strandline.hybrid.tiered.tier import RemoteTier
 from strandline.metadata import ActiveController, MetadataLoader, wanted_topic
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, TopicIdPartition
 from strandline.remote.indexes import open_index_cache
-from strandline.remote.manager import ManagerLimits, RemoteLogManager
+from strandline.remote.manager import ManagerLimits, PrefixCoverage, RemoteLogManager
 from strandline.remote.plugins import MetadataPluginContext, open_metadata_plugin, open_remote_storage
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
@@ -148,6 +148,7 @@ async def open_remote_tier(
             reader=reader,
             manager=manager,
             fetch_quota=quota,
+            prefixes=PrefixCoverage(metadata),
         )
 
 

@@ -13,7 +13,7 @@ from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import LeaderEpoch, Offset, TimestampMs
 from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult
 from strandline.remote.indexes import RemoteIndexCache
-from strandline.remote.manager import RemoteLogManager
+from strandline.remote.manager import PrefixCoverage, PrefixStatus, RemoteLogManager
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import RemoteLogReader, RemoteRead
@@ -32,6 +32,7 @@ class RemoteTier:
     reader: RemoteLogReader
     manager: RemoteLogManager
     fetch_quota: RateQuota
+    prefixes: PrefixCoverage
 
     always_gives_a_batch: ClassVar[bool] = False
 
@@ -50,6 +51,13 @@ class RemoteTier:
         if not self.metadata.is_ready(replica.id):
             return 0
         return self.metadata.remote_log_summary(replica.id).finished_bytes
+
+    def prefix_status(self, replica: Partition, boundary: Offset) -> PrefixStatus | None:
+        """How much of a partition below a boundary is in remote storage; None while its metadata has not been read.
+
+        Of very many segments it looks at some at a time: `tiered_high` goes on from question to question.
+        """
+        return self.prefixes.status(replica.id, replica.log, boundary)
 
     # Reading
 

@@ -1,13 +1,15 @@
 """The RemoteLogManager of KIP-405: copies closed segments, expires remote ones, deletes those of deleted topics.
 
 `copying` and `deleting` are the work on one partition, `jobs` decides when it is done and how much of it at once.
-`history` says which remote segments belong to a log, `starting` what a new leader finds out, `states` writes metadata;
-`status`, `report` and `why_local` tell operators how it goes. Not here: the storage, the metadata manager, reading.
+`history` says which remote segments belong to a log, `prefix` how far they cover it, `starting` what a new leader finds
+out, `states` writes metadata; `status`, `report` and `why_local` tell operators how it goes. Not here: the storage, the
+metadata manager, reading.
 """
 
 from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.manager.manager import RemoteLogManager
 from strandline.remote.manager.partition import LeaderPartition
+from strandline.remote.manager.prefix import PrefixCoverage, PrefixStatus
 from strandline.remote.manager.status import (
     ManagerStatus,
     PartitionTierStatus,
@@ -21,6 +23,8 @@ __all__ = [
     "ManagerLimits",
     "ManagerStatus",
     "PartitionTierStatus",
+    "PrefixCoverage",
+    "PrefixStatus",
     "RemoteLogManager",
     "SegmentRow",
     "SegmentTier",

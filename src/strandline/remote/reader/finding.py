@@ -72,7 +72,7 @@ class SegmentFinder:
             raise self._refusal(partition, log, offset, epoch)
         if len(self._found) >= _REMEMBERED:
             self._found.clear()
-        self._found[partition] = _Found(found, epoch, offset, _end_of(epoch, found), now + _REMEMBERED_SECONDS)
+        self._found[partition] = _Found(found, epoch, offset, found.end_of_epoch(epoch), now + _REMEMBERED_SECONDS)
         return found
 
     def _refusal(
@@ -141,12 +141,6 @@ class SegmentFinder:
         except RemoteStorageError as error:
             raise metadata_not_ready(partition, error) from error
         return None
-
-
-def _end_of(epoch: LeaderEpoch, segment: RemoteLogSegmentMetadata) -> Offset:
-    """The last offset of an epoch in a segment."""
-    later = [start for other, start in segment.segment_leader_epochs.items() if other > epoch]
-    return min(later) - 1 if later else segment.end_offset
 
 
 def epochs_from(log: ReadableLog, offset: Offset) -> Iterator[tuple[LeaderEpoch, Offset]]:
