@@ -42,7 +42,8 @@ def uncreatable(topic: str, health: Health, node_id: BrokerId) -> StrandlineErro
     status = health.status()
     if health.has_worked or not status.is_away:
         return None
+    reason = status.problem
     return InvalidConfig(
         f"diskless.enable=true cannot be used for {topic}: {status.what} has not been of use since the start of broker "
-        f"{node_id}. {status.problem}"
+        f"{node_id}. {reason}"
     )

@@ -151,7 +151,6 @@ class HybridPartition:
             max_bytes,
             isolation=isolation,
             min_one_message=min_one_message,
-
         )
         if isinstance(found, ReadResult):
             self._reads.local += 1

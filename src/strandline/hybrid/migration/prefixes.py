@@ -6,7 +6,8 @@ By level: what the control plane has is compared with the log and the remote log
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 from weakref import WeakSet
@@ -33,6 +34,12 @@ COPYING_SECONDS: Final = 0.5
 COPIED_SECONDS: Final = 5.0
 """How often one is that is, and leaves by retention."""
 _IDLE_S: Final = 5.0
+_MEANING: Final = {
+    MigrationState.TIERED_ONLY: "they are not switched",
+    MigrationState.MIGRATING: "what is below their boundaries is being copied to remote storage",
+    MigrationState.HYBRID: "everything below their boundaries is in remote storage",
+    MigrationState.DISKLESS_ONLY: "nothing is left below their boundaries",
+}
 _LOGS_AT_ONCE: Final = 1000
 
 
@@ -95,8 +102,7 @@ class PrefixKeeper:
             if changed:
                 await self._plane.record_prefix(changed)
                 crash_point("switch.after_prefix")
-                for progress in changed:
-                    self._note(led[progress.partition], progress.state)
+                self._note({led[progress.partition]: progress.state for progress in changed})
 
     def _forget_others(self, led: Collection[TopicIdPartition]) -> None:
         for key in [key for key in self._followed if key not in led]:
@@ -131,7 +137,7 @@ class PrefixKeeper:
             partition=switch.id,
             leader_epoch=switch.replica.leader_epoch,
             log_start_offset=min(local.log_start_offset, switch.boundary),
-            tiered_log_start_offset=log.tiered_log_start_offset if prefix is None else prefix.tiered_start,
+            tiered_log_start_offset=log.tiered_log_start_offset if prefix is None else prefix.tiered_log_start,
             tiered_high_offset=log.tiered_high_offset if prefix is None else prefix.tiered_high,
             state=state,
         )
@@ -147,13 +153,13 @@ class PrefixKeeper:
         tier = self._tiered.tier
         if tier is None or not switch.replica.log.is_remote:
             return None
-        return getattr(tier, "prefix_status", lambda *a: None)(switch.replica, switch.boundary)
+        return tier.prefix_status(switch.replica, switch.boundary)
 
     def _state_of(self, switch: PartitionSwitch, prefix: PrefixStatus | None) -> MigrationState:
         """States do not go back: a prefix that was complete leaves by retention only."""
         local, boundary = switch.replica.log, switch.boundary
         is_local_gone = local.log_start_offset >= boundary and len(local.segments) == 1
-        has_remote = local.is_remote and (prefix is None or prefix.has_segments)
+        has_remote = local.is_remote and (prefix is None or prefix.has_remote_segments)
         if is_local_gone and not has_remote:
             return MigrationState.DISKLESS_ONLY
         if switch.state is MigrationState.HYBRID or (prefix is not None and prefix.is_complete):
@@ -178,13 +184,12 @@ class PrefixKeeper:
             "has the only copy of the others. `strandline topics tiers` says what keeps them."
         )
 
-    def _note(self, switch: PartitionSwitch, state: MigrationState) -> None:
-        """The control plane has taken over a state."""
-        if switch.log is not None and switch.log.migration_state is not state:
-            switch.log = replace(switch.log, migration_state=state)
-            what = {
-                MigrationState.HYBRID: "everything below its boundary is in remote storage",
-                MigrationState.DISKLESS_ONLY: "nothing is left below its boundary",
-            }
-            name = switch.replica.topic_partition
-            logger.info("%s is %s: %s", name, state.value, what.get(state, "its prefix is being copied"))
+    def _note(self, states: Mapping[PartitionSwitch, MigrationState]) -> None:
+        """The control plane has taken over these states."""
+        news: Counter[tuple[str, MigrationState]] = Counter()
+        for switch, state in states.items():
+            if switch.log is not None and switch.log.migration_state is not state:
+                switch.log = replace(switch.log, migration_state=state)
+                news[switch.replica.topic_partition.topic, state] += 1
+        for (topic, state), count in news.items():
+            logger.info("%s: %d partitions are %s: %s", topic, count, state.value, _MEANING[state])

@@ -9,7 +9,7 @@ from strandline.log import UnifiedLog
 from strandline.model import NO_EPOCH
 
 
-class Finding(enum.Enum):
+class Fit(enum.Enum):
     """How a log and the boundary B0 fit together."""
 
     NO_BOUNDARY = enum.auto()
@@ -29,24 +29,24 @@ class Finding(enum.Enum):
         """What is wrong, and what to do; empty if nothing is."""
         name, boundary = log.topic_partition, -1 if plane is None else plane.diskless_log_start_offset
         match self:
-            case Finding.ENDS_ABOVE:
+            case Fit.ENDS_ABOVE:
                 return (
                     f"{name} became diskless at offset {boundary}, but its log in {log.directory} ends at "
                     f"{log.log_end_offset}: the records above the boundary are removed from it."
                 )
-            case Finding.ENDS_BELOW:
+            case Fit.ENDS_BELOW:
                 return (
                     f"{name} became diskless at offset {boundary}, but its log in {log.directory} ends at "
                     f"{log.log_end_offset}. Records below the boundary are not served by this broker: restore the "
                     "directory, or delete the records up to the boundary with DeleteRecords."
                 )
-            case Finding.BOUNDARY_BELOW_START:
+            case Fit.BOUNDARY_BELOW_START:
                 return (
                     f"{name} became diskless at offset {boundary}, but its log in {log.directory} starts at "
                     f"{log.log_start_offset}. The boundary is taken back if nothing was written behind it; then start "
                     "the switch again with `strandline migration start`."
                 )
-            case Finding.NOT_ITS_LOG:
+            case Fit.NOT_ITS_LOG:
                 return (
                     f"{name} has records in {log.directory}, and the control plane has an empty diskless log from "
                     "offset 0 on. The local records count: the partition stays classic."
@@ -54,18 +54,18 @@ class Finding(enum.Enum):
         return ""
 
 
-def compare(log: UnifiedLog, plane: DisklessLog | None) -> Finding:
+def compare(log: UnifiedLog, plane: DisklessLog | None) -> Fit:
     """How the log and what the control plane has of it fit together. Pure."""
     if plane is None or plane.diskless_log_start_offset < 0:
-        return Finding.NO_BOUNDARY
+        return Fit.NO_BOUNDARY
     boundary, end = plane.diskless_log_start_offset, log.log_end_offset
     if end > boundary and plane.high_watermark == 0 and plane.last_epoch == NO_EPOCH:
-        return Finding.NOT_ITS_LOG
+        return Fit.NOT_ITS_LOG
     if log.log_start_offset > boundary:
-        return Finding.BOUNDARY_BELOW_START
+        return Fit.BOUNDARY_BELOW_START
     if end > boundary:
-        return Finding.ENDS_ABOVE
-    return Finding.ENDS_BELOW if end < boundary else Finding.FITS
+        return Fit.ENDS_ABOVE
+    return Fit.ENDS_BELOW if end < boundary else Fit.FITS
 
 
 def cut_to(log: UnifiedLog, boundary: int) -> None:

@@ -123,7 +123,6 @@ class PartitionSwitch:
         is_switched = self.stage is Stage.SWITCHED and self.hybrid is not None
         state = self.state
         is_complete = prefix is not None and prefix.is_complete
-        local_only = log.remote.only_local_size if log.is_remote else log.size
         copied = 0 if prefix is None else prefix.copied_bytes
         return PartitionMigration(
             partition=self.id.partition,
@@ -133,7 +132,7 @@ class PartitionSwitch:
             tiering_complete=is_complete,
             problem=self.problem,
             copied_bytes=copied,
-            total_bytes=copied + local_only,
+            total_bytes=log.size if prefix is None else prefix.total_bytes,
             log_start=log.log_start_offset if self.hybrid is None else self.hybrid.log_start_offset,
             local_start=log.local_log_start_offset,
             tiered_high=NO_OFFSET if prefix is None else prefix.tiered_high,

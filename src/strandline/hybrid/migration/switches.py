@@ -22,7 +22,7 @@ from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.migration.partition import HybridPartition, HybridReads
 from strandline.hybrid.migration.queue import admitted
-from strandline.hybrid.migration.reconciling import Finding, compare, cut_to
+from strandline.hybrid.migration.reconciling import Fit, compare, cut_to
 from strandline.hybrid.migration.sealing import BoundarySetter
 from strandline.hybrid.migration.status import MigrationPhase, WritePauses
 from strandline.hybrid.migration.switch import PartitionSwitch, Stage
@@ -207,19 +207,17 @@ class TopicSwitches:
         switch.log = log
         finding = compare(switch.replica.log, log)
         match finding:
-            case Finding.NO_BOUNDARY | Finding.NOT_ITS_LOG:
+            case Fit.NO_BOUNDARY | Fit.NOT_ITS_LOG:
                 if switch.stage is Stage.UNKNOWN:
                     switch.go_on()
                     self._serve(switch)
-                if finding is Finding.NOT_ITS_LOG:
+                if finding is Fit.NOT_ITS_LOG:
                     switch.problem = finding.sentence(switch.replica.log, log)
                 return
-            case Finding.BOUNDARY_BELOW_START if (
-                log is not None and log.high_watermark == log.diskless_log_start_offset
-            ):
+            case Fit.BOUNDARY_BELOW_START if log is not None and log.high_watermark == log.diskless_log_start_offset:
                 await self._reset(switch, log)
                 return
-            case Finding.ENDS_ABOVE if log is not None:
+            case Fit.ENDS_ABOVE if log is not None:
                 logger.warning("%s", finding.sentence(switch.replica.log, log))
                 cut_to(switch.replica.log, log.diskless_log_start_offset)
         if log is not None:
@@ -231,7 +229,7 @@ class TopicSwitches:
         if answer.refusal is not None:
             switch.problem = f"The boundary of {switch.replica.topic_partition} cannot be taken back: {answer.message}"
             return
-        logger.error("%s", Finding.BOUNDARY_BELOW_START.sentence(switch.replica.log, log))
+        logger.error("%s", Fit.BOUNDARY_BELOW_START.sentence(switch.replica.log, log))
         switch.log = None
         switch.go_on()
         self._serve(switch)
@@ -332,7 +330,11 @@ class TopicSwitches:
             logger.exception("the switch of a topic has failed, and is tried again")
         finally:
             del self._under_way[topic_id]
-            if any(switch.stage is Stage.SWITCHED for switch in switches):
+            switched = sum(switch.stage is Stage.SWITCHED for switch in switches)
+            if switched:
+                topic = switches[0].replica.topic_partition.topic
+                longest = self.pauses.last.get(topic, 0.0)
+                logger.info("%s: %d partitions became diskless, after %.3f s at most", topic, switched, longest)
                 self._wake.set()  # others may have waited for this one
 
     def _settled(self, switch: PartitionSwitch, answer: BoundarySet, *, is_current: bool) -> None:
@@ -342,9 +344,7 @@ class TopicSwitches:
         name = switch.replica.topic_partition
         match answer.refusal:
             case None:
-                log = switch.replica.log
-                logger.info("%s is diskless from offset %d on", name, answer.boundary)
-                self._join(switch, _new_log(switch, answer, log.log_start_offset))
+                self._join(switch, _new_log(switch, answer, switch.replica.log.log_start_offset))
             case Refusal.MIGRATION_NOT_FOUND:
                 switch.problem = "The switch was aborted."
                 switch.go_on()

@@ -19,7 +19,7 @@ from strandline.metadata.requests import Plan
 T = TypeVar("T")
 
 
-class _Write(Protocol):
+class _ConfigWrite(Protocol):
     async def __call__(self, decide: Callable[[MetadataImage], Plan[T]], *, validate_only: bool = False) -> T:
         """`Controller.write`."""
 
@@ -27,7 +27,7 @@ class _Write(Protocol):
 class ConfigChanges:
     """Carries out what `ConfigPlanner` decides."""
 
-    def __init__(self, planner: ConfigPlanner, images: Images, write: _Write) -> None:
+    def __init__(self, planner: ConfigPlanner, images: Images, write: _ConfigWrite) -> None:
         self._planner, self._images, self._write = planner, images, write
 
     async def make(
@@ -51,9 +51,7 @@ class ConfigChanges:
             answers[index] = await self._make_one(wishes[index], checks, validate_only=validate_only)
         return answers
 
-    async def _make_one(
-        self, wish: ConfigWish, checks: SwitchChecks, *, validate_only: bool
-    ) -> StrandlineError | None:
+    async def _make_one(self, wish: ConfigWish, checks: SwitchChecks, *, validate_only: bool) -> StrandlineError | None:
         try:
             found = self._planner.topic_to_check(self._images.image, wish)
             checked = None if found is None else await check_contents(*found, checks)

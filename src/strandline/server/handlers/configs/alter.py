@@ -87,9 +87,7 @@ class AlterConfigsHandler:
                     wishes[index] = _replacement(keys[index], configs)
                 except StrandlineError as error:
                     answers[index] = error
-        await _ask(
-            self._controller.replace_configs, self._checks, wishes, answers, validate_only=request.validate_only
-        )
+        await _ask(self._controller.replace_configs, self._checks, wishes, answers, validate_only=request.validate_only)
         return full.AlterConfigsResponse(responses=_responses(full.AlterConfigsResourceResponse, keys, answers))
 
     async def incremental_alter_configs(
@@ -110,9 +108,7 @@ class AlterConfigsHandler:
                     wishes[index] = ConfigAlteration(resource=_resource(keys[index]), changes=changes)
             except StrandlineError as error:
                 answers[index] = error
-        await _ask(
-            self._controller.alter_configs, self._checks, wishes, answers, validate_only=request.validate_only
-        )
+        await _ask(self._controller.alter_configs, self._checks, wishes, answers, validate_only=request.validate_only)
         return incremental.IncrementalAlterConfigsResponse(
             responses=_responses(incremental.AlterConfigsResourceResponse, keys, answers)
         )
