@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from typing import TypeVar
 
 from strandline.controlplane import FindBatches, RetentionRule, SqlControlPlane
 from strandline.controlplane.database import Database
+from strandline.health import Health
 from strandline.model import TopicIdPartition
-from strandline.sql import SqlStore, Transaction, open_store
+from strandline.sql import Row, SqlStore, Transaction, Work, open_store
+from strandline.sql.watched import WatchedStore
+from strandline.testing.clock import VirtualClock
 from tests.controlplane.making import ALL_BYTES, NOW, A, B, batch, commit, find, wal
+from tests.controlplane.switching import P, boundary, producer, request, switch, switched
 from tests.partitions import id_partition
+
+T = TypeVar("T")
 
 LOCK_ALL = "UPDATE inkless_log SET byte_size = byte_size"
 
@@ -85,3 +92,66 @@ async def test_a_broker_that_starts_waits_for_no_commit_and_none_for_it(sql: Sql
         async with asyncio.timeout(5), open_store(database_url) as other:
             await SqlControlPlane(other).logs([id_partition(uuid.UUID(int=1), 0)])
     assert await plane.topic_ids() == frozenset()
+
+
+async def test_a_commit_to_a_hybrid_log_asks_as_often_as_to_any_other(plane: SqlControlPlane) -> None:
+    """A boundary costs the commit a column, not a query."""
+    await switched(plane, 100, producer(7, (0, 1, 99)))
+    counted = _CountingStore(plane.store)
+    through = SqlControlPlane(counted)
+    counts = []
+    for number, partition in enumerate((A, P)):
+        counted.statements = 0
+        await commit(through, f"f{number}", batch(partition, producer=(7, 0, 1)))
+        counts.append(counted.statements)
+    assert counts[0] == counts[1]
+    assert counts[0] == (4 if plane.store.dialect.name == "postgresql" else 7)
+
+
+async def test_boundaries_take_as_many_statements_for_one_partition_as_for_many(plane: SqlControlPlane) -> None:
+    counted = _CountingStore(plane.store)
+    through = SqlControlPlane(counted)
+    counts = []
+    for size, topic in ((1, 40), (50, 41)):
+        topic_id = uuid.UUID(int=topic)
+        position = await request(plane, topic_id, size)
+        counted.statements = 0
+        await switch(
+            through,
+            *(
+                boundary(id_partition(topic_id, number), 9, *map(producer, range(30)), position=position)
+                for number in range(size)
+            ),
+        )
+        counts.append(counted.statements)
+    assert counts[0] == counts[1]
+
+
+class _CountingStore(WatchedStore):
+    """Counts the statements of transactions."""
+
+    def __init__(self, store: SqlStore) -> None:
+        super().__init__(store, Health("database", "the database", "sql://", VirtualClock()))
+        self.statements = 0
+
+    async def transact(self, work: Work[T], *, within: float | None = None) -> T:
+        return await super().transact(lambda tx: work(_CountingTransaction(tx, self)), within=within)
+
+
+class _CountingTransaction:
+    def __init__(self, tx: Transaction, store: _CountingStore) -> None:
+        self._tx, self._store = tx, store
+        self.notify = tx.notify
+        self.execute_many = tx.execute_many
+
+    async def execute(self, statement: str, *args: object) -> int:
+        self._store.statements += 1
+        return await self._tx.execute(statement, *args)
+
+    async def fetch(self, statement: str, *args: object) -> list[Row]:
+        self._store.statements += 1
+        return await self._tx.fetch(statement, *args)
+
+    async def fetch_one(self, statement: str, *args: object) -> Row | None:
+        self._store.statements += 1
+        return await self._tx.fetch_one(statement, *args)

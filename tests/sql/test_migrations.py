@@ -163,3 +163,40 @@ async def test_commits_do_not_queue_behind_a_migration_that_waits() -> None:
         await backup.close()
     async with open_store(url) as sql, sql.transaction() as tx:
         assert await tx.fetch("SELECT last_epoch FROM inkless_log") == [(3,)]
+
+
+# V004: switches of topics to diskless
+
+
+async def before_switches(url: str, epochs: dict[int, list[int]]) -> None:
+    """A database as the version before left it: logs by their ids, each with rows of these epochs."""
+    async with open_store(url) as sql, sql.transaction() as tx:
+        await tx.execute("DROP TABLE inkless_migration")
+        await tx.execute("DELETE FROM schema_migrations WHERE version >= 4")
+        for log_id, of_log in epochs.items():
+            await tx.execute(_LOG.format(number=log_id))
+            await tx.execute_many(_ROW, [(log_id, offset, epoch) for offset, epoch in enumerate(of_log)])
+
+
+async def test_logs_that_were_born_diskless_stay_so(url: str) -> None:
+    await before_switches(url, {1: [0, 5], 2: []})
+    boundaries = "SELECT log_id, diskless_log_start_offset, high_watermark, migration_state FROM inkless_log ORDER BY 1"
+    async with open_store(url) as sql, sql.transaction() as tx:
+        assert await tx.fetch("SELECT count(*) FROM inkless_migration") == [(0,)]
+        assert await tx.fetch("SELECT count(*) FROM inkless_batch") == [(2,)]
+        # A broker of the version before that still runs names no B0 when it creates a log.
+        await tx.execute(_LOG.format(number=3))
+        assert await tx.fetch(boundaries) == [(number, 0, 10, "DISKLESS_ONLY") for number in (1, 2, 3)]
+
+
+async def test_the_table_of_switches_is_made_while_others_commit() -> None:
+    url = start_postgres().new_database()
+    await before_switches(url, {1: [3, 1]})
+    commit = await asyncpg.connect(url)
+    try:
+        async with commit.transaction():
+            await commit.execute("UPDATE inkless_log SET byte_size = 1")
+            async with asyncio.timeout(10), open_store(url) as sql, sql.transaction() as tx:
+                assert await tx.fetch("SELECT count(*) FROM inkless_migration") == [(0,)]
+    finally:
+        await commit.close()
