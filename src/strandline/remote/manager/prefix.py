@@ -17,7 +17,7 @@ from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.values import RemoteLogSegmentMetadata
 
 # Segments that are looked at when a status is asked for: some milliseconds of work. The next question goes on.
-_LOOKUPS_AT_ONCE: Final = 500
+_LOOKUPS_AT_ONCE: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
