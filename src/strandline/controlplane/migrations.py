@@ -8,6 +8,7 @@ of the time, keeps no other leader waiting.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -17,6 +18,7 @@ from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, Da
 from strandline.controlplane.producers import pack_spans
 from strandline.controlplane.reads import diskless_log
 from strandline.controlplane.values import (
+    BoundaryClaim,
     BoundarySet,
     DisklessLog,
     NewBoundary,
@@ -64,6 +66,26 @@ class SqlMigrations(Database):
         ]
 
     # Boundaries
+
+    async def claim_boundaries(self, claims: Sequence[BoundaryClaim]) -> Mapping[TopicIdPartition, DisklessLog]:
+        async def work(tx: Transaction) -> dict[TopicIdPartition, DisklessLog]:
+            missing = [
+                (one.partition.topic_id, one.partition.partition, one.partition.topic, one.position) for one in claims
+            ]
+            await self._execute(tx, "add_unset_logs", missing, 4)
+            logs: dict[TopicIdPartition, DisklessLog] = {}
+            claimed: list[tuple[object, ...]] = []
+            for number, (log_id, is_deleted, log) in (await self._lock(tx, [one.partition for one in claims])).items():
+                epoch = claims[number].leader_epoch
+                if log.diskless_log_start_offset < 0 and log.diskless_log_start_epoch < epoch and not is_deleted:
+                    claimed.append((log_id, epoch))
+                    log = replace(log, diskless_log_start_epoch=epoch)
+                if not is_deleted:
+                    logs[log.partition] = log
+            await self._execute(tx, "claim_logs", claimed, 2)
+            return logs
+
+        return await self._store.transact(work) if claims else {}
 
     async def initialize_diskless_migration(self, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
         async def work(tx: Transaction) -> list[BoundarySet]:

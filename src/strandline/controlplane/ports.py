@@ -14,6 +14,7 @@ from uuid import UUID
 
 from strandline.controlplane.values import (
     BatchRow,
+    BoundaryClaim,
     BoundarySet,
     CommittedBatch,
     DisklessLog,
@@ -165,6 +166,13 @@ class Migrations(Protocol):
 
     async def topic_migrations(self) -> Sequence[TopicMigration]:
         """The switches that were requested and are not finished, in the order of their requests."""
+
+    async def claim_boundaries(self, claims: Sequence[BoundaryClaim]) -> Mapping[TopicIdPartition, DisklessLog]:
+        """Let earlier leaders of these partitions come too late: from now on B0 is set by these, or by later ones.
+
+        Waits for an earlier leader's transaction that is under way. Returns the logs as they are afterwards; those
+        with B0, with a later epoch, or without a request of that position are unchanged, and left out if there is none.
+        """
 
     async def initialize_diskless_migration(self, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
         """Set B0 of some partitions, and take over the producers of their prefixes: the answers in the same order.

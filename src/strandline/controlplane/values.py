@@ -216,6 +216,15 @@ class NewBoundary:
     """Every producer of the prefix, so that its sequences continue."""
 
 
+class BoundaryClaim(NamedTuple):
+    """A leader that is to set B0 of a partition, sooner or later."""
+
+    partition: TopicIdPartition
+    position: int
+    """Of the request, as the leader has seen it."""
+    leader_epoch: LeaderEpoch
+
+
 class BoundarySet(NamedTuple):
     """The answer to a NewBoundary or a reset, with what is stored: also after a refusal, if there is a log."""
 

@@ -10,7 +10,7 @@ from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import AppendOrigin
 from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicPartition
-from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.reads import NOTHING, ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher, WholeLog
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
 
@@ -85,8 +85,15 @@ class ClassicPartition:
         return self.replica.log.log_start_offset
 
     def read_now(
-        self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+        self,
+        offset: Offset,
+        max_bytes: int,
+        *,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        whole: WholeLog | None = None,
     ) -> ReadResult | FinalRead | PendingRead:
+        """See `PartitionReads`. With `whole`, this is only the older part of a log: see `TieredStorage.read_now`."""
         replica = self.replica
         log = replica.log
         tier = self.layout.tier_of(offset)
@@ -102,7 +109,7 @@ class ClassicPartition:
                 f"{log.local_log_start_offset}."
             )
         return self._tiered.storage.read_now(
-            replica, offset, max_bytes, isolation=isolation, min_one_message=min_one_message
+            replica, offset, max_bytes, isolation=isolation, min_one_message=min_one_message, whole=whole
         )
 
     def without_records(self) -> ReadResult:
@@ -159,6 +166,16 @@ class ClassicPartition:
             if found is not None:
                 return found
         return replica.list_offset(timestamp, isolation=isolation, current_leader_epoch=current_leader_epoch)
+
+    async def newest_remote_record(self, *, timeout_ms: int) -> FoundOffset:
+        """The first record with the largest timestamp among those in remote storage only."""
+        if len(self.layout.extents) < 2:
+            return NOTHING
+        storage = self._tiered.storage
+        found = await storage.offset_of_max_timestamp(
+            self.replica, current_leader_epoch=NO_EPOCH, timeout_ms=timeout_ms
+        )
+        return NOTHING if found is None else found
 
     async def end_offset_for_epoch(
         self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch

@@ -28,18 +28,23 @@ _OF_THE_TIERS: Final = frozenset({LATEST_TIERED, EARLIEST_PENDING_UPLOAD})
 class HybridOffsets:
     """ListOffsets and leader epochs over both parts of one log."""
 
-    __slots__ = ("_boundary", "_check_prefix", "_classic", "_suffix")
+    __slots__ = ("_boundary", "_boundary_epoch", "_check_prefix", "_classic", "_suffix")
 
     def __init__(
         self,
         classic: ClassicPartition,
         suffix: DisklessPartition,
         boundary: Offset,
+        boundary_epoch: LeaderEpoch,
         *,
         check_prefix: Callable[[], None],
     ) -> None:
-        """`check_prefix` raises if this broker may not read below the boundary."""
+        """`boundary_epoch` is the leader epoch in which the boundary was set: the suffix has no older records.
+
+        `check_prefix` raises if this broker may not read below the boundary.
+        """
         self._classic, self._suffix, self._boundary = classic, suffix, boundary
+        self._boundary_epoch = boundary_epoch
         self._check_prefix = check_prefix
 
     @property
@@ -65,6 +70,9 @@ class HybridOffsets:
     async def _in_prefix(self, timestamp: TimestampMs, isolation: FetchIsolation, timeout_ms: int) -> FoundOffset:
         """What the prefix answers. At its end stands the boundary, which is no record of it."""
         found = await self._classic.list_offset(timestamp, isolation=isolation, timeout_ms=timeout_ms)
+        if timestamp == MAX_TIMESTAMP:
+            remote = await self._classic.newest_remote_record(timeout_ms=timeout_ms)
+            found = found if found.timestamp > remote.timestamp else remote
         if timestamp == EARLIEST_PENDING_UPLOAD and found.offset == self._boundary:
             return NOTHING
         limit = self._boundary if timestamp in _OF_THE_START else self._boundary - 1
@@ -89,8 +97,8 @@ class HybridOffsets:
     # Leader epochs
 
     def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
-        """Epochs before the switch end in the prefix. The last one of the prefix, and later ones, go on in the suffix,
-        which never lost a record."""
+        """Epochs before the switch end in the prefix. That of the switch, and later ones, go on in the suffix, which
+        never lost a record. (The log of the replica begins an epoch, without records, whenever it has a new leader.)"""
         return self._end_in_prefix(epoch) or self._suffix.known_end_of_epoch(epoch)
 
     async def end_offset_for_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
@@ -98,9 +106,9 @@ class HybridOffsets:
         return self._end_in_prefix(epoch) or await self._suffix.end_offset_for_epoch(epoch)
 
     def _end_in_prefix(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset] | None:
-        """None if the epoch does not end before the boundary."""
-        log = self._classic.replica.log
-        latest = log.epochs.latest
-        if latest is None or epoch >= latest or epoch == NO_EPOCH:
+        """None if the epoch does not end in the prefix."""
+        epochs = self._classic.replica.log.epochs
+        latest = epochs.latest
+        if latest is None or epoch == NO_EPOCH or epoch >= self._boundary_epoch:
             return None
-        return log.end_offset_for_epoch(epoch)
+        return (latest, self._boundary) if epoch > latest else epochs.end_offset_for(epoch, self._boundary)

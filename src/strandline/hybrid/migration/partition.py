@@ -13,7 +13,7 @@ from strandline.hybrid.migration.offsets import HybridOffsets
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.log import AppendOrigin
 from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicPartition
-from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.reads import ActiveProducer, AnsweredOffsets, FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
 
@@ -54,11 +54,12 @@ class HybridPartition:
         classic: ClassicPartition,
         suffix: DisklessPartition,
         boundary: Offset,
+        boundary_epoch: LeaderEpoch,
         *,
         reads: HybridReads,
         is_prefix_served: Callable[[], bool],
     ) -> None:
-        """`is_prefix_served` is `inkless.hybrid.read.enabled`."""
+        """`boundary_epoch`: in which the boundary was set; `is_prefix_served` is `inkless.hybrid.read.enabled`."""
         self.replica: Partition = classic.replica
         self.suffix = suffix
         self.boundary = boundary
@@ -70,7 +71,7 @@ class HybridPartition:
         self._layout = PartitionLayout(())
         self._layout_basis = (NO_OFFSET, NO_OFFSET, False)
         self._bridge = _Bridge(self.replica, suffix)
-        self._offsets = HybridOffsets(classic, suffix, boundary, check_prefix=self._check_prefix)
+        self._offsets = HybridOffsets(classic, suffix, boundary, boundary_epoch, check_prefix=self._check_prefix)
         self._bridge.follow()
 
     @property
@@ -147,23 +148,20 @@ class HybridPartition:
             return self.suffix.read_now(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
         self._check_prefix()
         found = self._classic.read_now(
-            offset,
-            max_bytes,
-            isolation=isolation,
-            min_one_message=min_one_message,
+            offset, max_bytes, isolation=isolation, min_one_message=min_one_message, whole=self._whole
         )
-        if isinstance(found, ReadResult):
-            self._reads.local += 1
-            return found if isolation is FetchIsolation.LOG_END else self.as_whole(found)
-        self._reads.tiered += 1
+        if not isinstance(found, ReadResult):
+            self._reads.tiered += 1
+            return found
+        self._reads.local += 1
+        if isolation is not FetchIsolation.LOG_END:
+            found.high_watermark, found.last_stable_offset, found.log_start_offset = self._whole()
         return found
 
-    def as_whole(self, result: ReadResult) -> ReadResult:
-        """A result of the prefix with the offsets of the whole log: a reader of the prefix is not at the end."""
+    def _whole(self) -> AnsweredOffsets:
+        """The offsets of the whole log: a reader of the prefix is not at the end. No transaction is open in it."""
         end = self.high_watermark
-        result.high_watermark = result.last_stable_offset = end
-        result.log_start_offset = self.log_start_offset
-        return result
+        return AnsweredOffsets(end, end, self.log_start_offset)
 
     def _nothing_for_followers(self) -> ReadResult:
         """A follower that has the whole prefix is in sync: neither an error, nor records, nor an end beyond its own."""

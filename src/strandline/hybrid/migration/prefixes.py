@@ -143,8 +143,8 @@ class PrefixKeeper:
         )
         is_known = (
             found.log_start_offset <= log.log_start_offset
-            and found.tiered_log_start_offset == log.tiered_log_start_offset
-            and found.tiered_high_offset == log.tiered_high_offset
+            and found.tiered_log_start_offset <= log.tiered_log_start_offset
+            and found.tiered_high_offset <= log.tiered_high_offset
             and found.state is log.migration_state
         )
         return None if is_known else found

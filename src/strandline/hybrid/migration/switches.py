@@ -17,27 +17,28 @@ from strandline.clock import Clock
 from strandline.config.diskless import DisklessSettings
 from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.ports import ControlPlane
-from strandline.controlplane.values import BoundarySet, DisklessLog, MigrationState, Refusal, TopicMigration
+from strandline.controlplane.values import (
+    BoundaryClaim,
+    DisklessLog,
+    TopicMigration,
+)
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.migration.partition import HybridPartition, HybridReads
-from strandline.hybrid.migration.queue import admitted
 from strandline.hybrid.migration.reconciling import Fit, compare, cut_to
-from strandline.hybrid.migration.sealing import BoundarySetter
 from strandline.hybrid.migration.status import MigrationPhase, WritePauses
 from strandline.hybrid.migration.switch import PartitionSwitch, Stage
+from strandline.hybrid.migration.turns import SwitchTurns
 from strandline.hybrid.partitions import Partitions
 from strandline.model import TopicIdPartition
 from strandline.replication import Partition
 from strandline.sql import SqlError
-from strandline.tasks import Setbacks, TaskSet
+from strandline.tasks import Setbacks
 
 logger = logging.getLogger(__name__)
 
 BOUNDARY_SECONDS: Final = 1.0
 """How often the control plane is asked for boundaries that are not known."""
-GROUP: Final = 16
-"""Partitions that are sealed together: each of them waits for the slowest."""
 _LONGEST_PAUSE_S: Final = 10.0
 _IDLE_S: Final = 3600.0
 _LOGS_AT_ONCE: Final = 1000
@@ -58,10 +59,8 @@ class TopicSwitches:
     ) -> None:
         self._partitions, self._diskless, self._plane = partitions, diskless, plane
         self._kinds, self._settings, self._clock = kinds, settings, clock
-        self._setter = BoundarySetter(plane, clock)
+        self._turns = SwitchTurns(self, diskless, plane, settings=settings, clock=clock)
         self._switches: dict[Partition, PartitionSwitch] = {}
-        self._under_way: dict[UUID, asyncio.Task[None]] = {}
-        self._tasks = TaskSet()
         self._wake = asyncio.Event()
         self._setbacks = Setbacks("finding out where topics became diskless", logger)
         self._failures = 0
@@ -97,7 +96,7 @@ class TopicSwitches:
             if not is_settled:
                 self._diskless.require_open()
                 switch.ask_again()
-                self._serve(switch)
+                self.serve(switch)
             self._wake.set()
 
     def replica_removed(self, replica: Partition, *, is_deleted: bool) -> None:
@@ -114,7 +113,7 @@ class TopicSwitches:
         switch.replica.notify_watchers()
         logger.info("%s is not switched to diskless: it goes on as it was", switch.replica.topic_partition)
 
-    def _serve(self, switch: PartitionSwitch) -> None:
+    def serve(self, switch: PartitionSwitch) -> None:
         """Serve clients with what the stage allows. Those who wait look again."""
         if self._switches.get(switch.replica) is switch:
             self._partitions.add(switch.served)
@@ -129,8 +128,14 @@ class TopicSwitches:
         )
         switch.hybrid = switch.log = None
         switch.ask_again()
-        self._serve(switch)
+        self.serve(switch)
         self._wake.set()
+
+    def switched(self, topic: str, partitions: int) -> None:
+        """See `SwitchOwner`."""
+        longest = self.pauses.last.get(topic, 0.0)
+        logger.info("%s: %d partitions became diskless; writers waited %.3f s at most", topic, partitions, longest)
+        self._wake.set()  # other topics may have waited for this one
 
     # The work
 
@@ -162,7 +167,7 @@ class TopicSwitches:
                     self._failures = 0
                     self._setbacks.over()
         finally:
-            await self._tasks.close()
+            await self._turns.close()
 
     def _pause(self) -> float:
         if not any(self._open_ones()):
@@ -189,16 +194,44 @@ class TopicSwitches:
             return
         self._diskless.require_open()
         migrations = self.migrations = await self._plane.topic_migrations()
-        logs: dict[TopicIdPartition, DisklessLog] = {}
-        keys = list(asked)
-        for first in range(0, len(keys), _LOGS_AT_ONCE):
-            logs.update(await self._plane.logs(keys[first : first + _LOGS_AT_ONCE]))
+        logs = await self._ask([switch for switch, _ in asked.values()], migrations)
         for key, (switch, epoch) in asked.items():
-            if self._is_current(switch, epoch) and switch.id.topic_id not in self._under_way:
+            if self.is_current(switch, epoch) and not self._turns.is_under_way(switch.id.topic_id):
                 await self._learn(switch, logs.get(key))
-        self._begin(migrations)
+        self._turns.begin(self._pending_by_topic(), migrations)
 
-    def _is_current(self, switch: PartitionSwitch, epoch: int) -> bool:
+    def _pending_by_topic(self) -> Mapping[UUID, list[PartitionSwitch]]:
+        found: dict[UUID, list[PartitionSwitch]] = {}
+        for switch in self._open_ones():
+            if switch.stage is Stage.PENDING:
+                found.setdefault(switch.id.topic_id, []).append(switch)
+        return found
+
+    async def _ask(
+        self, switches: Sequence[PartitionSwitch], migrations: Sequence[TopicMigration]
+    ) -> Mapping[TopicIdPartition, DisklessLog]:
+        """The logs that these partitions have in the control plane. Raises SqlError.
+
+        Those that this broker knows nothing of are claimed: an earlier leader, or this broker before its restart, may
+        be setting a boundary in a transaction that has not come to its end. Afterwards it has, or is refused.
+        """
+        positions = {migration.topic_id: migration.position for migration in migrations}
+        logs: dict[TopicIdPartition, DisklessLog] = {}
+        for first in range(0, len(switches), _LOGS_AT_ONCE):
+            page = switches[first : first + _LOGS_AT_ONCE]
+            logs.update(await self._plane.logs([switch.id for switch in page]))
+            claims = [
+                BoundaryClaim(switch.id, positions[switch.id.topic_id], switch.epoch)
+                for switch in page
+                if switch.stage is Stage.UNKNOWN
+                and switch.id.topic_id in positions
+                and not _is_set(logs.get(switch.id))
+            ]
+            logs.update(await self._plane.claim_boundaries(claims))
+        return logs
+
+    def is_current(self, switch: PartitionSwitch, epoch: int) -> bool:
+        """See `SwitchOwner`."""
         replica = switch.replica
         return self._switches.get(replica) is switch and replica.is_leader and replica.leader_epoch == epoch
 
@@ -208,9 +241,11 @@ class TopicSwitches:
         finding = compare(switch.replica.log, log)
         match finding:
             case Fit.NO_BOUNDARY | Fit.NOT_ITS_LOG:
+                if log is not None and log.diskless_log_start_epoch > switch.epoch and not _is_set(log):
+                    return  # another broker leads the partition, and this one will hear of it
                 if switch.stage is Stage.UNKNOWN:
                     switch.go_on()
-                    self._serve(switch)
+                    self.serve(switch)
                 if finding is Fit.NOT_ITS_LOG:
                     switch.problem = finding.sentence(switch.replica.log, log)
                 return
@@ -221,7 +256,7 @@ class TopicSwitches:
                 logger.warning("%s", finding.sentence(switch.replica.log, log))
                 cut_to(switch.replica.log, log.diskless_log_start_offset)
         if log is not None:
-            self._join(switch, log, problem=finding.sentence(switch.replica.log, log))
+            self.join(switch, log, problem=finding.sentence(switch.replica.log, log))
 
     async def _reset(self, switch: PartitionSwitch, log: DisklessLog) -> None:
         """The boundary leads to offsets that the log has lost, and nothing was written behind it: it is taken back."""
@@ -232,21 +267,22 @@ class TopicSwitches:
         logger.error("%s", Fit.BOUNDARY_BELOW_START.sentence(switch.replica.log, log))
         switch.log = None
         switch.go_on()
-        self._serve(switch)
+        self.serve(switch)
 
-    def _join(self, switch: PartitionSwitch, log: DisklessLog, *, problem: str = "") -> None:
+    def join(self, switch: PartitionSwitch, log: DisklessLog, *, problem: str = "") -> None:
         """The partition has its boundary: serve both parts as one log. Waits for the object store to be open."""
         switch.stage, switch.log, switch.phase = Stage.SWITCHED, log, None
         boundary = log.diskless_log_start_offset
         suffix = self._diskless.join(switch.id, log)
         if suffix is None:
             switch.unsettled.problem = self._diskless.why_closed()
-            self._serve(switch)
+            self.serve(switch)
             return
         switch.hybrid = HybridPartition(
             switch.classic,
             suffix,
             boundary,
+            log.diskless_log_start_epoch,
             reads=self.reads,
             is_prefix_served=lambda: self._settings().inkless_hybrid_read_enabled,
         )
@@ -256,124 +292,12 @@ class TopicSwitches:
         switch.seal(None, f"{switch.replica.topic_partition} is diskless from offset {boundary} on")
         if switch.has_prefix:
             switch.phase = MigrationPhase.COPYING_PREFIX
-        self._serve(switch)
+        self.serve(switch)
         if switch.sealed_at is not None:
             seconds = self._clock.monotonic() - switch.sealed_at
             switch.sealed_at = None
             self.pauses = self.pauses.plus(switch.replica.topic_partition.topic, seconds)
 
-    # Switching
 
-    def _begin(self, migrations: Sequence[TopicMigration]) -> None:
-        """Begin the switches of topics whose turn it is, each in a task of its own: none waits for another."""
-        settings = self._settings()
-        turns = admitted(
-            migrations,
-            parallel=settings.inkless_migration_parallel_topics,
-            copying_ms=settings.inkless_migration_segment_wait_ms,
-        )
-        requested = {migration.topic_id: migration.position for migration in migrations}
-        for topic_id, waiting in self._pending_by_topic().items():
-            if topic_id in self._under_way:
-                continue
-            # Those whose boundary may be set already come first, whatever else is the matter.
-            due = [switch for switch in waiting if switch.sealed_at is not None]
-            if topic_id not in requested:
-                _note_missing_request(waiting)
-            elif topic_id not in turns:
-                for switch in waiting:
-                    switch.phase = MigrationPhase.WAITING
-            elif not due and self._can_begin(waiting):
-                due = waiting
-            if due and topic_id in requested:
-                task = self._tasks.start(self._switch(topic_id, due, requested[topic_id]), name="topic-switch")
-                self._under_way[topic_id] = task
-
-    def _pending_by_topic(self) -> Mapping[UUID, list[PartitionSwitch]]:
-        found: dict[UUID, list[PartitionSwitch]] = {}
-        for switch in self._open_ones():
-            if switch.stage is Stage.PENDING:
-                found.setdefault(switch.id.topic_id, []).append(switch)
-        return found
-
-    def _can_begin(self, switches: Sequence[PartitionSwitch]) -> bool:
-        """Whether what comes after the boundary is there: a sealed log could take no records without it."""
-        problem = self._diskless.why_not_writable()
-        for switch in switches:
-            log = switch.replica.log
-            is_empty = log.log_start_offset == log.log_end_offset
-            if not (problem or is_empty or log.is_remote):
-                switch.problem = (
-                    f"{switch.replica.topic_partition} has records and remote.storage.enable is false: set it to true, "
-                    "or abort the switch."
-                )
-            else:
-                switch.problem = problem
-        return not any(switch.problem for switch in switches)
-
-    async def _switch(self, topic_id: UUID, switches: Sequence[PartitionSwitch], position: int) -> None:
-        epochs = {switch: switch.epoch for switch in switches}
-
-        def is_wanted(switch: PartitionSwitch) -> bool:
-            return self._is_current(switch, epochs[switch]) and switch.stage is Stage.PENDING
-
-        try:
-            for first in range(0, len(switches), GROUP):
-                group = switches[first : first + GROUP]
-                for switch, answer in await self._setter.set(group, position, is_wanted=is_wanted):
-                    self._settled(switch, answer, is_current=is_wanted(switch))
-        except SqlError as error:
-            self._setbacks.met(error)
-            for switch in switches:
-                switch.problem = f"The control plane cannot be reached: {error}"
-        except Exception:
-            logger.exception("the switch of a topic has failed, and is tried again")
-        finally:
-            del self._under_way[topic_id]
-            switched = sum(switch.stage is Stage.SWITCHED for switch in switches)
-            if switched:
-                topic = switches[0].replica.topic_partition.topic
-                longest = self.pauses.last.get(topic, 0.0)
-                logger.info("%s: %d partitions became diskless, after %.3f s at most", topic, switched, longest)
-                self._wake.set()  # others may have waited for this one
-
-    def _settled(self, switch: PartitionSwitch, answer: BoundarySet, *, is_current: bool) -> None:
-        """The control plane has answered."""
-        if not is_current:
-            return  # whoever leads the partition now asks by himself
-        name = switch.replica.topic_partition
-        match answer.refusal:
-            case None:
-                self._join(switch, _new_log(switch, answer, switch.replica.log.log_start_offset))
-            case Refusal.MIGRATION_NOT_FOUND:
-                switch.problem = "The switch was aborted."
-                switch.go_on()
-                self._serve(switch)
-            case _:
-                logger.warning("the boundary of %s was refused: %s", name, answer.message)
-                switch.problem = answer.message
-                switch.ask_again()
-                self._serve(switch)
-
-
-def _note_missing_request(switches: Iterable[PartitionSwitch]) -> None:
-    for switch in switches:
-        switch.problem = (
-            f"No switch of {switch.replica.topic_partition.topic} is requested. `strandline migration start` requests "
-            "one."
-        )
-
-
-def _new_log(switch: PartitionSwitch, answer: BoundarySet, log_start: int) -> DisklessLog:
-    """The log as the control plane has it just after the boundary was set."""
-    is_empty = log_start == answer.boundary
-    return DisklessLog(
-        partition=switch.id,
-        log_start_offset=log_start,
-        high_watermark=answer.boundary,
-        diskless_start_offset=answer.boundary,
-        diskless_log_start_offset=answer.boundary,
-        diskless_log_start_epoch=answer.leader_epoch,
-        migration_state=MigrationState.DISKLESS_ONLY if is_empty else MigrationState.MIGRATING,
-        last_epoch=answer.leader_epoch,
-    )
+def _is_set(log: DisklessLog | None) -> bool:
+    return log is not None and log.diskless_log_start_offset >= 0

@@ -1,0 +1,173 @@
+"""Whose turn it is: begins the switches that are due, and takes over the answers of the control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+from uuid import UUID
+
+from strandline.clock import Clock
+from strandline.config.diskless import DisklessSettings
+from strandline.controlplane.ports import Migrations
+from strandline.controlplane.values import BoundarySet, DisklessLog, MigrationState, Refusal, TopicMigration
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.migration.queue import admitted
+from strandline.hybrid.migration.sealing import BoundarySetter
+from strandline.hybrid.migration.status import MigrationPhase
+from strandline.hybrid.migration.switch import PartitionSwitch, Stage
+from strandline.sql import SqlError
+from strandline.tasks import Setbacks, TaskSet
+
+logger = logging.getLogger(__name__)
+
+GROUP: Final = 16
+"""Partitions that are sealed together: each of them waits for the slowest."""
+
+
+class SwitchOwner(Protocol):
+    """What the turns ask of `TopicSwitches`."""
+
+    def is_current(self, switch: PartitionSwitch, epoch: int) -> bool:
+        """Whether this broker still leads the partition in this epoch, and its topic is still to be diskless."""
+
+    def join(self, switch: PartitionSwitch, log: DisklessLog) -> None:
+        """The partition has its boundary."""
+
+    def serve(self, switch: PartitionSwitch) -> None:
+        """Serve clients with what the stage of the partition allows now."""
+
+    def switched(self, topic: str, partitions: int) -> None:
+        """Partitions of a topic have become diskless."""
+
+
+class SwitchTurns:
+    """Each topic is switched in a task of its own: none waits for another. Belongs to the event loop."""
+
+    def __init__(
+        self,
+        owner: SwitchOwner,
+        diskless: DisklessTopics,
+        plane: Migrations,
+        *,
+        settings: Callable[[], DisklessSettings],
+        clock: Clock,
+    ) -> None:
+        self._owner, self._diskless, self._settings = owner, diskless, settings
+        self._setter = BoundarySetter(plane, clock)
+        self._under_way: dict[UUID, asyncio.Task[None]] = {}
+        self._tasks = TaskSet()
+        self._setbacks = Setbacks("setting the boundaries of topics", logger)
+
+    def is_under_way(self, topic_id: UUID) -> bool:
+        """Whether partitions of a topic are being sealed."""
+        return topic_id in self._under_way
+
+    async def close(self) -> None:
+        """Stop. What was sealed is taken up at the next start."""
+        await self._tasks.close()
+
+    def begin(self, pending: Mapping[UUID, Sequence[PartitionSwitch]], migrations: Sequence[TopicMigration]) -> None:
+        """Begin the switches of topics whose turn it is. `pending`: partitions without a boundary, by topic."""
+        settings = self._settings()
+        turns = admitted(
+            migrations,
+            parallel=settings.inkless_migration_parallel_topics,
+            copying_ms=settings.inkless_migration_segment_wait_ms,
+        )
+        requested = {migration.topic_id: migration.position for migration in migrations}
+        for topic_id, waiting in pending.items():
+            if topic_id in self._under_way:
+                continue
+            # Those whose boundary may be set already come first, whatever else is the matter.
+            due = [switch for switch in waiting if switch.sealed_at is not None]
+            if topic_id not in requested:
+                _note_missing_request(waiting)
+            elif topic_id not in turns:
+                for switch in waiting:
+                    switch.phase = MigrationPhase.WAITING
+            elif not due and self._can_begin(waiting):
+                due = list(waiting)
+            if due and topic_id in requested:
+                task = self._tasks.start(self._switch(topic_id, due, requested[topic_id]), name="topic-switch")
+                self._under_way[topic_id] = task
+
+    def _can_begin(self, switches: Sequence[PartitionSwitch]) -> bool:
+        """Whether what comes after the boundary is there: a sealed log could take no records without it."""
+        problem = self._diskless.why_not_writable()
+        for switch in switches:
+            log = switch.replica.log
+            is_empty = log.log_start_offset == log.log_end_offset
+            if not (problem or is_empty or log.is_remote):
+                switch.problem = (
+                    f"{switch.replica.topic_partition} has records and remote.storage.enable is false: set it to true, "
+                    "or abort the switch."
+                )
+            else:
+                switch.problem = problem
+        return not any(switch.problem for switch in switches)
+
+    async def _switch(self, topic_id: UUID, switches: Sequence[PartitionSwitch], position: int) -> None:
+        epochs = {switch: switch.epoch for switch in switches}
+
+        def is_wanted(switch: PartitionSwitch) -> bool:
+            return self._owner.is_current(switch, epochs[switch]) and switch.stage is Stage.PENDING
+
+        try:
+            for first in range(0, len(switches), GROUP):
+                group = switches[first : first + GROUP]
+                for switch, answer in await self._setter.set(group, position, is_wanted=is_wanted):
+                    self._settled(switch, answer, is_current=is_wanted(switch))
+        except SqlError as error:
+            self._setbacks.met(error)
+            for switch in switches:
+                switch.problem = f"The control plane cannot be reached: {error}"
+        except Exception:
+            logger.exception("the switch of a topic has failed, and is tried again")
+        finally:
+            del self._under_way[topic_id]
+            switched = sum(switch.stage is Stage.SWITCHED for switch in switches)
+            if switched:
+                self._owner.switched(switches[0].replica.topic_partition.topic, switched)
+
+    def _settled(self, switch: PartitionSwitch, answer: BoundarySet, *, is_current: bool) -> None:
+        """The control plane has answered."""
+        if not is_current:
+            return  # whoever leads the partition now asks by himself
+        name = switch.replica.topic_partition
+        match answer.refusal:
+            case None:
+                self._owner.join(switch, _new_log(switch, answer, switch.replica.log.log_start_offset))
+            case Refusal.MIGRATION_NOT_FOUND:
+                switch.problem = "The switch was aborted."
+                switch.go_on()
+                self._owner.serve(switch)
+            case _:
+                logger.warning("the boundary of %s was refused: %s", name, answer.message)
+                switch.problem = answer.message
+                switch.ask_again()
+                self._owner.serve(switch)
+
+
+def _note_missing_request(switches: Iterable[PartitionSwitch]) -> None:
+    for switch in switches:
+        switch.problem = (
+            f"No switch of {switch.replica.topic_partition.topic} is requested. `strandline migration start` requests "
+            "one."
+        )
+
+
+def _new_log(switch: PartitionSwitch, answer: BoundarySet, log_start: int) -> DisklessLog:
+    """The log as the control plane has it just after the boundary was set."""
+    is_empty = log_start == answer.boundary
+    return DisklessLog(
+        partition=switch.id,
+        log_start_offset=log_start,
+        high_watermark=answer.boundary,
+        diskless_start_offset=answer.boundary,
+        diskless_log_start_offset=answer.boundary,
+        diskless_log_start_epoch=answer.leader_epoch,
+        migration_state=MigrationState.DISKLESS_ONLY if is_empty else MigrationState.MIGRATING,
+        last_epoch=answer.leader_epoch,
+    )
