@@ -166,7 +166,7 @@ async def test_all_records_of_an_append_are_written_or_none(store: MetadataStore
     assert (await store.lease()).next_offset == len(offsets)
 
 
-async def test_what_is_written_together_with_records_is_in_their_transaction(store: MetadataStore, sql: SqlStore) -> None:
+async def test_what_is_written_together_with_records_is_in_one_transaction(store: MetadataStore, sql: SqlStore) -> None:
     term = await take(store)
 
     async def together(tx: Transaction) -> None:

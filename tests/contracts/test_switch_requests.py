@@ -117,7 +117,9 @@ async def test_an_abort_and_a_boundary_at_the_same_time_have_one_winner(cluster:
     plane = SqlControlPlane(cluster.sql, clock=VirtualClock())
     (row,) = await plane.topic_migrations()
     key = TopicIdPartition(topic.topic_id, TopicPartition("t", 0))
-    new = NewBoundary(partition=key, position=row.position, boundary=5, leader_epoch=0, log_start_offset=0, producers=())
+    new = NewBoundary(
+        partition=key, position=row.position, boundary=5, leader_epoch=0, log_start_offset=0, producers=()
+    )
     answer, (set_,) = await asyncio.gather(
         ask(cluster, set_to("t", {**OFF})), plane.initialize_diskless_migration([new])
     )

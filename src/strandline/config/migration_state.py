@@ -20,10 +20,10 @@ MIGRATION_STATE: Final = Declaration(
     kind=STRING,
     default=NOT_APPLICABLE,
     help=(
-        "Read-only. How far the topic is on its way from classic to diskless: N/A (a classic topic that is not tiered), "
-        "TIERED_ONLY, MIGRATING (some partition has not become diskless yet, or its older records are still being "
-        "copied), HYBRID (older records in remote storage, newer ones diskless), DISKLESS_ONLY, or UNKNOWN while the "
-        "database does not answer. diskless.enable begins the switch."
+        "Read-only. How far the topic is on its way from classic to diskless: N/A (a classic topic that is not "
+        "tiered), TIERED_ONLY, MIGRATING (some partition has not become diskless yet, or its older records are still "
+        "being copied), HYBRID (older records in remote storage, newer ones diskless), DISKLESS_ONLY, or UNKNOWN while "
+        "the database does not answer. diskless.enable begins the switch."
     ),
     allowed=(NOT_APPLICABLE, TIERED_ONLY, "MIGRATING", "HYBRID", "DISKLESS_ONLY", UNKNOWN),
 )

@@ -47,7 +47,9 @@ ROWS = {
         says="diskless.storage.system.enable is false on the broker. Set it to true on every broker first.",
     ),
     "not tiered and not empty": Row(
-        configs={}, checks=RECORDS, says="partition 0 has records, and they are not tiered. Set remote.storage.enable=true"
+        configs={},
+        checks=RECORDS,
+        says="partition 0 has records, and they are not tiered. Set remote.storage.enable",
     ),
     "tiered storage not operational": Row(
         checks=KnownContents(non_empty=(1,), problem="It is away."),
@@ -58,7 +60,7 @@ ROWS = {
         checks=KnownContents(refusal=InvalidConfig("diskless.enable=true cannot be used for t: no bucket.")),
         says="no bucket.",
     ),
-    "a partition without leader": Row(fenced=1, configs={}, says="partition 0 has no leader. Try again when its broker"),
+    "a partition without leader": Row(fenced=1, configs={}, says="partition 0 has no leader. Try again when its"),
     "a replica out of sync": Row(fenced=2, says="the replica of partition 0 on broker 2 is not in sync."),
     "unclean election on for the topic": Row(
         configs={**TIERED, **UNCLEAN}, says="Set unclean.leader.election.enable=false on the topic first."
@@ -114,7 +116,15 @@ async def test_unclean_election_by_the_default_of_the_cluster_counts_too() -> No
         (TIERED, replaced_by("t", {**ON}), RECORDS),
         (TIERED, set_to("t", {**ON}), KnownContents(problem="It is away.")),
     ],
-    ids=["tiered", "empty", "classic by choice", "tiered with it", "all given", "only the flag given", "empty, store away"],
+    ids=[
+        "tiered",
+        "empty",
+        "classic by choice",
+        "tiered with it",
+        "all given",
+        "only the flag given",
+        "empty, store away",
+    ],
 )
 async def test_a_topic_becomes_diskless(configs: dict[str, str], wish: ConfigWish, checks: KnownContents) -> None:
     async with open_cluster(properties=TIERING) as cluster:

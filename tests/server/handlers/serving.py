@@ -33,6 +33,4 @@ class AllClassic:
 
 
 def alter_configs_handler(cluster: Cluster) -> AlterConfigsHandler:
-    return AlterConfigsHandler(
-        cluster.controller, cluster.loader, BrokerLoggers(), checks=EMPTY, states=AllClassic()
-    )
+    return AlterConfigsHandler(cluster.controller, cluster.loader, BrokerLoggers(), checks=EMPTY, states=AllClassic())

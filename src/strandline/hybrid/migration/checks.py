@@ -1,4 +1,4 @@
-"""What the controller's broker finds out before a topic may become diskless: which logs hold records, which stores work."""
+"""What the controller's broker finds out before a topic may become diskless: about its logs, and about stores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ class TopicSwitchChecks:
 
     def tiered_problem(self) -> str | None:
         if self._tiered.tier is None:
-            return f"Broker {self._node_id} has not opened remote storage: remote.log.storage.system.enable has to be true."
+            return (
+                f"Broker {self._node_id} has not opened remote storage: remote.log.storage.system.enable has to be "
+                "true."
+            )
         status = self._tiered.tier.storage.health.status()
         return f"{status.what[:1].upper()}{status.what[1:]} is away. {status.problem}" if status.is_away else None
 

@@ -53,7 +53,7 @@ class ConfigPlanner:
     rules: ConfigRules
 
     def plan(self, image: MetadataImage, wishes: Sequence[ConfigWish]) -> Plan[list[StrandlineError | None]]:
-        """Change several resources, none of which `needs_control_plane`. The answer is None for one that was changed."""
+        """Change several resources, none of which `needs_control_plane`. The answer is None for a change."""
         times = Counter(wish.resource for wish in wishes)
         records: list[MetadataRecord] = []
         answers: list[StrandlineError | None] = []

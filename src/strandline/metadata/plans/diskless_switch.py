@@ -130,13 +130,13 @@ def check_unchanged(topic: TopicImage, after: TopicConfig, checked: CheckedTopic
 
 
 def check_history_stays(topic: str, before: TopicConfig, after: TopicConfig) -> None:
-    """Raise InvalidConfig if a topic that is diskless, or becomes it, would lose the part that was copied before."""
-    if before.diskless_enable and after.diskless_enable and before.remote_storage_enable:
-        if not after.remote_storage_enable:
-            raise InvalidConfig(
-                f"{TIERING_FLAG} of {topic} cannot become false: records from before the topic became diskless may be "
-                f"in remote storage, and would be lost. Leave it; they expire by retention.ms and retention.bytes."
-            )
+    """Raise InvalidConfig if a topic that has become diskless, or is about to, would lose its older records."""
+    stops_tiering = before.remote_storage_enable and not after.remote_storage_enable
+    if stops_tiering and before.diskless_enable and after.diskless_enable:
+        raise InvalidConfig(
+            f"{TIERING_FLAG} of {topic} cannot become false: records from before the topic became diskless may be in "
+            "remote storage, and would be lost. Leave it; they expire by retention.ms and retention.bytes."
+        )
 
 
 def with_kept_flags(before: Mapping[str, str], replacement: Mapping[str, str]) -> dict[str, str]:

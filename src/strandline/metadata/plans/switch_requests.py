@@ -1,7 +1,7 @@
 """The part of a change of settings that the control plane decides, in the transaction that writes the change.
 
-A switch that was requested has a row in the control plane until it is finished or aborted. The row is written, and taken
-away, together with `diskless.enable`; whether a topic is on its way is known from the row alone.
+A switch that was requested has a row in the control plane until it is finished or aborted. The row is written, and
+taken away, together with `diskless.enable`; whether a topic is on its way is known from the row alone.
 """
 
 from __future__ import annotations
