@@ -111,6 +111,16 @@ FIGURES = (
     Figure("docs/operations.md", r"a deadline \((\d+) s, and", DEADLINES.copy),
     Figure("docs/operations.md", r"(a) second more for each MiB", MIB / DEADLINES.slowest_bytes_per_second),
     Figure("docs/operations.md", r"for more than (\w+) hours", MANAGER.abandoned_copy_ms / HOUR),
+    Figure(
+        "docs/operations.md",
+        r"`inkless\.migration\.parallel\.topics` \((\d+)\)",
+        DEFAULTS.diskless.inkless_migration_parallel_topics,
+    ),
+    Figure(
+        "docs/operations.md",
+        r"`inkless\.migration\.segment\.wait\.ms` \((\d+) s\)",
+        DEFAULTS.diskless.inkless_migration_segment_wait_ms / SECOND,
+    ),
     Figure("docs/operations.md", r"older than (an) hour", remote_fsck._GRACE_MS / HOUR),
     Figure("docs/operations.md", r"(\w+) segments at a time in pieces", comparison._DEEP_AT_ONCE),
     Figure("docs/operations.md", r"in pieces of (\d+) MiB", segment._CHUNK / MIB),

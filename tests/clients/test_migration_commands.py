@@ -1,0 +1,282 @@
+"""`strandline migration` on a real broker: start, watch, list, abort, complete, and what else shows a hybrid topic."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from strandline.admin.commands.client import Cluster
+from strandline.wire.api import ApiKey
+from strandline.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from tests.admin.commands.conftest import Command, command
+from tests.admin.http.scrapes import scrape
+from tests.broker import BrokerProcess, running_broker
+from tests.clients.tiering import QUICK, TIERED, create, numbered, produce, read, values, wait_for
+
+__all__ = ["command"]
+
+pytestmark = pytest.mark.timeout(120)
+# One topic at a time, which keeps its place while nothing of it can be copied: others wait, and can be aborted.
+SLOW = {
+    **QUICK,
+    "remote.log.manager.copy.max.bytes.per.second": "1",
+    "inkless.migration.parallel.topics": "1",
+    "inkless.migration.segment.wait.ms": "3600000",
+}
+KEEP = {"remote.storage.enable": "true", "internal.segment.bytes": "21000"}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with running_broker(tmp_path_factory.mktemp("switched") / "data", QUICK) as broker:
+        yield broker
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker that copies nothing. Its first topic has the only place."""
+    with running_broker(tmp_path / "data", SLOW) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        create(admin, "first", KEEP)
+        produce(broker, "first", numbered(0, 60))
+        assert run(broker, "start", "first").returncode == 0
+        wait_for(lambda: rows(broker, "first")[0]["b0"] == 60, "the first topic to be diskless")
+        yield broker
+
+
+def run(broker: BrokerProcess, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(line(broker, *arguments), input=stdin, capture_output=True, text=True, timeout=60)
+
+
+def line(broker: BrokerProcess, *arguments: str) -> list[str]:
+    program = str(Path(sys.executable).with_name("strandline"))
+    return [program, "migration", *arguments, "--bootstrap", broker.bootstrap]
+
+
+def status(broker: BrokerProcess, topic: str) -> Any:
+    with urllib.request.urlopen(f"{broker.http}/topics/{topic}/migration", timeout=30) as answer:
+        return json.load(answer)
+
+
+def rows(broker: BrokerProcess, topic: str) -> Any:
+    return status(broker, topic)["partitions"]
+
+
+def post(broker: BrokerProcess, topic: str, action: str, body: dict[str, bool]) -> tuple[int, Any]:
+    request = urllib.request.Request(
+        f"{broker.http}/topics/{topic}/migration/{action}",
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+@pytest.fixture
+def ask(command: Command, own: BrokerProcess) -> Command:
+    return lambda *arguments: command(*arguments, "--bootstrap", own.bootstrap)
+
+
+@pytest.fixture
+def admin(own: BrokerProcess) -> AdminClient:
+    return AdminClient({"bootstrap.servers": own.bootstrap})
+
+
+@pytest.fixture
+def hybrid(own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str], ask: Command) -> str:
+    """A topic of two partitions with 100 records each before the boundary, and ten in partition 0 after it."""
+    topic = create(admin, unique_name(), {**TIERED, "local.retention.bytes": "-2"}, partitions=2)
+    for partition in (0, 1):
+        produce(own, topic, numbered(0, 100), partition=partition)
+    assert ask("migration", "start", topic, "--wait").status == 0
+    produce(own, topic, numbered(100, 10))
+    return topic
+
+
+def test_a_dry_run_changes_nothing_and_a_start_ends_at_hybrid(
+    own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str], ask: Command
+) -> None:
+    topic = create(admin, unique_name(), TIERED, partitions=2)
+    produce(own, topic, numbered(0, 100))
+    assert "can be switched to diskless. Nothing was changed." in ask("migration", "start", topic, "--dry-run").out
+    tried = ask("migration", "start", topic, "--dry-run", "--json").json
+    assert (tried["accepted"], tried["state"]) == (True, "TIERED_ONLY")
+    assert "diskless.enable" not in ask("topics", "describe", topic, "--json").json["configs"]
+    assert topic in {row["topic"] for row in ask("migration", "list", "--state", "tiered_only", "--json").json}
+
+    done = ask("migration", "start", topic, "--wait")
+    assert done.status == 0, done.err
+    assert "2 of 2 partitions diskless, 100 %" in done.out.splitlines()[-1]
+    found = ask("migration", "status", topic, "--json").json
+    assert list(found)[:3] == ["topic", "state", "partitions"]
+    assert list(found["partitions"][0])[:5] == ["partition", "state", "phase", "b0", "tiering_complete"]
+    assert found["state"] in ("HYBRID", "DISKLESS_ONLY")
+    assert [row["b0"] for row in found["partitions"]] == [100, 0]
+    assert found["partitions"][0]["state"] == "HYBRID"
+    assert found["partitions"][0]["phase"] is None
+    assert found["partitions"][0]["tiering_complete"] is True
+    assert topic in {row["topic"] for row in ask("migration", "list", "--state", "HYBRID", "--json").json}
+    assert topic in ask("migration", "list").out
+    again = ask("migration", "start", topic, "--wait", "--json")
+    assert again.status == 0, again.err
+    assert json.loads(again.out.splitlines()[-1])["state"] == found["state"]
+    assert values(read(own, topic, 100)) == list(range(100))
+
+
+def test_a_topic_that_is_diskless_cannot_be_aborted(ask: Command, hybrid: str) -> None:
+    refused = ask("migration", "abort", hybrid)
+    assert refused.status == 1
+    assert "there is no way back" in refused.err
+    assert ask("migration", "status", hybrid, "--json").json["state"] == "HYBRID"
+
+
+def test_refusals_are_sentences_and_change_nothing(
+    own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str], ask: Command
+) -> None:
+    plain = create(admin, unique_name(), {})
+    produce(own, plain, numbered(0, 10))
+    for arguments in (("--dry-run",), (), ("--wait",)):
+        refused = ask("migration", "start", plain, *arguments)
+        assert refused.status == 1
+        assert "remote.storage.enable=true first" in refused.err
+    code, answer = post(own, plain, "start", {})
+    assert (code, answer["code"]) == (409, "INVALID_CONFIG")
+    assert "remote.storage.enable=true first" in answer["error"]
+    assert status(own, plain)["state"] is None
+    assert "not on its way to diskless" in ask("migration", "status", plain).out
+    assert values(read(own, plain, 10)) == list(range(10))
+    missing = ask("migration", "status", "nowhere")
+    assert missing.status == 1
+    assert "Topic nowhere cannot be described" in missing.err
+    assert post(own, "nowhere", "start", {})[0] == 404
+    assert "--state has to be one of" in ask("migration", "list", "--state", "DONE").err
+
+
+def test_tiers_and_descriptions_show_all_three_ranges(own: BrokerProcess, ask: Command, hybrid: str) -> None:
+    first, second = ask("topics", "tiers", hybrid, "--json").json["partitions"]
+    assert (first["remote"]["from_offset"], first["remote"]["to_offset"]) == (0, 100)
+    assert first["local"]["to_offset"] == 100
+    assert (first["diskless"]["from_offset"], first["diskless"]["to_offset"]) == (100, 110)
+    wait_for(
+        lambda: ask("topics", "tiers", hybrid, "--json").json["partitions"][0]["diskless"]["bytes"] > 10_000,
+        "the bytes of the diskless part to be known",
+    )
+    assert (second["diskless"]["from_offset"], second["diskless"]["to_offset"]) == (100, 100)
+    assert first["state"] == "HYBRID"
+    text = ask("topics", "tiers", hybrid).out
+    assert "100 to 109" in text
+    assert "HYBRID" in text
+    described = ask("topics", "describe", hybrid, "--json").json
+    assert (described["kind"], described["migration_state"]) == ("hybrid", "HYBRID")
+    assert [row["diskless_from"] for row in described["partitions"]] == [100, 100]
+    assert [row["end_offset"] for row in described["partitions"]] == [110, 100]
+    assert "diskless from" in ask("topics", "describe", hybrid).out
+    with urllib.request.urlopen(own.http, timeout=30) as page:
+        shown = page.read().decode()
+    assert f"<h3>{hybrid} <small>HYBRID, 100 %" in shown
+    assert "diskless 100 to 109" in shown
+
+
+def test_log_dirs_list_a_hybrid_partition_in_every_place(own: BrokerProcess, hybrid: str) -> None:
+    wanted = [DescribableLogDirTopic(topic=hybrid, partitions=[0])]
+    with Cluster(own.bootstrap) as cluster:
+        answer = cluster.any().request(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=wanted))
+    places = {row.log_dir: [p for topic in row.topics for p in topic.partitions] for row in answer.results}
+    assert len(places) == 3
+    assert all(len(partitions) == 1 for partitions in places.values()), places
+    assert all(partitions[0].offset_lag == 0 for partitions in places.values())
+    sizes = {name: partitions[0].partition_size for name, partitions in places.items()}
+    assert sum(size > 10_000 for size in sizes.values()) >= 2, sizes
+    (diskless,) = (size for name, size in sizes.items() if name.endswith("objects"))
+    assert 10_000 < diskless < 20_000
+
+
+def test_metrics_of_hybrid_partitions(own: BrokerProcess, hybrid: str) -> None:
+    read(own, hybrid, 110)
+    now = scrape(own)
+    assert now["inkless_migration_topics_state", "HYBRID"] >= 1
+    assert now["inkless_migration_topic_progress", hybrid] == 100
+    assert now["inkless_tiered_high_offset", hybrid, "0"] == 99
+    assert now["inkless_diskless_start_offset", hybrid, "0"] == 100
+    assert now["inkless_hybrid_diskless_reads_total",] > 0
+    assert now["inkless_hybrid_local_reads_total",] + now["inkless_hybrid_tiered_reads_total",] > 0
+    assert now["strandline_migration_write_pause_seconds_count",] >= 2
+    assert now["strandline_migration_last_write_pause_seconds", hybrid] > 0
+    assert now["strandline_migration_uncopied_bytes",] == 0
+    wait_for(lambda: scrape(own)["kafka_log_log_logendoffset", hybrid, "0"] == 110, "the end in /metrics")
+    assert scrape(own)["kafka_log_log_logstartoffset", hybrid, "0"] == 0
+
+
+def waiting(broker: BrokerProcess, topic: str) -> subprocess.Popen[str]:
+    """`start --wait` for a topic whose turn does not come."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    create(admin, topic, KEEP)
+    produce(broker, topic, numbered(0, 10))
+    process = subprocess.Popen(
+        line(broker, "start", topic, "--wait"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == f"{topic}: MIGRATING, 1 topic comes first, 0 of 1 partitions diskless, 0 %\n"
+    return process
+
+
+def test_a_switch_that_waits_is_aborted(slow: BrokerProcess) -> None:
+    with waiting(slow, "second") as process:
+        assert (rows(slow, "second")[0]["phase"], status(slow, "second")["queue_position"]) == ("WAITING", 1)
+        assert run(slow, "abort", "second").stdout.startswith("Topic second stays as it is")
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "The switch of second to diskless was aborted: the topic goes on as it was." in err
+    assert produce(slow, "second", numbered(10, 10)) == list(range(10, 20))
+    assert values(read(slow, "second", 20)) == list(range(20))
+
+
+def test_a_topic_that_is_deleted_meanwhile_ends_the_waiting(slow: BrokerProcess) -> None:
+    with waiting(slow, "third") as process:
+        AdminClient({"bootstrap.servers": slow.bootstrap}).delete_topics(["third"])["third"].result(30)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "Topic third was deleted" in err
+
+
+def test_ctrl_c_ends_the_waiting_and_not_the_switch(slow: BrokerProcess) -> None:
+    with waiting(slow, "fourth") as process:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "The switch of fourth goes on in the brokers." in err
+    assert status(slow, "fourth")["queue_position"] == 1
+    assert run(slow, "abort", "fourth", "--json").returncode == 0
+
+
+def test_complete_says_first_what_it_may_cost(slow: BrokerProcess) -> None:
+    before = rows(slow, "first")[0]
+    assert (before["state"], before["phase"]) == ("MIGRATING", "COPYING_PREFIX")
+    assert before["uncopied_bytes"] > 60_000
+    assert scrape(slow)["strandline_migration_uncopied_bytes",] > 60_000
+    code, answer = post(slow, "first", "complete", {})
+    assert code == 409
+    assert "partition 0: " in answer["error"]
+    refused = run(slow, "complete", "first", stdin="n\n")
+    assert refused.returncode == 1
+    assert "if that disk is lost, they are lost (partition 0: 6" in refused.stdout
+    assert "Nothing was changed." in refused.stderr
+    assert rows(slow, "first")[0]["state"] == "MIGRATING"
+    done = run(slow, "complete", "first", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["state"] == "HYBRID"
+    assert "they are lost" in done.stderr
+    assert values(read(slow, "first", 60)) == list(range(60))
