@@ -6,8 +6,9 @@ Every tier answers with these values, so that one Fetch or ListOffsets request c
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from strandline.model import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, TimestampMs
 
@@ -49,6 +50,18 @@ class ReadResult:
     log_start_offset: Offset
     aborted_transactions: list[AbortedTransaction] | None
     """None unless the read was TXN_COMMITTED."""
+
+
+class AnsweredOffsets(NamedTuple):
+    """The offsets that come with every answer: those of the whole log, whatever part of it was read."""
+
+    high_watermark: Offset
+    last_stable_offset: Offset
+    log_start_offset: Offset
+
+
+WholeLog: TypeAlias = Callable[[], AnsweredOffsets]
+"""The offsets, at the moment of the answer, of a log of which the log that is read is only the older part."""
 
 
 class Watcher(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from strandline.errors import OffsetMovedToTieredStorage, StrandlineError
 from strandline.log import UnifiedLog
 from strandline.model import TopicIdPartition
-from strandline.reads import AbortedTransaction, FetchIsolation, RecordSet
+from strandline.reads import AbortedTransaction, FetchIsolation, RecordSet, WholeLog
 from strandline.records import iter_headers, read_records
 from strandline.records.control import control_type_of
 from strandline.remote.reader import RemoteLogReader, RemoteRead
@@ -31,9 +31,13 @@ def id_of(log: UnifiedLog) -> TopicIdPartition:
 
 
 def request(
-    log: UnifiedLog, offset: int, max_bytes: int = 1 << 20, isolation: FetchIsolation = UNCOMMITTED
+    log: UnifiedLog,
+    offset: int,
+    max_bytes: int = 1 << 20,
+    isolation: FetchIsolation = UNCOMMITTED,
+    whole: WholeLog | None = None,
 ) -> RemoteRead:
-    return RemoteRead(id_of(log), log, offset, max_bytes, isolation)
+    return RemoteRead(id_of(log), log, offset, max_bytes, isolation, whole)
 
 
 class Consumer:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from strandline.config.tiers import TierSettings
 from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import LeaderEpoch, Offset, TimestampMs
-from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult
+from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult, WholeLog
 from strandline.remote.indexes import RemoteIndexCache
 from strandline.remote.manager import PrefixCoverage, PrefixStatus, RemoteLogManager
 from strandline.remote.ports import RemoteLogMetadataManager
@@ -62,10 +63,17 @@ class RemoteTier:
     # Reading
 
     def read_now(
-        self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+        self,
+        replica: Partition,
+        offset: Offset,
+        max_bytes: int,
+        *,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        whole: WholeLog | None = None,
     ) -> FinalRead | PendingRead:
         """See `TieredStorage`."""
-        request = RemoteRead(replica.id, replica.log, offset, max_bytes, isolation)
+        request = RemoteRead(replica.id, replica.log, offset, max_bytes, isolation, whole)
         found = self.reader.read_now(request, min_one_message=min_one_message)
         max_wait_s = self.reader.limits.fetch_max_wait_ms / 1000
         return PendingRead(self, request, max_wait_s) if found is None else FinalRead(found, max_wait_s)
@@ -95,20 +103,41 @@ class RemoteTier:
         """See `TieredStorage`."""
         replica.check_leader(current_leader_epoch)
         log = replica.log
-        limit_ms = timeout_ms if timeout_ms > 0 else self.reader.limits.list_offsets_timeout_ms
         found: FoundOffset | None = None
         searched = log.log_start_offset
-        try:
-            async with asyncio.timeout(limit_ms / 1000):
-                # Segments that leave the disk during the search would be in neither search: look again.
-                while found is None and searched < log.local_log_start_offset:
-                    searched = log.local_log_start_offset
-                    found = await self.reader.offset_by_timestamp(replica.id, log, timestamp)
-        except TimeoutError as error:
-            raise RequestTimedOut(
-                f"{replica.topic_partition}: remote storage was not searched within {limit_ms} ms."
-            ) from error
+        async with self._searching(replica, timeout_ms):
+            # Segments that leave the disk during the search would be in neither search: look again.
+            while found is None and searched < log.local_log_start_offset:
+                searched = log.local_log_start_offset
+                found = await self.reader.offset_by_timestamp(replica.id, log, timestamp)
         replica.check_leader(current_leader_epoch)
         if found is None:
             return None
         return found if found.offset < last_fetchable(log, isolation) else NOTHING
+
+    async def offset_of_max_timestamp(
+        self, replica: Partition, *, current_leader_epoch: LeaderEpoch, timeout_ms: int
+    ) -> FoundOffset | None:
+        """See `TieredStorage`."""
+        replica.check_leader(current_leader_epoch)
+        log = replica.log
+        found: FoundOffset | None = None
+        searched = log.log_start_offset
+        async with self._searching(replica, timeout_ms):
+            while searched < log.local_log_start_offset:  # again if segments have left the disk meanwhile
+                searched = log.local_log_start_offset
+                found = await self.reader.offset_of_max_timestamp(replica.id, log)
+        replica.check_leader(current_leader_epoch)
+        return found
+
+    @asynccontextmanager
+    async def _searching(self, replica: Partition, timeout_ms: int) -> AsyncIterator[None]:
+        """A search of remote storage. Raises RequestTimedOut when its time is over."""
+        limit_ms = timeout_ms if timeout_ms > 0 else self.reader.limits.list_offsets_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                yield
+        except TimeoutError as error:
+            raise RequestTimedOut(
+                f"{replica.topic_partition}: remote storage was not searched within {limit_ms} ms."
+            ) from error

@@ -10,7 +10,7 @@ from strandline.config.tiers import TierSettings
 from strandline.errors import KafkaStorageError
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import LeaderEpoch, Offset, TimestampMs
-from strandline.reads import FetchIsolation, FoundOffset
+from strandline.reads import FetchIsolation, FoundOffset, WholeLog
 from strandline.replication import Partition
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
@@ -24,9 +24,20 @@ class TieredStorage(Protocol):
         """Settings that may change while the broker runs may have changed."""
 
     def read_now(
-        self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+        self,
+        replica: Partition,
+        offset: Offset,
+        max_bytes: int,
+        *,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        whole: WholeLog | None = None,
     ) -> FinalRead | PendingRead:
-        """See `PartitionReads`. Raises KafkaStorageError if remote storage is not open."""
+        """See `PartitionReads`. Raises KafkaStorageError if remote storage is not open.
+
+        With `whole`, the replica has only the older part of a log: answers carry the offsets of the whole log, and an
+        offset that no segment has is NotLeaderOrFollower.
+        """
 
     async def offset_by_timestamp(
         self,
@@ -42,6 +53,14 @@ class TieredStorage(Protocol):
         Raises RequestTimedOut if it takes longer than the client or the setting allows.
         """
 
+    async def offset_of_max_timestamp(
+        self, replica: Partition, *, current_leader_epoch: LeaderEpoch, timeout_ms: int
+    ) -> FoundOffset | None:
+        """The first record with the largest timestamp among those in remote storage only; None if there is none.
+
+        Raises RequestTimedOut as above.
+        """
+
 
 class Off:
     """Tiered storage of a broker with `remote.log.storage.system.enable=false`, and of any broker until it is open."""
@@ -50,7 +69,14 @@ class Off:
         """Nothing follows."""
 
     def read_now(
-        self, replica: Partition, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+        self,
+        replica: Partition,
+        offset: Offset,
+        max_bytes: int,
+        *,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        whole: WholeLog | None = None,
     ) -> FinalRead | PendingRead:
         raise _not_open(replica)
 
@@ -62,6 +88,11 @@ class Off:
         isolation: FetchIsolation,
         current_leader_epoch: LeaderEpoch,
         timeout_ms: int,
+    ) -> FoundOffset | None:
+        raise _not_open(replica)
+
+    async def offset_of_max_timestamp(
+        self, replica: Partition, *, current_leader_epoch: LeaderEpoch, timeout_ms: int
     ) -> FoundOffset | None:
         raise _not_open(replica)
 

@@ -1,21 +1,22 @@
-"""The first remote record that is not older than a timestamp."""
+"""The first remote record that is not older than a timestamp, and the first of the newest ones."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from functools import partial
 from typing import Final
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage
 from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FoundOffset
-from strandline.records import HEADER_SIZE, Buffer, read_header, read_records
+from strandline.records import HEADER_SIZE, BatchHeader, Buffer, read_header, read_records
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.errors import RemoteReadErrors
 from strandline.remote.reader.finding import epochs_from, metadata_not_ready
 from strandline.remote.reader.log import ReadableLog
-from strandline.remote.reader.segments import OpenSegment, OpenSegments
+from strandline.remote.reader.segments import OpenSegment, OpenSegments, SegmentBytes
 from strandline.remote.turns import AT_ONCE, in_turns
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
 
@@ -42,14 +43,47 @@ class SearchByTime:
         except RemoteStorageError as error:
             raise metadata_not_ready(partition, error) from error
         for metadata in candidates:
-            try:
-                segment = await self._segments.open(metadata)
-                found = await _search(segment, timestamp, start)
-            except (RemoteStorageError, CorruptMessage) as error:
-                raise self._errors.error_of(metadata, error) from error
+            found = await self._search(metadata, timestamp, start)
             if found is not None:  # otherwise its newest records lie below the log start
                 return found
         return None
+
+    async def find_max(self, partition: TopicIdPartition, log: ReadableLog) -> FoundOffset | None:
+        """The first record with the largest timestamp in segments that are not local; None if they have none.
+
+        Raises KafkaStorageError.
+        """
+        start = log.log_start_offset
+        try:
+            candidates = await in_turns(self._clock, self._candidates(partition, log, 0, start))
+        except RemoteStorageError as error:
+            raise metadata_not_ready(partition, error) from error
+        newest: FoundOffset | None = None
+        for metadata in sorted(candidates, key=lambda candidate: candidate.max_timestamp_ms, reverse=True):
+            if newest is not None and newest.timestamp >= metadata.max_timestamp_ms:
+                break
+            found = await self._search(metadata, metadata.max_timestamp_ms, start)
+            if found is None:  # the newest is deleted, or no record has a timestamp
+                found = await self._newest(metadata, start)
+            if found is not None and (newest is None or found.timestamp > newest.timestamp):
+                newest = found
+        return newest
+
+    async def _search(
+        self, metadata: RemoteLogSegmentMetadata, timestamp: TimestampMs, start: Offset
+    ) -> FoundOffset | None:
+        """The first record at `timestamp` or later, and not below `start`, in one segment."""
+        try:
+            return await _search(await self._segments.open(metadata), timestamp, start)
+        except (RemoteStorageError, CorruptMessage) as error:
+            raise self._errors.error_of(metadata, error) from error
+
+    async def _newest(self, metadata: RemoteLogSegmentMetadata, start: Offset) -> FoundOffset | None:
+        """The first of the newest records from `start` on, in one segment: all of its batch headers are read."""
+        try:
+            return await _newest(await self._segments.open(metadata), start)
+        except (RemoteStorageError, CorruptMessage) as error:
+            raise self._errors.error_of(metadata, error) from error
 
     def _candidates(
         self, partition: TopicIdPartition, log: ReadableLog, timestamp: TimestampMs, start: Offset
@@ -78,25 +112,46 @@ class SearchByTime:
 
 
 async def _search(segment: OpenSegment, timestamp: TimestampMs, start: Offset) -> FoundOffset | None:
-    source, indexes = segment.source, segment.indexes
+    indexes = segment.indexes
     position = indexes.position_of(max(indexes.first_offset_for_time(timestamp), start))
+    async for header, batch in _batches(segment.source, position):
+        if header.max_timestamp >= timestamp and header.last_offset >= start:
+            found = await asyncio.to_thread(_first_record, await batch(), timestamp, start, header.leader_epoch)
+            if found is not None:
+                return found
+    return None
+
+
+async def _newest(segment: OpenSegment, start: Offset) -> FoundOffset | None:
+    newest: FoundOffset | None = None
+    async for header, batch in _batches(segment.source, segment.indexes.position_of(start)):
+        if header.last_offset >= start and (newest is None or header.max_timestamp > newest.timestamp):
+            found = await asyncio.to_thread(_newest_record, await batch(), start, header.leader_epoch)
+            if found is not None and (newest is None or found.timestamp > newest.timestamp):
+                newest = found
+    return newest
+
+
+async def _batches(
+    source: SegmentBytes, position: int
+) -> AsyncIterator[tuple[BatchHeader, Callable[[], Awaitable[Buffer]]]]:
+    """The batches from a position on: the header of each, and what brings all of it. Raises CorruptMessage."""
     while position < source.size:
         chunk = await source.read(position, _STEP)
         at = 0
         while len(chunk) - at >= HEADER_SIZE:
             header = read_header(chunk, at)
-            if header.max_timestamp >= timestamp and header.last_offset >= start:
-                batch = chunk[at : at + header.size]
-                if len(batch) < header.size:
-                    batch = await source.read(position + at, header.size)
-                found = await asyncio.to_thread(_first_record, batch, timestamp, start, header.leader_epoch)
-                if found is not None:
-                    return found
+            yield header, partial(_whole, source, chunk, position, at, header.size)
             at += header.size
         if at == 0:
             raise CorruptMessage(f"There is no complete batch at position {position} of {source.size}.")
         position += at
-    return None
+
+
+async def _whole(source: SegmentBytes, chunk: Buffer, position: int, at: int, size: int) -> Buffer:
+    """A batch that begins in a chunk of its segment."""
+    batch = chunk[at : at + size]
+    return batch if len(batch) == size else await source.read(position + at, size)
 
 
 def _first_record(batch: Buffer, timestamp: TimestampMs, start: Offset, leader_epoch: int) -> FoundOffset | None:
@@ -104,3 +159,10 @@ def _first_record(batch: Buffer, timestamp: TimestampMs, start: Offset, leader_e
         if record.timestamp >= timestamp and record.offset >= start:
             return FoundOffset(record.timestamp, record.offset, leader_epoch)
     return None
+
+
+def _newest_record(batch: Buffer, start: Offset, leader_epoch: int) -> FoundOffset | None:
+    """The first of the newest records; None if there is none, or none has a timestamp."""
+    records = [record for record in read_records(batch) if record.timestamp >= 0 and record.offset >= start]
+    newest = max(records, key=lambda record: record.timestamp, default=None)
+    return None if newest is None else FoundOffset(newest.timestamp, newest.offset, leader_epoch)

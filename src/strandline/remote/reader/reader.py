@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.errors import CorruptMessage, StrandlineError
+from strandline.errors import CorruptMessage, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.model import Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.reads import AbortedTransaction, FetchIsolation, FoundOffset, ReadResult, RecordSet
 from strandline.records import fair_shares
@@ -252,11 +252,11 @@ class RemoteLogReader:
     def _result(
         self, request: RemoteRead, records: RecordSet | None, aborted: list[AbortedTransaction] | None
     ) -> ReadResult:
-        counted, log = self._topics[request.partition.topic], request.log
+        counted = self._topics[request.partition.topic]
         counted.requests += 1
         if records is not None:
             counted.bytes += records.length
-        return ReadResult(records, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted)
+        return ReadResult(records, *request.answered_offsets(), aborted)
 
     def _nothing(self, request: RemoteRead, *, is_throttled: bool = False) -> ReadResult:
         self._throttled += is_throttled
@@ -266,6 +266,8 @@ class RemoteLogReader:
         counted = self._topics[request.partition.topic]
         counted.requests += 1
         counted.errors += 1
+        if request.whole is not None and isinstance(error, OffsetOutOfRange):
+            return _of_prefix(request, error)
         return error
 
     # Searching
@@ -278,6 +280,13 @@ class RemoteLogReader:
         None if there is none: then only the local log may have one. Raises KafkaStorageError.
         """
         return await self._by_time.find(partition, log, timestamp)
+
+    async def offset_of_max_timestamp(self, partition: TopicIdPartition, log: ReadableLog) -> FoundOffset | None:
+        """The first record with the largest timestamp, among those that are in remote storage only.
+
+        None if there is none, or none has a timestamp. Raises KafkaStorageError.
+        """
+        return await self._by_time.find_max(partition, log)
 
     # Segments that were deleted, and status
 
@@ -307,8 +316,17 @@ class RemoteLogReader:
 
 
 def _unwanted(request: RemoteRead) -> ReadResult:
-    log = request.log
-    return ReadResult(None, log.high_watermark, log.last_stable_offset, log.log_start_offset, None)
+    return ReadResult(None, *request.answered_offsets(), None)
+
+
+def _of_prefix(request: RemoteRead, error: OffsetOutOfRange) -> StrandlineError:
+    """The error for an offset of a log that goes on elsewhere.
+
+    Out of range is what was deleted, and nothing else: consumers would jump over records. An offset of the log that no
+    segment has here may be known to the next leader; clients ask again, and learn who that is.
+    """
+    starts = (request.log.log_start_offset, request.answered_offsets().log_start_offset)
+    return error if request.offset < max(starts) else NotLeaderOrFollower(str(error))
 
 
 def _ready_length(segment: OpenSegment, batch: Located, length: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from strandline.model import Offset, TopicIdPartition
-from strandline.reads import FetchIsolation
+from strandline.reads import AnsweredOffsets, FetchIsolation, WholeLog
 from strandline.remote.reader.log import ReadableLog
 
 
@@ -17,6 +17,16 @@ class RemoteRead(NamedTuple):
     offset: Offset
     max_bytes: int
     isolation: FetchIsolation
+    whole: WholeLog | None = None
+    """For a log that is only the older part of another. An offset of it that no remote segment has is then not out of
+    range, but to be asked for elsewhere (NotLeaderOrFollower)."""
+
+    def answered_offsets(self) -> AnsweredOffsets:
+        """The offsets that come with the answer."""
+        if self.whole is not None:
+            return self.whole()
+        log = self.log
+        return AnsweredOffsets(log.high_watermark, log.last_stable_offset, log.log_start_offset)
 
 
 class FetchQuota(Protocol):
