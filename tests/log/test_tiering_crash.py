@@ -53,6 +53,28 @@ def test_death_while_copied_segments_are_deleted(tmp_path: Path, place: str, loc
     assert log.remote.segments_to_copy(9)[0].leader_epochs == {9: 9}
 
 
+@pytest.mark.parametrize(("removed", "local_start"), [(1, 3), (2, 6), (3, 9), (4, RECORDS)])
+def test_death_while_a_log_becomes_empty_at_its_end(tmp_path: Path, removed: int, local_start: int) -> None:
+    """Once the last record has left the disk, the empty segment says where the log ends."""
+    log = died_while(tmp_path / "data", "empty", f"log.retention.removed_segment:{removed}")
+    check_ends_at_its_last_record(log, local_start)
+    log.update_high_watermark(RECORDS)
+    log.remote.update_highest_offset(RECORDS - 1)
+    log.retention.delete_old_segments(NOW + 10**9)
+    check_ends_at_its_last_record(log, RECORDS)
+    shutil.copytree(tmp_path / "data", tmp_path / "after", ignore=shutil.ignore_patterns(".lock"))
+    found = opened(tmp_path / "after").get(PARTITION)
+    assert found is not None
+    check_ends_at_its_last_record(found, RECORDS)
+
+
+def check_ends_at_its_last_record(log: UnifiedLog, local_start: int) -> None:
+    assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (0, local_start, RECORDS)
+    assert (log.segments.active.base_offset, log.segments.active.size) == (RECORDS, 0)
+    assert log.epochs.entries == tuple((step, step) for step in range(RECORDS))
+    assert log.producers.entries[1].last_sequence == RECORDS - 1
+
+
 @pytest.mark.parametrize("place", ["log.start_again.before_epochs", "log.start_again.before_segment"])
 @pytest.mark.parametrize("action", ["start_from_remote", "cut"])
 def test_death_while_a_follower_starts_again_leaves_an_empty_log_at_its_start(

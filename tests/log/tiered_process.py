@@ -58,6 +58,16 @@ def delete(log: UnifiedLog) -> None:
     log.retention.delete_old_segments(NOW + 10_000)
 
 
+def empty(log: UnifiedLog) -> None:
+    """A log that takes no more records is closed at its end, copied, and leaves the disk."""
+    log.roll()
+    plan = log.flusher.begin_hard()
+    plan.run()
+    log.flusher.finish(plan)
+    log.remote.update_highest_offset(RECORDS - 1)
+    delete(log)
+
+
 def start_from_remote(log: UnifiedLog) -> None:
     """As a follower that has to begin where the leader's local log does."""
     log.start_from_remote(
@@ -72,7 +82,8 @@ def cut(log: UnifiedLog) -> None:
 
 
 def main(directory: str, action: str) -> None:
-    {"delete": delete, "start_from_remote": start_from_remote, "cut": cut}[action](fill(opened(Path(directory))))
+    actions = {"delete": delete, "empty": empty, "start_from_remote": start_from_remote, "cut": cut}
+    actions[action](fill(opened(Path(directory))))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.clock import SystemChance, SystemIds
+from strandline.errors import RequestTimedOut
+from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.replicas import TieredReplicas
 from strandline.metadata.image import PartitionImage
 from strandline.model import TopicIdPartition
@@ -73,6 +75,7 @@ class Followed:
     world: World
     replicas: TieredReplicas
     partition: Partition
+    suffix_sizes: SuffixSizes
 
     def configure(self, **changes: object) -> None:
         self.world.harness.config = settings(**changes)
@@ -86,13 +89,20 @@ async def followed(world: World) -> AsyncIterator[Followed]:
     writer = LogWriter(asyncio.get_running_loop(), "test")
     partition = Partition(PARTITION, TOPIC_ID, world.log, node_id=BROKER, writer=writer)
     partition.follow(PartitionImage(0, (BROKER,), (BROKER,), BROKER, 0, 0))
+    sizes = SuffixSizes()
     async with open_cluster() as cluster, world.running(lead=False) as manager:
         replicas = TieredReplicas(
-            manager, world.metadata, cluster.loader, clock=world.clock, look_again_s=1.0, on_need=lambda: None
+            manager,
+            world.metadata,
+            cluster.loader,
+            clock=world.clock,
+            look_again_s=1.0,
+            on_need=lambda: None,
+            suffix_bytes=sizes,
         )
         replicas.replica_changed(partition)
         try:
-            yield Followed(world, replicas, partition)
+            yield Followed(world, replicas, partition, sizes)
         finally:
             writer.close()
 
@@ -137,3 +147,32 @@ async def test_what_a_restart_has_cut_short_is_taken_up_although_the_topic_is_no
             await world.until_ready()
             await world.until(lambda: not world.segments())
             assert await world.keys() == set()
+
+
+async def test_the_switch_to_diskless_withdraws_nothing_and_the_work_on_remote_segments_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with open_world(tmp_path, MemoryStore(VirtualClock())) as world:
+        world.create_log()
+        world.append(5)
+        world.store.fail("put_file", times=1)
+        async with followed(world) as made:
+            made.configure(diskless_enable=True)
+            made.partition.seal(RequestTimedOut("The topic is being switched to diskless."))
+            world.log.roll()
+            await world.until(lambda: world.ranges() == [(0, 1), (2, 3), (4, 4)])
+            await world.until_copied()
+            assert not world.manager.is_withdrawing(TIERED)
+            await world.check_nothing_leaked()  # the copy that failed is gone
+
+            made.configure(diskless_enable=True, retention_bytes=5 * SIZE)
+            await world.pass_time(3)
+            assert world.log.log_start_offset == 0
+            made.suffix_sizes.set(TIERED, 2 * SIZE)
+            await world.until(lambda: world.ranges() == [(2, 3), (4, 4)])
+            made.suffix_sizes.set(TIERED, 100 * SIZE)
+            await world.until(lambda: not world.segments())
+            assert (world.log.log_start_offset, world.log.log_end_offset) == (5, 5)
+            made.suffix_sizes.forget(TIERED)
+            assert made.suffix_sizes(TIERED) == 0
+            await world.check_nothing_leaked()
