@@ -115,6 +115,7 @@ class Tiers:
             clock=clock,
         )
         self.replicas.add_replica_listener(self._switches)
+        self.diskless.on_opened = self._switches.wake
         self._prefixes = PrefixKeeper(
             lambda: self._switches.switches,
             self.diskless,

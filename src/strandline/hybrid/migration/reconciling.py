@@ -43,8 +43,8 @@ class Fit(enum.Enum):
             case Fit.BOUNDARY_BELOW_START:
                 return (
                     f"{name} became diskless at offset {boundary}, but its log in {log.directory} starts at "
-                    f"{log.log_start_offset}. The boundary is taken back if nothing was written behind it; then start "
-                    "the switch again with `strandline migration start`."
+                    f"{log.log_start_offset}. The boundary is taken back, and set again at the end of the log, if "
+                    "nothing was written behind it."
                 )
             case Fit.NOT_ITS_LOG:
                 return (
