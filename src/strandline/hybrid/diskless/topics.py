@@ -96,9 +96,8 @@ class DisklessTopics:
             look_again_s=lambda: _BOUNDARY_S if self._unmade else _LOOK_AGAIN_S,
             clock=clock,
         )
-        self._work.trouble = "the object store is not open"
-        if not is_enabled:
-            self._work.trouble = "diskless.storage.system.enable is false on this broker"
+        is_off = "diskless.storage.system.enable is false on this broker"
+        self._work.trouble = "the object store is not open" if is_enabled else is_off
         self._stack = AsyncExitStack()
         self.on_opened: Callable[[], None] = lambda: None
         """Called when diskless topics are open."""

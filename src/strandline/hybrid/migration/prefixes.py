@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from strandline.clock import Clock
@@ -23,9 +23,11 @@ from strandline.hybrid.migration.switch import PartitionSwitch
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.model import NO_OFFSET, TopicIdPartition
-from strandline.remote.manager.prefix import PrefixStatus
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
+
+if TYPE_CHECKING:  # a broker without tiered storage does not load it
+    from strandline.remote.manager.prefix import PrefixStatus
 
 logger = logging.getLogger(__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING
 
 from strandline.controlplane.values import DisklessLog, MigrationState
 from strandline.errors import RequestTimedOut
@@ -12,8 +13,10 @@ from strandline.hybrid.migration.status import MigrationPhase, PartitionMigratio
 from strandline.hybrid.migration.unsettled import UnsettledPartition
 from strandline.hybrid.partition import ServedPartition
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition
-from strandline.remote.manager.prefix import PrefixStatus
 from strandline.replication import Partition
+
+if TYPE_CHECKING:  # a broker without tiered storage does not load it
+    from strandline.remote.manager.prefix import PrefixStatus
 
 
 class Stage(enum.Enum):
