@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from uuid import UUID
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -59,9 +60,16 @@ class Log:
     start: int = 0
     end: int = 0
     epoch: int = -1
+    boundary: int = 0
+    """B0: -1 while it is unset. Batches lie above it."""
     batches: list[Batch] = field(default_factory=list)
     # producer id -> epoch, and the batches of that epoch: first sequence, count, base offset
     producers: dict[int, tuple[int, list[tuple[int, int, int]]]] = field(default_factory=dict)
+
+    @property
+    def first(self) -> int:
+        """Where the records begin that the control plane knows of."""
+        return max(self.start, self.boundary)
 
     def judge(self, item: BatchToCommit) -> Refusal | int | None:
         """A refusal, the offset of a duplicate, or None for "take it"."""
@@ -125,7 +133,16 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
     def create(self, chosen: list[TopicIdPartition]) -> None:
         self.run(self.plane.create_logs(chosen))
         for partition in chosen:
-            self.logs.setdefault(partition, Log())
+            if not self.is_switched(partition):
+                self.logs.setdefault(partition, Log())
+
+    def is_switched(self, partition: TopicIdPartition) -> bool:
+        """Whether the log of the partition is not to be created at 0."""
+        return False
+
+    def is_open(self, partition: TopicIdPartition) -> bool:
+        """Whether there is a log that takes batches."""
+        return partition in self.logs and self.logs[partition].boundary >= 0
 
     def draw_batch(self, data: st.DataObject, sent: dict[tuple[TopicIdPartition, int], int]) -> BatchToCommit:
         """Mostly what a good producer would send next, sometimes something else."""
@@ -164,10 +181,10 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
             self.files[file.object_key] = True
 
     def check(self, file: FileToCommit, item: BatchToCommit, answer: CommittedBatch, now: int) -> None:
-        log = self.logs.get(item.partition)
-        if log is None:
+        if not self.is_open(item.partition):
             assert answer.refusal is Refusal.UNKNOWN_LOG
             return
+        log = self.logs[item.partition]
         verdict = log.judge(item)
         if isinstance(verdict, Refusal):
             assert answer.refusal is verdict
@@ -197,7 +214,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
         end = log.end if log else 0
         target = -1 if is_all else int(part * end) + beyond
         trimmed = self.run(self.plane.delete_records({partition: target}))[partition]
-        if log is None:
+        if log is None or log.boundary < 0:
             assert trimmed.refusal is Refusal.UNKNOWN_LOG
         elif target > end:
             assert trimmed.refusal is Refusal.OFFSET_OUT_OF_RANGE
@@ -218,7 +235,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
             assert trimmed.refusal is Refusal.UNKNOWN_LOG
             return
         start, deleted = log.start, 0
-        for row in before[:max_rows]:
+        for row in before[: max_rows if log.start >= log.boundary else 0]:  # a prefix goes first, and not from here
             timestamp = row.max_timestamp if row.max_timestamp >= 0 else row.log_append_time_ms
             total -= row.byte_size
             if not (0 <= ms < 60 - timestamp or 0 <= size <= total):
@@ -271,9 +288,9 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
 
     def rows(self, partition: TopicIdPartition) -> tuple[BatchRow, ...]:
         log = self.logs.get(partition)
-        request = FindBatches(partition, log.start if log else 0, 1 << 40)
+        request = FindBatches(partition, log.first if log else 0, 1 << 40)
         (found,) = self.run(self.plane.find_batches([request], max_rows=10_000))
-        assert (found.refusal is None) == (log is not None)
+        assert (found.refusal is None) == self.is_open(partition)
         return found.rows
 
     def byte_size(self, partition: TopicIdPartition) -> int:
@@ -284,14 +301,21 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
     def logs_agree(self) -> None:
         found = self.run(self.plane.logs(PARTITIONS))
         assert set(found) == set(self.logs)
-        assert self.run(self.plane.topic_ids()) == {partition.topic_id for partition in self.logs}
+        assert self.run(self.plane.topic_ids()) == {partition.topic_id for partition in self.logs} | self.switching()
         for partition, log in self.logs.items():
             assert (found[partition].log_start_offset, found[partition].high_watermark) == (log.start, log.end)
-            assert found[partition].last_epoch == log.epoch
+            assert (found[partition].last_epoch, found[partition].diskless_log_start_offset) == (
+                log.epoch,
+                log.boundary,
+            )
             rows = self.rows(partition)
             assert found[partition].byte_size == sum(row.byte_size for row in rows)
             log.batches = [item for item in log.batches if item.base + item.count > self.first_base(rows, log)]
             self.rows_agree(rows, log)
+
+    def switching(self) -> set[UUID]:
+        """Topics whose switch to diskless was requested."""
+        return set()
 
     @staticmethod
     def first_base(rows: tuple[BatchRow, ...], log: Log) -> int:
@@ -301,7 +325,7 @@ class ControlPlaneAgainstModel(RuleBasedStateMachine):
     def rows_agree(rows: tuple[BatchRow, ...], log: Log) -> None:
         """Each row is made of whole batches of one file, in order, and nothing is missing."""
         if rows:
-            assert rows[0].base_offset <= log.start <= rows[0].last_offset
+            assert rows[0].base_offset <= log.first <= rows[0].last_offset
         remaining = list(log.batches)
         for row in rows:
             inside = [item for item in remaining if item.base <= row.last_offset]
