@@ -33,6 +33,9 @@ from strandline.sql import Row, Transaction
 
 _PRODUCERS_AT_ONCE: Final = 2_000
 """Producers that one statement writes: they are packed on the event loop."""
+_MANY_PRODUCERS: Final = 20_000
+_WITHIN_S: Final = 60.0
+"""For that many producers. Without it they would fail at the deadline of the store, and again each time."""
 
 
 class _LockedLog(NamedTuple):
@@ -91,9 +94,11 @@ class SqlMigrations(Database):
         async def work(tx: Transaction) -> list[BoundarySet]:
             return await self._initialize(tx, boundaries)
 
+        producers = sum(len(boundary.producers) for boundary in boundaries)
+        within = _WITHIN_S if producers >= _MANY_PRODUCERS else None
         while boundaries:
             try:
-                answers = await self._store.transact(work)
+                answers = await self._store.transact(work, within=within)
             except _SwitchEnded:
                 continue  # it is seen at once the next time
             crash_point("controlplane.migration.after_commit")
