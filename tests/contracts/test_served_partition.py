@@ -15,8 +15,7 @@ import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.config import Settings
-from strandline.errors import FencedLeaderEpoch, OffsetOutOfRange, RequestTimedOut, StrandlineError, UnknownLeaderEpoch
-from strandline.hybrid.classic import ClassicPartition
+from strandline.errors import FencedLeaderEpoch, OffsetOutOfRange, StrandlineError, UnknownLeaderEpoch
 from strandline.hybrid.layout import Tier
 from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
 from strandline.hybrid.partitions import Partitions
@@ -205,17 +204,6 @@ async def test_a_partition_stands_still_until_something_is_written_or_deleted(op
     await partition.delete_records(1)
     assert not partition.stands_at(RECORDS + 1, 0)
     assert partition.stands_at(RECORDS + 1, 1)
-
-
-async def test_a_sealed_partition_does_not_stand_still(opened: Opened) -> None:
-    """It is about to become another: a Fetch of an incremental session has to look at it each time."""
-    if not isinstance(opened.partition, ClassicPartition):
-        pytest.skip("only a replica can be sealed")
-    replica = opened.partition.replica
-    replica.seal(RequestTimedOut("sealed"))
-    assert not opened.partition.stands_at(RECORDS, 0)
-    replica.unseal()
-    assert opened.partition.stands_at(RECORDS, 0)
 
 
 async def test_producers_are_remembered(opened: Opened) -> None:

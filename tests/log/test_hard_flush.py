@@ -130,8 +130,11 @@ def test_what_was_cut_is_forced_again(harness: LogHarness, monkeypatch: pytest.M
         harness.log.roll()
     hard_flush(harness, monkeypatch)
     harness.log.truncate_to(1)
+    for _ in range(3):
+        harness.append(batch())
+        harness.log.roll()
 
     forced = hard_flush(harness, monkeypatch)
 
-    assert names(1, ".log") <= forced
+    assert names(1, *FILES_OF_A_SEGMENT) | names(2, *FILES_OF_A_SEGMENT) <= forced
     assert not names(0, ".log") & forced
