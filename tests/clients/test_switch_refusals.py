@@ -147,6 +147,16 @@ def test_a_broker_that_does_not_allow_it(tmp_path: Path, settings: Mapping[str, 
             assert sentence in error.str()
 
 
+def test_tiered_system_off(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "data") as broker:
+        admin = admin_of(broker)
+        topic = create(admin, "t", {})
+        with untouched(broker, topic):
+            error = refusal(lambda: alter(admin, topic, {**ON, "remote.storage.enable": "true"}))
+            assert error.name() == "KAFKA_STORAGE_ERROR"
+            assert "remote.log.storage.system.enable has to be true." in error.str()
+
+
 def test_tiered_storage_that_is_not_operational(tmp_path: Path, s3: S3, s3_link: Link, s3_url: str) -> None:
     hasty = {"rsm.config.storage.s3.api.call.timeout": "1000", "rsm.config.storage.s3.api.call.attempt.timeout": "500"}
     storage = {**s3_settings(s3, s3_url, port=s3_link.port), **hasty}
@@ -170,7 +180,7 @@ def test_tiered_storage_that_is_not_operational(tmp_path: Path, s3: S3, s3_link:
             wait_for(refused, "the storage to be known as away")
             error = refusal(lambda: alter(admin, topic, ON))
             assert error.name() == "KAFKA_STORAGE_ERROR"
-            assert "has records that have to be copied to remote storage, which is not possible." in error.str()
+            assert "Partition 0 has records that have to be copied to remote storage." in error.str()
         s3_link.come_back()
 
 

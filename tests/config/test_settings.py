@@ -260,6 +260,13 @@ def test_a_bad_topic_override_is_refused(overrides: dict[str, str], sentence: st
         validate_topic_overrides(overrides, Settings.from_properties({}))
 
 
+def test_a_topic_that_exists_may_be_both_diskless_and_tiered() -> None:
+    both = {"diskless.enable": "true", "remote.storage.enable": "true"}
+    with pytest.raises(InvalidConfig, match="cannot both be true for a new topic"):
+        validate_topic_overrides(both, TIERING)
+    validate_topic_overrides(both, TIERING, may_be_switched=True)
+
+
 TIERING = Settings.from_properties({"remote.log.storage.system.enable": "true"})
 
 

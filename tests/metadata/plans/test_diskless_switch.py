@@ -54,7 +54,7 @@ ROWS = {
     "tiered storage not operational": Row(
         checks=KnownContents(non_empty=(1,), problem="It is away."),
         error=KafkaStorageError,
-        says="partition 1 has records that have to be copied to remote storage, which is not possible. It is away.",
+        says="It is away. Partition 1 has records that have to be copied to remote storage.",
     ),
     "object storage never worked": Row(
         checks=KnownContents(refusal=InvalidConfig("diskless.enable=true cannot be used for t: no bucket.")),

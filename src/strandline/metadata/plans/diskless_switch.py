@@ -111,10 +111,9 @@ async def check_contents(topic: TopicImage, after: TopicConfig, checks: SwitchCh
     if problem is not None or not after.remote_storage_enable:
         non_empty = await checks.non_empty_partitions(topic)
         if non_empty and problem is not None:
-            reason = problem
             raise KafkaStorageError(
-                f"{DISKLESS_FLAG} of {topic.name} cannot become true: partition {non_empty[0]} has records that have "
-                f"to be copied to remote storage, which is not possible. {reason}"
+                f"{DISKLESS_FLAG} of {topic.name} cannot become true: {problem} Partition {non_empty[0]} has records "
+                "that have to be copied to remote storage. Try again when that is possible."
             )
         if non_empty:
             raise InvalidConfig(

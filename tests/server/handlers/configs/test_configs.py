@@ -76,6 +76,30 @@ def test_a_topic_in_every_version(client: Client, topic: str, version: int) -> N
     assert found["segment.bytes"].config_type == (3 if version >= 3 else 0)
 
 
+def test_the_state_of_a_switch_is_shown_by_its_name_and_with_all_settings(client: Client, topic: str) -> None:
+    is_diskless = entry(client, TOPIC, topic, "diskless.enable").value == "true"
+    found = entry(client, TOPIC, topic, "diskless.migration.state", include_synonyms=True, include_documentation=True)
+    assert (found.value, found.read_only, found.config_source) == (
+        "DISKLESS_ONLY" if is_diskless else "N/A",
+        True,
+        DEFAULT,
+    )
+    assert found.documentation
+    names = [config.name for config in describe(client, TOPIC, topic).configs]
+    assert names == sorted(names)
+    assert "diskless.migration.state" in names
+    assert "diskless.migration.state" not in [
+        one.name for one in describe(client, TOPIC, topic, ["retention.ms"]).configs
+    ]
+
+
+@pytest.mark.parametrize("operation", [SET, DELETE, APPEND, SUBTRACT])
+def test_the_state_of_a_switch_cannot_be_changed(client: Client, topic: str, operation: int) -> None:
+    value = None if operation == DELETE else "N/A"
+    refused = change(client, TOPIC, topic, ("diskless.migration.state", operation, value))
+    assert refused is ErrorCode.INVALID_CONFIG
+
+
 def test_documentation_and_synonyms_come_when_asked_for(client: Client, topic: str) -> None:
     plain = entry(client, TOPIC, topic, "retention.ms")
     assert (plain.documentation, plain.synonyms) == (None, [])
