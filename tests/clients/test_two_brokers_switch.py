@@ -13,7 +13,7 @@ from tests.clients import tiering
 from tests.clients.test_switch_refusals import ON, STATE, refusal, settings_of, validate
 from tests.clients.tiering import alter, numbered, read, values
 from tests.clients.two_brokers import SECONDS, BrokerCluster, running_cluster
-from tests.postgres import postgres, postgres_url
+from tests.postgres import Postgres, postgres, postgres_url
 
 __all__ = ["postgres", "postgres_url"]
 
@@ -75,3 +75,14 @@ def test_a_switch_that_its_leader_has_not_begun_is_aborted_and_the_topic_goes_on
     tiering.produce(leader, topic, numbered(10, 10))
     assert values(read(leader, topic, 20)) == list(range(20))
     assert settings_of(cluster.admin(there), topic) == before
+
+
+def test_the_state_is_unknown_while_the_database_hangs(tmp_path: Path, postgres: Postgres, postgres_url: str) -> None:
+    with running_cluster(tmp_path, postgres_url, (1,), settings=PATIENT) as cluster:
+        admin = cluster.admin(1)
+        for name, configs in (("diskless", ON), ("classic", {})):
+            cluster.create(name, via=1, config=configs)
+        with postgres.paused():
+            assert settings_of(admin, "diskless")[STATE] == "UNKNOWN"
+            assert settings_of(admin, "classic")[STATE] == "N/A"
+        tiering.wait_for(lambda: settings_of(admin, "diskless")[STATE] == "DISKLESS_ONLY", "the state to be known")
