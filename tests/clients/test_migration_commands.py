@@ -26,13 +26,14 @@ from tests.clients.tiering import QUICK, TIERED, create, numbered, produce, read
 __all__ = ["command"]
 
 pytestmark = pytest.mark.timeout(120)
-# One topic at a time, which keeps its place while nothing of it can be copied: others wait, and can be aborted.
+# One topic at a time, which keeps its place while it is copied, a small segment every ten seconds or so: others wait.
 SLOW = {
     **QUICK,
     "remote.log.manager.copy.max.bytes.per.second": "1",
     "inkless.migration.parallel.topics": "1",
     "inkless.migration.segment.wait.ms": "3600000",
 }
+RECORDS = 400
 KEEP = {"remote.storage.enable": "true", "internal.segment.bytes": "21000"}
 
 
@@ -44,13 +45,13 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker that copies nothing. Its first topic has the only place."""
+    """A broker that copies next to nothing. Its first topic has the only place, and keeps it for minutes."""
     with running_broker(tmp_path / "data", SLOW) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         create(admin, "first", KEEP)
-        produce(broker, "first", numbered(0, 60))
+        produce(broker, "first", numbered(0, RECORDS))
         assert run(broker, "start", "first").returncode == 0
-        wait_for(lambda: rows(broker, "first")[0]["b0"] == 60, "the first topic to be diskless")
+        wait_for(lambda: rows(broker, "first")[0]["b0"] == RECORDS, "the first topic to be diskless")
         yield broker
 
 
@@ -229,7 +230,7 @@ def waiting(broker: BrokerProcess, topic: str) -> subprocess.Popen[str]:
         line(broker, "start", topic, "--wait"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == f"{topic}: MIGRATING, 1 topic comes first, 0 of 1 partitions diskless, 0 %\n"
+    assert process.stdout.readline().startswith(f"{topic}: MIGRATING, 1 topic comes first, 0 of 1 partitions diskless")
     return process
 
 
@@ -246,7 +247,8 @@ def test_a_switch_that_waits_is_aborted(slow: BrokerProcess) -> None:
 
 def test_a_topic_that_is_deleted_meanwhile_ends_the_waiting(slow: BrokerProcess) -> None:
     with waiting(slow, "third") as process:
-        AdminClient({"bootstrap.servers": slow.bootstrap}).delete_topics(["third"])["third"].result(30)
+        admin = AdminClient({"bootstrap.servers": slow.bootstrap})
+        admin.delete_topics(["third"])["third"].result(30)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "Topic third was deleted" in err
@@ -265,18 +267,18 @@ def test_ctrl_c_ends_the_waiting_and_not_the_switch(slow: BrokerProcess) -> None
 def test_complete_says_first_what_it_may_cost(slow: BrokerProcess) -> None:
     before = rows(slow, "first")[0]
     assert (before["state"], before["phase"]) == ("MIGRATING", "COPYING_PREFIX")
-    assert before["uncopied_bytes"] > 60_000
-    assert scrape(slow)["strandline_migration_uncopied_bytes",] > 60_000
+    assert before["uncopied_bytes"] > 100_000
+    assert scrape(slow)["strandline_migration_uncopied_bytes",] > 100_000
     code, answer = post(slow, "first", "complete", {})
     assert code == 409
     assert "partition 0: " in answer["error"]
     refused = run(slow, "complete", "first", stdin="n\n")
     assert refused.returncode == 1
-    assert "if that disk is lost, they are lost (partition 0: 6" in refused.stdout
+    assert "if that disk is lost, they are lost (partition 0: " in refused.stdout
     assert "Nothing was changed." in refused.stderr
     assert rows(slow, "first")[0]["state"] == "MIGRATING"
     done = run(slow, "complete", "first", "--yes", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["state"] == "HYBRID"
     assert "they are lost" in done.stderr
-    assert values(read(slow, "first", 60)) == list(range(60))
+    assert values(read(slow, "first", RECORDS)) == list(range(RECORDS))

@@ -14,10 +14,11 @@ from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.diskless.assigned import Assignment
 from strandline.hybrid.diskless.figures import DisklessFigures
 from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.migration.status import MigrationSource
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.metadata import MetadataLoader
-from strandline.model import BrokerId
+from strandline.model import BrokerId, TopicPartition
 from strandline.replication import ReplicaManager
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.network import NetworkServer
@@ -40,6 +41,9 @@ class MonitoredParts(Protocol):
     network: NetworkServer
     dispatcher: ApiDispatcher
 
+    @property
+    def migrations(self) -> MigrationSource: ...
+
 
 class Monitoring:
     """The measurements of one broker, from when it serves clients on."""
@@ -48,8 +52,14 @@ class Monitoring:
         self._replicas, self._tiered = broker.replicas, broker.tiered
         self._groups, self._partitions = broker.groups, broker.partitions
         self.assignment = Assignment(broker.node_id, lambda: broker.loader.image, broker.diskless)
-        self.figures = DisklessFigures(broker.diskless, lambda: self.assignment.now().diskless, clock)
+        self._migrations = broker.migrations
+        self.figures = DisklessFigures(broker.diskless, self._ordered_elsewhere, clock)
         self.load = Load(broker.network, broker.dispatcher.times, clock)
+
+    def _ordered_elsewhere(self) -> Sequence[TopicPartition]:
+        """Partitions that count here and whose ends only the control plane knows: diskless ones, and hybrid ones."""
+        hybrid = (key for key, row in self._migrations.figures().led.items() if row.b0 >= 0)
+        return tuple(dict.fromkeys((*self.assignment.now().diskless, *hybrid)))
 
     def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
         """See `MonitoringSource`."""

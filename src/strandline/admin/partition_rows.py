@@ -44,7 +44,7 @@ def partition_rows(
 
 
 def _with_suffix(row: PartitionRow, suffix: DisklessLog | None) -> PartitionRow:
-    """A hybrid partition is one log: it begins in the replica or later, and ends where the control plane says."""
+    """A hybrid partition is one log, whose start and end are in the control plane."""
     if suffix is None or suffix.diskless_log_start_offset == NO_OFFSET:
         return row
     return row._replace(size=row.size + suffix.byte_size, start=suffix.log_start_offset, end=suffix.high_watermark)

@@ -162,10 +162,8 @@ def _topic_rows(broker: BrokerParts) -> Iterator[TopicRow]:
         row[1] += partition.log.size
     tiered = {replica.topic_partition.topic for replica in broker.replicas.partitions() if replica.log.is_remote}
     diskless = Counter(topic for topic, _ in broker.diskless.by_key)
-    for key in broker.monitoring.assignment.now().diskless:
-        log = broker.monitoring.figures.of(key)
-        if log is not None:
-            found.setdefault(key.topic, [0, 0])[1] += log.byte_size
+    for key, log in broker.monitoring.figures.known.items():
+        found.setdefault(key.topic, [0, 0])[1] += log.byte_size
     for name in sorted(found.keys() | diskless.keys()):
         partitions, size = found.get(name, (0, 0))
         yield TopicRow(

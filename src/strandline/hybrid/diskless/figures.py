@@ -37,6 +37,11 @@ class DisklessFigures:
         self._asking: asyncio.Task[None] | None = None
         self._tasks = TaskSet()
 
+    @property
+    def known(self) -> Mapping[TopicPartition, DisklessLog]:
+        """The logs as they were asked for last."""
+        return self._known
+
     def of(self, partition: TopicPartition) -> DisklessLog | None:
         """The log of a partition; None if it is not known yet."""
         return self._known.get(partition)
