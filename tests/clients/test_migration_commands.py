@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -135,6 +136,25 @@ def test_a_dry_run_changes_nothing_and_a_start_ends_at_hybrid(
     assert again.status == 0, again.err
     assert json.loads(again.out.splitlines()[-1])["state"] == found["state"]
     assert values(read(own, topic, 100)) == list(range(100))
+
+
+def test_a_terminal_shows_a_bar(own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str]) -> None:
+    topic = create(admin, unique_name(), {})
+    terminal, there = os.openpty()
+    with subprocess.Popen(
+        line(own, "start", topic, "--wait"), stdout=there, env={**os.environ, "TERM": "xterm"}
+    ) as one:
+        os.close(there)
+        shown = b""
+        try:
+            while piece := os.read(terminal, 65536):
+                shown += piece
+        except OSError:  # Linux says so when the other end is closed
+            pass
+    os.close(terminal)
+    assert one.returncode == 0, shown
+    assert "━".encode() in shown
+    assert b"1 of 1 partitions diskless, 100 %" in shown
 
 
 def test_a_topic_that_is_diskless_cannot_be_aborted(ask: Command, hybrid: str) -> None:

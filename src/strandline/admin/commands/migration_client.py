@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -16,6 +16,7 @@ from strandline.hybrid.migration.status import TopicMigrationStatus, with_phases
 
 FLAG: Final = "diskless.enable"
 STATE: Final = "diskless.migration.state"
+_UNKNOWN: Final = "UNKNOWN"
 _DESCRIBE: Final = "say how far the switch is"
 A = TypeVar("A")
 
@@ -67,7 +68,7 @@ class MigrationClient:
                 if broker in leaders.values():
                     unreached.append(str(failure))
         if not answers:
-            return KnownStatus(found.topic_id, self._state_only(topic), tuple(unreached))
+            return KnownStatus(found.topic_id, self._state_only(topic, unreached), tuple(unreached))
         whole = next(iter(answers.values()))
         led = [
             row
@@ -104,8 +105,10 @@ class MigrationClient:
         first = sorted(set(leaders))
         return first + [broker for broker in self._cluster.brokers() if broker not in first]
 
-    def _state_only(self, topic: str) -> TopicMigrationStatus:
+    def _state_only(self, topic: str, unreached: Sequence[str]) -> TopicMigrationStatus:
         state = effective_topic_setting(self._cluster, topic, STATE)
+        if state == _UNKNOWN:
+            raise CommandFailed(f"Nobody knows how far {topic} is at the moment. {' '.join(unreached)}")
         known = {one.value: one for one in MigrationState}
         return TopicMigrationStatus(topic=topic, state=known.get(state or ""))
 
