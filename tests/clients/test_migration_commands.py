@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ SLOW = {
     "inkless.migration.parallel.topics": "1",
     "inkless.migration.segment.wait.ms": "3600000",
 }
-RECORDS = 400
+RECORDS = 600
 KEEP = {"remote.storage.enable": "true", "internal.segment.bytes": "21000"}
 
 
@@ -44,20 +46,22 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield broker
 
 
-@pytest.fixture
-def slow(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker that copies next to nothing. Its first topic has the only place, and keeps it for minutes."""
-    with running_broker(tmp_path / "data", SLOW) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        create(admin, "first", KEEP)
-        produce(broker, "first", numbered(0, RECORDS))
-        assert run(broker, "start", "first").returncode == 0
-        wait_for(lambda: rows(broker, "first")[0]["b0"] == RECORDS, "the first topic to be diskless")
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with slow_broker(tmp_path_factory.mktemp("slow")) as broker:
         yield broker
 
 
-def run(broker: BrokerProcess, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(line(broker, *arguments), input=stdin, capture_output=True, text=True, timeout=60)
+@contextmanager
+def slow_broker(directory: Path) -> Iterator[BrokerProcess]:
+    """A broker that copies next to nothing. Its first topic has the only place, and keeps it for minutes."""
+    with running_broker(directory / "data", SLOW) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        create(admin, "first", KEEP)
+        produce(broker, "first", numbered(0, RECORDS))
+        assert post(broker, "first", "start", {})[0] == 202
+        wait_for(lambda: rows(broker, "first")[0]["b0"] == RECORDS, "the first topic to be diskless")
+        yield broker
 
 
 def line(broker: BrokerProcess, *arguments: str) -> list[str]:
@@ -254,10 +258,11 @@ def waiting(broker: BrokerProcess, topic: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_switch_that_waits_is_aborted(slow: BrokerProcess) -> None:
+def test_a_switch_that_waits_is_aborted(slow: BrokerProcess, command: Command) -> None:
     with waiting(slow, "second") as process:
         assert (rows(slow, "second")[0]["phase"], status(slow, "second")["queue_position"]) == ("WAITING", 1)
-        assert run(slow, "abort", "second").stdout.startswith("Topic second stays as it is")
+        aborted = command("migration", "abort", "second", "--bootstrap", slow.bootstrap)
+        assert aborted.out == "Topic second stays as it is: it is not switched to diskless, and nothing is lost.\n"
         _, err = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "The switch of second to diskless was aborted: the topic goes on as it was." in err
@@ -274,31 +279,35 @@ def test_a_topic_that_is_deleted_meanwhile_ends_the_waiting(slow: BrokerProcess)
     assert "Topic third was deleted" in err
 
 
-def test_ctrl_c_ends_the_waiting_and_not_the_switch(slow: BrokerProcess) -> None:
+def test_ctrl_c_ends_the_waiting_and_not_the_switch(slow: BrokerProcess, command: Command) -> None:
     with waiting(slow, "fourth") as process:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "The switch of fourth goes on in the brokers." in err
     assert status(slow, "fourth")["queue_position"] == 1
-    assert run(slow, "abort", "fourth", "--json").returncode == 0
+    assert command("migration", "abort", "fourth", "--json", "--bootstrap", slow.bootstrap).json["topic"] == "fourth"
 
 
-def test_complete_says_first_what_it_may_cost(slow: BrokerProcess) -> None:
-    before = rows(slow, "first")[0]
-    assert (before["state"], before["phase"]) == ("MIGRATING", "COPYING_PREFIX")
-    assert before["uncopied_bytes"] > 100_000
-    assert scrape(slow)["strandline_migration_uncopied_bytes",] > 100_000
-    code, answer = post(slow, "first", "complete", {})
-    assert code == 409
-    assert "partition 0: " in answer["error"]
-    refused = run(slow, "complete", "first", stdin="n\n")
-    assert refused.returncode == 1
-    assert "if that disk is lost, they are lost (partition 0: " in refused.stdout
-    assert "Nothing was changed." in refused.stderr
-    assert rows(slow, "first")[0]["state"] == "MIGRATING"
-    done = run(slow, "complete", "first", "--yes", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["state"] == "HYBRID"
-    assert "they are lost" in done.stderr
-    assert values(read(slow, "first", RECORDS)) == list(range(RECORDS))
+def test_complete_says_first_what_it_may_cost(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with slow_broker(tmp_path) as broker:
+        before = rows(broker, "first")[0]
+        assert (before["state"], before["phase"]) == ("MIGRATING", "COPYING_PREFIX")
+        assert before["uncopied_bytes"] > 100_000
+        assert scrape(broker)["strandline_migration_uncopied_bytes",] > 100_000
+        code, answer = post(broker, "first", "complete", {})
+        assert code == 409
+        assert "partition 0: " in answer["error"]
+        words = ("migration", "complete", "first", "--bootstrap", broker.bootstrap)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+        refused = command(*words)
+        assert refused.status == 1
+        assert "if that disk is lost, they are lost (partition 0: " in refused.out
+        assert "Nothing was changed." in refused.err
+        assert rows(broker, "first")[0]["state"] == "MIGRATING"
+        done = command(*words, "--yes", "--json")
+        assert done.json["state"] == "HYBRID"
+        assert "they are lost" in done.err
+        assert values(read(broker, "first", RECORDS)) == list(range(RECORDS))
