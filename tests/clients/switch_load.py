@@ -7,7 +7,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,27 +35,24 @@ class KafkaPythonWriter(Writer):
             request_timeout_ms=_ACKNOWLEDGED_MS // 2,
         )
         with closing(producer):
-            futures: list[tuple[str, Any]] = []
             number = 0
             while not self._stopping.is_set():
                 value = f"{self.name} {number} ".ljust(self.record_size, ".")
-                futures.append((value, producer.send(self.topic, value.encode(), partition=number % self.partitions)))
+                future = producer.send(self.topic, value.encode(), partition=number % self.partitions)
+                future.add_callback(self._placed, value)
+                future.add_errback(self._refused, value)
                 number += 1
-                futures = [one for one in futures if not self._collect(*one)]
                 self._stopping.wait(self.pause)
             producer.flush(SECONDS)
-            for value, future in futures:
-                if not self._collect(value, future):
-                    self.failures.append(f"{value!r} was neither acknowledged nor refused")
+        answered = len(self.acknowledged) + len(self.failures)
+        if answered != number:
+            self.failures.append(f"{number - answered} records were neither acknowledged nor refused")
 
-    def _collect(self, value: str, future: Any) -> bool:
-        if not future.is_done:
-            return False
-        if future.succeeded():
-            self.acknowledged[value] = Place(future.value.partition, future.value.offset)
-        else:
-            self.failures.append(f"{value!r}: {future.exception!r}")
-        return True
+    def _placed(self, value: str, answer: Any) -> None:
+        self.acknowledged[value] = Place(answer.partition, answer.offset)
+
+    def _refused(self, value: str, error: object) -> None:
+        self.failures.append(f"{value!r}: {error!r}")
 
 
 @dataclass(slots=True)
@@ -169,6 +166,7 @@ class KafkaPythonMember(Member):
             auto_offset_reset="earliest",
             isolation_level=self.isolation,
             check_crcs=True,
+            metadata_max_age_ms=2000,  # it may join before it knows of any partition, and then gets none
         )
         with closing(consumer):
             while not self._stopping.is_set():
@@ -200,10 +198,14 @@ WRITERS: tuple[type[Writer], ...] = (Writer, KafkaPythonWriter, AioKafkaWriter)
 MEMBERS: tuple[type[Member], ...] = (ConfluentMember, KafkaPythonMember, AioKafkaMember)
 
 
-def has_read_all(members: Sequence[Member], writers: Sequence[Writer]) -> bool:
-    """Whether a group has everything that was acknowledged."""
-    places = {place for member in members for place, _ in member.received}
-    return all(place in places for writer in writers for place in writer.acknowledged.values())
+def unread(groups: Mapping[str, Sequence[Member]], writers: Sequence[Writer]) -> dict[str, list[Place]]:
+    """What groups have not read of that which was acknowledged; the first places of each."""
+    written = {place for writer in writers for place in writer.acknowledged.values()}
+    missing = {
+        group: written.difference(place for member in members for place, _ in member.received)
+        for group, members in groups.items()
+    }
+    return {group: sorted(places)[:5] for group, places in missing.items() if places}
 
 
 def faults_of(members: Sequence[Member], found: dict[Place, str]) -> list[str]:

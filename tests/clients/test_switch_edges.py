@@ -110,7 +110,7 @@ def test_records_that_are_all_in_the_active_segment_are_copied_after_the_switch(
 def test_a_log_that_only_remote_storage_has(
     own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str]
 ) -> None:
-    topic = create(admin, unique_name())
+    topic = create(admin, unique_name(), {**TIERED, "local.retention.ms": "1"})
     produce(own, topic, numbered(0, 60))
     wait_tiered(own, topic)
     switch(admin, topic)
