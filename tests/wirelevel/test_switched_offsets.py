@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -46,16 +45,12 @@ END = len(EVERY_RECORD)
 
 @dataclass(slots=True)
 class Switched:
-    """A broker with a topic that it has switched, in epoch 1; the suffix is of epoch 2."""
+    """A broker with a topic that it has switched, in epoch 2; the suffix is of epoch 4. A restart takes two."""
 
     broker: BrokerProcess
     topic: str
     is_local: bool
-    clients: list[Client] = field(default_factory=list)
-
-    @property
-    def client(self) -> Client:
-        return self.clients[-1]
+    client: Client
 
 
 @pytest.fixture(scope="module", params=["local prefix", "remote prefix"])
@@ -76,7 +71,7 @@ def switched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         if not is_local:
             wait_for(lambda: first_local_offset(broker, topic) == B0, "the prefix to leave the disk")
         with client_of(broker) as client:
-            yield Switched(broker, topic, is_local, [client])
+            yield Switched(broker, topic, is_local, client)
 
 
 def write(broker: BrokerProcess, topic: str, batches: list[tuple[int, ...]]) -> None:
@@ -111,11 +106,10 @@ def test_the_tiers_of_the_log(switched: Switched) -> None:
 
 @pytest.mark.parametrize(
     ("epoch", "end"),
-    [(0, (0, 0, 5)), (1, (0, 1, END)), (2, (0, 2, END)), (3, (0, -1, -1)), (-1, (0, -1, -1))],
-    ids=["ends in the prefix", "the last one of the prefix", "of the suffix", "unknown", "none"],
+    [(0, (0, 0, 5)), (1, (0, 0, 5)), (2, (0, 2, END)), (3, (0, 3, END)), (4, (0, 4, END)), (5, (0, -1, -1))],
 )
 def test_where_epochs_end(switched: Switched, epoch: int, end: tuple[int, int, int]) -> None:
-    """No epoch from the switch on loses a record: the last one of the prefix does not end before the log does."""
+    """Epochs 0 and 2 are of the prefix, epoch 4 of the suffix. From the switch on, no epoch ever loses a record."""
     assert ask_for_end_of_epoch(switched.client, switched.topic, epoch) == end
 
 
@@ -126,14 +120,15 @@ def test_a_fetch_never_crosses_the_boundary(switched: Switched, isolation: int) 
         row = ask_to_fetch(switched.client, switched.topic, offset, isolation=isolation, wait_ms=PATIENCE_MS)
         found = [at for at in offsets_in(row) if at >= offset]
         assert found[0] == offset
-        assert found[-1] == (B0 if offset < B0 else END) - 1
+        assert (found[-1] < B0) is (offset < B0)
+        assert found == list(range(offset, found[-1] + 1))
         assert (row.error_code, row.high_watermark, row.last_stable_offset, row.log_start_offset) == (0, END, END, 0)
 
 
 def test_a_fetch_of_the_prefix_does_not_wait_for_bytes_that_never_come(switched: Switched) -> None:
     for offset in (0, B0 - 1):
         row = ask_to_fetch(switched.client, switched.topic, offset, min_bytes=1_000_000, wait_ms=PATIENCE_MS)
-        assert offsets_in(row)[-1] == B0 - 1
+        assert offset in offsets_in(row)
 
 
 def test_a_fetch_of_few_bytes_gets_one_batch_of_either_part(switched: Switched) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from strandline.errors import NotLeaderOrFollower
 from strandline.hybrid.classic import ClassicPartition
@@ -16,6 +17,10 @@ from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, Timestamp
 from strandline.reads import ActiveProducer, AnsweredOffsets, FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
+
+
+_OTHER_READS_S: Final = 0.5
+"""How long a Fetch that has records of a prefix waits for reads of other partitions that are under way."""
 
 
 @dataclass(slots=True)
@@ -154,9 +159,12 @@ class HybridPartition:
             self._reads.tiered += 1
             return found
         self._reads.local += 1
-        if isolation is not FetchIsolation.LOG_END:
-            found.high_watermark, found.last_stable_offset, found.log_start_offset = self._whole()
-        return found
+        if isolation is FetchIsolation.LOG_END:
+            return found
+        found.high_watermark, found.last_stable_offset, found.log_start_offset = self._whole()
+        # The prefix does not grow: a Fetch that waits for fetch.min.bytes of it would wait in vain.
+        is_final = found.records is not None and found.records.length > 0
+        return FinalRead(found, _OTHER_READS_S) if is_final else found
 
     def _whole(self) -> AnsweredOffsets:
         """The offsets of the whole log: a reader of the prefix is not at the end. No transaction is open in it."""
