@@ -18,7 +18,6 @@ from strandline.reads import ActiveProducer, AnsweredOffsets, FetchIsolation, Fo
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
 
-
 _OTHER_READS_S: Final = 0.5
 """How long a Fetch that has records of a prefix waits for reads of other partitions that are under way."""
 
