@@ -256,7 +256,10 @@ class RemoteLogReader:
         counted.requests += 1
         if records is not None:
             counted.bytes += records.length
-        return ReadResult(records, *request.answered_offsets(), aborted)
+        if request.whole is not None:
+            return ReadResult(records, *request.whole(), aborted)
+        log = request.log
+        return ReadResult(records, log.high_watermark, log.last_stable_offset, log.log_start_offset, aborted)
 
     def _nothing(self, request: RemoteRead, *, is_throttled: bool = False) -> ReadResult:
         self._throttled += is_throttled
