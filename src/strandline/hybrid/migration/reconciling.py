@@ -70,4 +70,5 @@ def compare(log: UnifiedLog, plane: DisklessLog | None) -> Fit:
 
 def cut_to(log: UnifiedLog, boundary: int) -> None:
     """End the log at the boundary. What is known to be in remote storage stays known. Raises KafkaStorageError."""
-    log.truncate_above_boundary(boundary)
+    if log.truncate_above_boundary(boundary):
+        log.roll()  # what is left of the segment can be copied
