@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,35 @@ def test_a_switch_that_its_leader_has_not_begun_is_aborted_and_the_topic_goes_on
     tiering.produce(leader, topic, numbered(10, 10))
     assert values(read(leader, topic, 20)) == list(range(20))
     assert settings_of(cluster.admin(there), topic) == before
+
+
+def test_a_record_that_comes_before_the_turn_of_its_topic_is_tiered_or_stops_the_switch(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    one_by_one = {"inkless.migration.parallel.topics": "1", "inkless.migration.segment.wait.ms": "0"}
+    stores = {"rsm.config.url": f"file://{tmp_path}/shared", "strandline.objects.url": f"file://{tmp_path}/objects"}
+    shared = {**tiering.QUICK, **PATIENT, **one_by_one, **stores}
+    with running_cluster(tmp_path, postgres_url, settings=shared) as cluster:
+        here = cluster.controller()
+        there = 3 - here
+        admin, broker = cluster.admin(here), cluster.brokers[here]
+        first = create(cluster, "first", there, remote_storage_enable="true")
+        second = create(cluster, "second", here)
+        with cluster.brokers[there].suspended():
+            alter(admin, first, ON)
+            alter(admin, second, ON)  # it is empty, and waits for the first one
+            tiering.produce(broker, second, numbered(0, 10))
+            assert settings_of(admin, second)[STATE] == "MIGRATING"
+
+        def problem() -> bool:
+            with urllib.request.urlopen(f"{broker.http}/topics/{second}/migration", timeout=SECONDS) as answer:
+                return b"has records and remote.storage.enable is false: set it to true" in answer.read()
+
+        tiering.wait_for(problem, "the switch to say why it does not begin")
+        alter(admin, second, {"remote.storage.enable": "true"})
+        tiering.wait_for(lambda: settings_of(admin, second)[STATE] == "HYBRID", "the second topic to be switched")
+        tiering.produce(broker, second, numbered(10, 10))
+        assert values(read(broker, second, 20)) == list(range(20))
 
 
 def test_the_state_is_unknown_while_the_database_hangs(tmp_path: Path, postgres: Postgres, postgres_url: str) -> None:
