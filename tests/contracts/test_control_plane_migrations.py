@@ -63,6 +63,7 @@ async def test_switches_are_known_in_the_order_of_their_requests(plane: SqlContr
     async with plane.store.transaction() as tx:
         assert list(await migrating_topics(tx)) == topics
     assert set(topics) <= await plane.topic_ids()
+    assert not set(topics) & await plane.diskless_topic_ids(), "they may still be aborted"
 
 
 async def test_a_topic_that_is_diskless_needs_no_switch(plane: SqlControlPlane) -> None:
@@ -193,6 +194,7 @@ async def test_a_boundary_makes_the_log_diskless_from_there_on(plane: SqlControl
     position = await request(plane)
     new = boundary(P, 100, position=position, epoch=3, log_start=20, tiered=(20, 79))
     assert await plane.initialize_diskless_migration([new]) == [BoundarySet(None, 100, 3)]
+    assert CLASSIC in await plane.diskless_topic_ids()
     assert await log_of(plane, P) == DisklessLog(
         partition=P,
         log_start_offset=20,

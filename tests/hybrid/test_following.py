@@ -127,13 +127,13 @@ async def test_a_directory_that_names_no_topic_id_does_not_hide_a_diskless_parti
 async def test_a_control_plane_that_is_away_for_a_moment_does_not_end_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, failures = SqlControlPlane.topic_ids, [StoreUnavailable("A test takes the database away.")] * 2
+    read, failures = SqlControlPlane.diskless_topic_ids, [StoreUnavailable("A test takes the database away.")] * 2
 
     async def failing(plane: SqlControlPlane) -> frozenset[UUID]:
         if failures:
             raise failures.pop()
         return await read(plane)
 
-    monkeypatch.setattr(SqlControlPlane, "topic_ids", failing)
+    monkeypatch.setattr(SqlControlPlane, "diskless_topic_ids", failing)
     async with running(tmp_path):
         assert not failures

@@ -56,7 +56,13 @@ class SqlLogLifecycle(SqlPruning):
         await self._store.transact(drop)
 
     async def topic_ids(self) -> frozenset[UUID]:
+        return await self._ids("topic_ids")
+
+    async def diskless_topic_ids(self) -> frozenset[UUID]:
+        return await self._ids("diskless_topic_ids")
+
+    async def _ids(self, statement: str) -> frozenset[UUID]:
         async def work(tx: Transaction) -> list[Row]:
-            return await tx.fetch(self._sql["topic_ids"])
+            return await tx.fetch(self._sql[statement])
 
         return frozenset(self._dialect.uuid(row[0]) for row in await self._store.read(work))

@@ -100,6 +100,9 @@ class LogLifecycle(Protocol):
     async def topic_ids(self) -> frozenset[UUID]:
         """Every topic that has a log, or whose switch was requested, or that has rows left by its deletion."""
 
+    async def diskless_topic_ids(self) -> frozenset[UUID]:
+        """Every topic of which a partition is diskless, with B0. Not those that are only to be switched."""
+
 
 class LogTrimming(Protocol):
     """For DeleteRecords and retention."""

@@ -132,8 +132,7 @@ class Tiers:
             self.replicas,
             self.tiered,
             self.diskless,
-            node_id=self._node_id,
-            listener=settings().network.inter_broker_listener,
+            settings=settings,
         )
         self.migration_states = TopicMigrationStates(self._plane, topic_config)
 
@@ -144,14 +143,14 @@ class Tiers:
         """Find out which topics the control plane orders. Before the broker follows the metadata. Raises SqlError."""
         for pause in _LOAD_PAUSES_S:
             try:
-                self._kinds.learn(await self._plane.topic_ids())
+                self._kinds.learn(await self._plane.diskless_topic_ids())
                 return
             except SqlError as error:
                 if not error.retriable:
                     raise
                 logger.warning("the control plane cannot be read, trying again in %g s: %s", pause, error)
                 await self._clock.sleep(pause)
-        self._kinds.learn(await self._plane.topic_ids())
+        self._kinds.learn(await self._plane.diskless_topic_ids())
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Make every partition what the metadata says. Called on the event loop, in order."""

@@ -108,7 +108,8 @@ class MigrationClient:
     def _state_only(self, topic: str, unreached: Sequence[str]) -> TopicMigrationStatus:
         state = effective_topic_setting(self._cluster, topic, STATE)
         if state == _UNKNOWN:
-            raise CommandFailed(f"Nobody knows how far {topic} is at the moment. {' '.join(unreached)}")
+            reason = " ".join(unreached)
+            raise CommandFailed(f"Nobody knows how far {topic} is at the moment. {reason}")
         known = {one.value: one for one in MigrationState}
         return TopicMigrationStatus(topic=topic, state=known.get(state or ""))
 

@@ -6,7 +6,7 @@ writer commits the batches it has accepted before the object store is closed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -23,11 +23,11 @@ from strandline.diskless.upkeep import FileCleaner, OrphanFinder, RetentionEnfor
 from strandline.diskless.writer import WalWriter, WriterLimits
 from strandline.health import Health
 from strandline.hybrid.diskless.gathered_reads import GatheredReads
-from strandline.hybrid.diskless.store_check import PLACES
+from strandline.hybrid.diskless.store_check import check_shared
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.metadata import MetadataLoader
 from strandline.metadata.image import TopicImage
-from strandline.objects import ObjectStoreMisconfigured, claim_prefix, open_objects
+from strandline.objects import claim_prefix, open_objects
 from strandline.objects.checking import advised
 from strandline.sql import SqlStore
 from strandline.tasks import in_background
@@ -54,7 +54,7 @@ async def open_tier(
     Raises ObjectStoreErrors, also if the store belongs to another cluster, or would be this broker's alone.
     """
     diskless, node_id, cluster_id = settings.diskless, settings.cluster.node_id, loader.image.cluster_id
-    _check_shared(settings, loader.image.brokers)
+    check_shared(settings, loader.image.brokers)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         address, options = diskless.objects_address, object_options(diskless)
@@ -129,18 +129,6 @@ async def open_tier(
         finds_orphans = diskless.strandline_objects_orphan_scan_interval_ms > 0
         await enter(in_background(_upkeep(tier, finds_orphans=finds_orphans)))
         yield tier
-
-
-def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
-    """Refuse a default object store in a cluster: each broker would have its own, which the others cannot read."""
-    others = sorted(set(brokers) - {settings.cluster.node_id})
-    address = settings.diskless.objects_address
-    if others and (address.startswith("memory://") or not settings.static.keys() & PLACES):
-        raise ObjectStoreMisconfigured(
-            f"The cluster has other brokers ({', '.join(map(str, others))}), and all of them have to use one object "
-            f"store, but {address} would be used by this broker alone. Give every broker the same "
-            "strandline.objects.url."
-        )
 
 
 def _upkeep(tier: DisklessTier, *, finds_orphans: bool) -> dict[str, Coroutine[None, None, None]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +13,7 @@ from strandline.config import Settings
 from strandline.diskless.storage import object_options, object_place
 from strandline.health import WRITES, Health
 from strandline.hybrid.store_watch import StoreWatch
+from strandline.objects import ObjectStoreMisconfigured
 from strandline.objects.address import parse_address
 from strandline.objects.checking import advised, check_key, check_owned, check_writable
 from strandline.objects.opening import open_bare
@@ -53,3 +54,15 @@ def watch_objects(
         deadline=max(options.patience.attempt_deadline, _SHORTEST_DEADLINE),
         is_wanted=lambda: diskless.diskless_storage_system_enable and (is_named or has_topics()),
     )
+
+
+def check_shared(settings: Settings, brokers: Collection[int]) -> None:
+    """Refuse a default object store in a cluster: each broker would have its own, which the others cannot read."""
+    others = sorted(set(brokers) - {settings.cluster.node_id})
+    address = settings.diskless.objects_address
+    if others and (address.startswith("memory://") or not settings.static.keys() & PLACES):
+        raise ObjectStoreMisconfigured(
+            f"The cluster has other brokers ({', '.join(map(str, others))}), and all of them have to use one object "
+            f"store, but {address} would be used by this broker alone. Give every broker the same "
+            "strandline.objects.url."
+        )

@@ -326,7 +326,7 @@ class DisklessTopics:
         """
         await self._plane.create_logs(some)
         logs = await self._plane.logs(some)
-        self._kinds.learn({partition.topic_id for partition in logs})
+        self._kinds.learn({log.partition.topic_id for log in logs.values() if log.diskless_log_start_offset >= 0})
         for partition in some:
             if partition not in self._unmade:
                 continue  # its topic was deleted meanwhile

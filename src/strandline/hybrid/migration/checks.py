@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from strandline.errors import LeaderNotAvailable, RequestTimedOut, StrandlineError
+from strandline.config import Settings
+from strandline.errors import InvalidConfig, LeaderNotAvailable, RequestTimedOut, StrandlineError
+from strandline.hybrid.diskless.store_check import check_shared
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.metadata.image import Images, TopicImage
 from strandline.model import BrokerId, Offset, TopicPartition
+from strandline.objects import ObjectStoreMisconfigured
 from strandline.reads import EARLIEST, LATEST
 from strandline.replication import ReplicaManager
 from strandline.replication.leader_client import LeaderClient
@@ -31,12 +34,13 @@ class TopicSwitchChecks:
         tiered: TieredTopics,
         diskless: DisklessTopics,
         *,
-        node_id: BrokerId,
-        listener: str,
+        settings: Callable[[], Settings],
     ) -> None:
         self._images, self._replicas = images, replicas
         self._tiered, self._diskless = tiered, diskless
-        self._node_id, self._listener = node_id, listener
+        self._settings = settings
+        self._node_id = settings().cluster.node_id
+        self._listener = settings().network.inter_broker_listener
 
     def tiered_problem(self) -> str | None:
         if self._tiered.tier is None:
@@ -48,6 +52,11 @@ class TopicSwitchChecks:
         return f"{status.what[:1].upper()}{status.what[1:]} is away. {status.problem}" if status.is_away else None
 
     def diskless_problem(self, topic: str) -> StrandlineError | None:
+        try:
+            check_shared(self._settings(), self._images.image.brokers)
+        except ObjectStoreMisconfigured as error:
+            reason = str(error)
+            return InvalidConfig(f"diskless.enable=true cannot be used for {topic}: {reason}")
         return self._diskless.why_not_creatable(topic, {"diskless.enable": "true"})
 
     async def non_empty_partitions(self, topic: TopicImage) -> Sequence[int]:
