@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
@@ -21,6 +22,16 @@ def switch(admin: AdminClient, topic: str) -> None:
     alter(admin, topic, {"diskless.enable": "true"})
 
 
+def switch_all(admin: AdminClient, topics: Sequence[str]) -> None:
+    """Ask for many at once, in this order. Raises KafkaException."""
+    kind, set_to = kafka_admin.ConfigResource.Type.TOPIC, kafka_admin.AlterConfigOpType.SET
+    flag = kafka_admin.ConfigEntry("diskless.enable", "true", incremental_operation=set_to)
+    resources = [kafka_admin.ConfigResource(kind, topic, incremental_configs=[flag]) for topic in topics]
+    untyped: Any = admin
+    for future in untyped.incremental_alter_configs(resources).values():
+        future.result(SECONDS)
+
+
 def abort(admin: AdminClient, topic: str) -> None:
     """Take it back. Raises KafkaException."""
     alter(admin, topic, {"diskless.enable": "false"})
@@ -28,9 +39,18 @@ def abort(admin: AdminClient, topic: str) -> None:
 
 def status(broker: BrokerProcess, topic: str) -> dict[str, Any]:
     """What `strandline migration status TOPIC --json` prints."""
-    with urllib.request.urlopen(f"{broker.http}/topics/{topic}/migration", timeout=SECONDS) as answer:
-        found: dict[str, Any] = json.load(answer)
-    return found
+
+    def ask() -> dict[str, Any] | None:
+        try:
+            with urllib.request.urlopen(f"{broker.http}/topics/{topic}/migration", timeout=SECONDS) as answer:
+                found: dict[str, Any] = json.load(answer)
+        except urllib.error.HTTPError:
+            raise
+        except urllib.error.URLError:  # it listens for clients first
+            return None
+        return found
+
+    return wait_until(ask, what=f"an answer of {broker.http}")
 
 
 def boundaries(broker: BrokerProcess, topic: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,16 @@ from confluent_kafka.admin import AdminClient
 
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.drivers import DRIVERS, Driver, driver_name
-from tests.clients.switching import DISKLESS_ONLY, HYBRID, boundaries, described_state, switch, wait_state, wait_switched
+from tests.clients.switching import (
+    DISKLESS_ONLY,
+    HYBRID,
+    boundaries,
+    described_state,
+    switch,
+    switch_all,
+    wait_state,
+    wait_switched,
+)
 from tests.clients.tiering import (
     QUICK,
     SECONDS,
@@ -195,9 +205,7 @@ def test_a_topic_that_is_deleted_during_its_switch_and_created_again(
 
 
 class TestDeleteRecords:
-    def test_before_the_switch(
-        self, own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str]
-    ) -> None:
+    def test_before_the_switch(self, own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str]) -> None:
         topic = create(admin, unique_name())
         produce(own, topic, numbered(0, 60))
         assert delete_records(admin, topic, 25) == 25
@@ -285,19 +293,23 @@ def test_a_prefix_that_is_not_copied_yet_expires_too(
 
 def test_two_hundred_topics_at_once(tmp_path: Path) -> None:
     """In the order of the requests, at most five at a time."""
-    count = 200
+    names = [f"topic-{number:03}" for number in range(200)]
+    written = names[::20]
     with running_broker(tmp_path / "data", QUICK) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        names = [f"topic-{number:03}" for number in range(count)]
         topics = [kafka_admin.NewTopic(name, 1, 1, config={"remote.storage.enable": "true"}) for name in names]
         for future in admin.create_topics(topics).values():
             future.result(SECONDS)
-        for name in names[::10]:
+        for name in written:
             produce(broker, name, numbered(0, 3))
-        for name in names:
-            switch(admin, name)
-        for number, name in enumerate(names):
+        switch_all(admin, names)
+        for name in reversed(names):
             found = wait_state(broker, name, HYBRID, DISKLESS_ONLY)
-            assert found["state"] == (DISKLESS_ONLY if number % 10 else HYBRID)
-            assert [partition["b0"] for partition in found["partitions"]] == [0 if number % 10 else 3]
-        assert [produce(broker, name, numbered(0, 1)) for name in names[:20:10]] == [[3], [3]]
+            assert found["state"] == (HYBRID if name in written else DISKLESS_ONLY)
+            assert [partition["b0"] for partition in found["partitions"]] == [3 if name in written else 0]
+        assert produce(broker, written[-1], numbered(0, 1)) == [3]
+        with closing(sqlite3.connect(broker.data_dir / "metadata.db")) as database:
+            switched = [name for (name,) in database.execute("SELECT topic_name FROM inkless_log ORDER BY log_id")]
+        assert sorted(switched) == names
+        overtaken = [sum(other < name for other in switched[place:]) for place, name in enumerate(switched)]
+        assert max(overtaken) < 5, "at most four that were requested before a topic were still under way"

@@ -57,7 +57,9 @@ def prove(broker: BrokerProcess, admin: AdminClient, topic: str, partitions: int
                 groups[f"group-{number}"] = [member(bootstrap, topic, f"group-{number}").start()]
             wait_for_more(writers, 600 + 10 * partitions)
             switch(admin, topic)
-            groups["group-0"].append(ConfluentMember(bootstrap, topic, "group-0").start())  # shares the work from now on
+            groups["group-0"].append(
+                ConfluentMember(bootstrap, topic, "group-0").start()
+            )  # shares the work from now on
             groups["during"] = [AioKafkaMember(bootstrap, topic, "during", "read_committed").start()]
             wait_for_more(writers, 200)
             found = wait_switched(broker, topic)

@@ -132,9 +132,7 @@ class TestProduceByState:
             assert ask_to_produce(topics.client, topics.switched, batch(b"d"), acks=acks).offset == end
         else:
             tell_without_an_answer(topics, batch(b"d"))
-        wait_until(
-            lambda: ask_for_offset(topics.client, topics.switched, LATEST).offset == end + 1, what="the record"
-        )
+        wait_until(lambda: ask_for_offset(topics.client, topics.switched, LATEST).offset == end + 1, what="the record")
 
     def test_row_after_b0_set_transactions_are_refused(self, topics: Topics) -> None:
         records = batch(b"x", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
