@@ -1,22 +1,25 @@
 """`ServedPartition`: what request handlers rely on, whatever tiers hold the records of a partition.
 
-Each kind is a topic of a real broker: one local, one whose closed segments are in remote storage only, one diskless.
+Each kind is a topic of a real broker: one local, one whose closed segments are in remote storage only, one diskless, and
+one that was switched after half of its records, the first of which are in remote storage only.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
+from confluent_kafka.admin import AdminClient
 
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.errors import FencedLeaderEpoch, OffsetOutOfRange, StrandlineError, UnknownLeaderEpoch
 from strandline.hybrid.layout import Tier
+from strandline.hybrid.migration.partition import HybridPartition
 from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.log import AppendOrigin
@@ -24,16 +27,19 @@ from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import EARLIEST, LATEST, NOTHING, AbortedTransaction, FetchIsolation, ReadResult
 from strandline.records import iter_headers
 from tests.broker import free_port
+from tests.clients.switching import switch
 from tests.moments import T0
 from tests.reads import found
 from tests.replication.conftest import batch
 
-KINDS = {
+KINDS: dict[str, dict[str, str]] = {
     "local": {},
     "tiered": {"remote.storage.enable": "true", "internal.segment.bytes": "200", "local.retention.bytes": "1"},
     "diskless": {"diskless.enable": "true"},
 }
+KINDS["hybrid"] = KINDS["tiered"]
 RECORDS = 4
+BOUNDARY = 2
 HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
 
 
@@ -80,9 +86,10 @@ def offsets_of(result: ReadResult) -> list[int]:
 @pytest_asyncio.fixture(params=KINDS)
 async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
     kind: str = request.param
+    address = f"127.0.0.1:{free_port()}"
     properties = {
         "strandline.data.dir": str(tmp_path),
-        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+        "listeners": f"PLAINTEXT://{address}",
         "strandline.http.listen": "",
         "remote.log.storage.system.enable": "true",
         "remote.log.manager.task.interval.ms": "50",
@@ -97,12 +104,26 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         await broker.diskless.wait_served(["t"])
         world = Opened(kind, broker.partitions.find("t", 0), broker.partitions)
         for number in range(RECORDS):
+            if kind == "hybrid" and number == BOUNDARY:
+                await asyncio.to_thread(switch, AdminClient({"bootstrap.servers": address}), "t")
+                world = world._replace(partition=await hybrid(broker))
             assert await world.append(batch(b"record", size=100)) == (number, number)
-        if kind == "tiered":
-            async with asyncio.timeout(30):
-                while world.partition.layout.tier_of(RECORDS - 2) is not Tier.REMOTE:
-                    await asyncio.to_thread(lambda: None)
+        remote = {"tiered": RECORDS - 2, "hybrid": 0}.get(kind)
+        if remote is not None:
+            await until(lambda: world.partition.layout.tier_of(remote) is Tier.REMOTE)
         yield world
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.to_thread(lambda: None)
+
+
+async def hybrid(broker: Broker) -> ServedPartition:
+    """The partition, once it is switched."""
+    await until(lambda: isinstance(broker.partitions.find("t", 0), HybridPartition))
+    return broker.partitions.find("t", 0)
 
 
 async def test_every_record_is_read_once_and_in_order(opened: Opened) -> None:
@@ -120,7 +141,12 @@ async def test_one_answer_comes_from_one_tier(opened: Opened) -> None:
         tier = opened.partition.layout.tier_of(offset)
         assert {opened.partition.layout.tier_of(at) for at in offsets_of(await opened.read(offset))} == {tier}
         tiers.add(tier)
-    expected = {"local": {Tier.LOCAL}, "tiered": {Tier.REMOTE, Tier.LOCAL}, "diskless": {Tier.DISKLESS}}
+    expected = {
+        "local": {Tier.LOCAL},
+        "tiered": {Tier.REMOTE, Tier.LOCAL},
+        "diskless": {Tier.DISKLESS},
+        "hybrid": {Tier.REMOTE, Tier.LOCAL, Tier.DISKLESS},
+    }
     assert tiers == expected[opened.kind]
 
 
