@@ -22,6 +22,7 @@ from strandline.wire.registry import encode_request
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.switching import boundaries, status, switch, wait_switched
 from tests.clients.tiering import QUICK, create
+from tests.moments import T0
 from tests.waiting import wait_until
 from tests.wirelevel.asking import (
     Asked,
@@ -220,6 +221,23 @@ class TestErrorsOfListOffsets:
     def test_row_b0_not_set_the_leader_answers_from_its_log(self, topics: Topics) -> None:
         assert ask_for_offset(topics.client, topics.pending, EARLIEST) == Asked(0, 0)
         assert ask_for_offset(topics.client, topics.pending, 0).offset == 0
+
+    def test_row_a_suffix_candidate_below_b0_is_kafka_storage_error(self, tmp_path: Path) -> None:
+        """A database that was damaged: nothing is answered rather than a wrong offset."""
+        with running_broker(tmp_path / "data", QUICK) as broker, client_of(broker) as client:
+            switched_topic(broker, client)
+            late, wrong = (
+                T0 + 1_000_000,
+                "UPDATE inkless_batch SET base_offset = 2, last_offset = 5 WHERE base_offset = 4",
+            )
+            ask_to_produce(client, "t", batch(b"e", b"f", b"g", b"h", first_timestamp=late))
+            assert ask_for_offset(client, "t", late) == Asked(0, BEFORE + 1, late)
+            with closing(sqlite3.connect(broker.data_dir / "metadata.db", isolation_level=None)) as database:
+                assert database.execute(wrong).rowcount == 1
+            broker.restart()
+            with client_of(broker) as again:
+                assert ask_for_offset(again, "t", late).error == ErrorCode.KAFKA_STORAGE_ERROR
+                assert ask_for_offset(again, "t", 0) == Asked(0, 0, T0), "the prefix has the smallest offset"
 
 
 def test_row_misconfiguration_a_broker_without_diskless_storage_answers_kafka_storage_error(tmp_path: Path) -> None:
