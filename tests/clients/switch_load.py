@@ -14,11 +14,13 @@ from typing import Any
 
 import aiokafka
 import kafka
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from strandline.clock import SystemClock
 from tests.crash.writers import SECONDS, Place, Writer
 
 _ACKNOWLEDGED_MS = 40_000
+_CLIENT_ERRORS = (KafkaException, kafka.errors.KafkaError, aiokafka.errors.KafkaError, OSError, ValueError)
 
 
 @dataclass(slots=True)
@@ -70,6 +72,7 @@ class AioKafkaWriter(Writer):
             retry_backoff_ms=20,
             request_timeout_ms=_ACKNOWLEDGED_MS,
         )
+        clock = SystemClock()
         async with producer, asyncio.TaskGroup() as tasks:
             number = 0
             while not self._stopping.is_set():
@@ -77,7 +80,7 @@ class AioKafkaWriter(Writer):
                 future = await producer.send(self.topic, value.encode(), partition=number % self.partitions)
                 tasks.create_task(self._collect(value, future))
                 number += 1
-                await asyncio.sleep(self.pause)
+                await clock.sleep(self.pause)
 
     async def _collect(self, value: str, future: Any) -> None:
         try:
@@ -116,7 +119,7 @@ class Member(ABC):
     def _guarded(self) -> None:
         try:
             self._run()
-        except Exception as error:  # whatever a client lets through is an error that it does not retry
+        except _CLIENT_ERRORS as error:  # what a client lets through is an error that it does not retry
             self.errors.append(repr(error))
 
     @abstractmethod

@@ -77,14 +77,14 @@ def wait_switched(broker: BrokerProcess, topic: str) -> list[int]:
 
 def wait_state(broker: BrokerProcess, topic: str, *states: str) -> Mapping[str, Any]:
     """Until the topic is in one of these states."""
+    seen: list[Mapping[str, Any]] = []
 
-    def reached() -> Mapping[str, Any] | None:
-        nonlocal last
-        last = status(broker, topic)
-        return last if last["state"] in states else None
+    def reached() -> bool:
+        seen[:] = [status(broker, topic)]
+        return seen[0]["state"] in states
 
-    last: Mapping[str, Any] = {}
     try:
-        return wait_until(reached, within=SECONDS, what=f"{topic} to be {' or '.join(states)}")
+        wait_until(reached, within=SECONDS, what=f"{topic} to be {' or '.join(states)}")
     except AssertionError as error:
-        raise AssertionError(f"{error}: {last}") from error
+        raise AssertionError(f"{error}: {seen}") from error
+    return seen[0]

@@ -1,4 +1,4 @@
-"""Unusual topics that become diskless: empty, expired, all local, all remote, with fetches under way, deleted, trimmed."""
+"""Unusual topics that become diskless: empty, expired, all local, all remote, deleted meanwhile, trimmed afterwards."""
 
 from __future__ import annotations
 

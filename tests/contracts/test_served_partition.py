@@ -1,7 +1,7 @@
 """`ServedPartition`: what request handlers rely on, whatever tiers hold the records of a partition.
 
-Each kind is a topic of a real broker: one local, one whose closed segments are in remote storage only, one diskless, and
-one that was switched after half of its records, the first of which are in remote storage only.
+Each kind is a topic of a real broker: one local, one whose closed segments are in remote storage only, one diskless,
+and one that was switched after half of its records, the first of which are in remote storage only.
 """
 
 from __future__ import annotations

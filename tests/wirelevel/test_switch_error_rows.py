@@ -188,15 +188,15 @@ class TestErrorsOfFetch:
 
     def test_row_below_b0_where_hybrid_reads_are_off(self, tmp_path: Path) -> None:
         """`inkless.hybrid.read.enabled=false`: NOT_LEADER_OR_FOLLOWER below the boundary, everything above it."""
-        with running_broker(tmp_path / "data", {**QUICK, "inkless.hybrid.read.enabled": "false"}) as broker:
-            with client_of(broker) as client:
-                switched_topic(broker, client)
-                row = ask_to_fetch(client, "t", 0)
-                assert (row.error_code, offsets_in(row)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])
-                assert ask_for_offset(client, "t", EARLIEST).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-                row = ask_to_fetch(client, "t", BEFORE, wait_ms=10_000)
-                assert (row.error_code, offsets_in(row)) == (0, [BEFORE])
-                assert ask_for_offset(client, "t", LATEST) == Asked(0, BEFORE + 1)
+        settings = {**QUICK, "inkless.hybrid.read.enabled": "false"}
+        with running_broker(tmp_path / "data", settings) as broker, client_of(broker) as client:
+            switched_topic(broker, client)
+            row = ask_to_fetch(client, "t", 0)
+            assert (row.error_code, offsets_in(row)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])
+            assert ask_for_offset(client, "t", EARLIEST).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            row = ask_to_fetch(client, "t", BEFORE, wait_ms=10_000)
+            assert (row.error_code, offsets_in(row)) == (0, [BEFORE])
+            assert ask_for_offset(client, "t", LATEST) == Asked(0, BEFORE + 1)
 
 
 def switched_topic(broker: BrokerProcess, client: Client) -> None:

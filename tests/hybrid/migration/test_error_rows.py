@@ -1,4 +1,4 @@
-"""The rows about a boundary that the leader of a partition does not know: what each kind of trouble is answered with."""
+"""The rows about a boundary that the leader of a partition does not know: the error for each kind of trouble."""
 
 from __future__ import annotations
 
