@@ -152,10 +152,10 @@ class Health:
         """Whether the newest request of this kind failed."""
         return kind in self._troubles
 
-    def status(self) -> HealthStatus:
-        """What is known now."""
+    def status(self, *, ignoring: str | None = None) -> HealthStatus:
+        """What is known now, without the requests of one kind: those who do not make any need not wait for them."""
         now = self._clock.monotonic()
-        troubles = [one for one in self._troubles.values() if one.is_away]
+        troubles = [one for kind, one in self._troubles.items() if one.is_away and kind != ignoring]
         trouble = min(troubles, key=lambda one: one.since, default=None)
         if trouble is None:
             trouble = self._hanging(now)

@@ -22,8 +22,12 @@ def start_writers() -> Iterator[Callable[..., list[Writer]]]:
     """Starts producers; whatever the test does, they have ended when it has."""
     started: list[Writer] = []
 
-    def start(bootstrap: str, topic: str, *, count: int = 3, partitions: int = 2, keys: int = 0) -> list[Writer]:
-        writers = [Writer(bootstrap, topic, f"writer-{number}", partitions, keys=keys) for number in range(count)]
+    def start(
+        bootstrap: str, topic: str, *, count: int = 3, partitions: int = 2, keys: int = 0, pause: float = 0.0
+    ) -> list[Writer]:
+        writers = [
+            Writer(bootstrap, topic, f"writer-{number}", partitions, keys=keys, pause=pause) for number in range(count)
+        ]
         for writer in writers:
             writer.start()
         started.extend(writers)

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from strandline.controlplane.database import MIGRATION_CHANNEL
+from strandline.crash import crash_point
 from strandline.model import uuid_from_text
 from strandline.sql import Statements, Transaction
 
@@ -40,6 +41,7 @@ async def request_migration(tx: Transaction, topic_id: UUID, topic: str, partiti
     is_needed = unset > 0 if is_flagged else switched < partitions
     if is_needed and await tx.execute(sql["request_migration"], topic_id, topic, partitions):
         tx.notify(MIGRATION_CHANNEL)
+        crash_point("controlplane.migration.requested")
 
 
 async def abort_migration(tx: Transaction, topic_id: UUID) -> int | None:

@@ -151,6 +151,7 @@ class SqlMigrations(Database):
                 await tx.execute(self._sql["unset_boundary"], found.log_id, leader_epoch)
                 await tx.execute(self._sql["resume_migration"], partition.topic_id, self._given_ms())
                 tx.notify(MIGRATION_CHANNEL)
+                crash_point("controlplane.migration.before_reset_commit")
             return answer
 
         return await self._store.transact(work)
@@ -184,6 +185,7 @@ class SqlMigrations(Database):
             await self._fetch(tx, "lock_migrations", rows, 1)
             await self._execute(tx, "finish_migrations", rows, 1)
             tx.notify(MIGRATION_CHANNEL)
+        crash_point("controlplane.migration.before_prefix_commit")
 
     async def complete_migration(self, topic_id: UUID) -> Refusal | None:
         async def work(tx: Transaction) -> Refusal | None:

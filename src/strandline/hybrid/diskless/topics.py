@@ -39,6 +39,7 @@ from strandline.hybrid.partitions import Partitions
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
 from strandline.metadata.image import PartitionImage, TopicImage
 from strandline.model import BrokerId, TopicIdPartition, TopicPartition
+from strandline.objects.counting import DELETES
 
 logger = logging.getLogger(__name__)
 
@@ -373,7 +374,7 @@ class DisklessTopics:
         """A sentence that says why nothing can be written to diskless topics here; empty if it can."""
         if self._tier is None:
             return f"Diskless topics are not open on broker {self._node_id}: {self._work.trouble}."
-        status = self._store_health.status()
+        status = self._store_health.status(ignoring=DELETES)  # the next one may be hours away, and writes none
         return f"{status.what} is away: {status.problem}" if status.is_away else ""
 
     def join(self, key: TopicIdPartition, log: DisklessLog) -> DisklessPartition | None:

@@ -225,8 +225,13 @@ class HybridPartition:
 
     def follow_log_start(self, offset: Offset) -> None:
         """The log starts at `offset`, in the prefix or above it. Raises KafkaStorageError."""
-        log = self.replica.log
-        if log.start.increment(min(offset, self.boundary)):
+        log, start = self.replica.log, min(offset, self.boundary)
+        if start > log.log_end_offset:
+            if start == self.boundary:  # what the log lacks below the boundary is deleted, and so is what it has
+                log.truncate_fully_and_start_at(start)
+                self.prefix_problem = ""
+                self.replica.notify_watchers()
+        elif log.start.increment(start):
             self.replica.notify_watchers()
 
     async def active_producers(self) -> Sequence[ActiveProducer]:

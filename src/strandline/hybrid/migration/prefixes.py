@@ -102,6 +102,7 @@ class PrefixKeeper:
             found = (self._compare(led[key], logs.get(key)) for key in page)
             changed = [progress for progress in found if progress is not None]
             if changed:
+                crash_point("switch.before_prefix")
                 await self._plane.record_prefix(changed)
                 crash_point("switch.after_prefix")
                 self._note({led[progress.partition]: progress.state for progress in changed})

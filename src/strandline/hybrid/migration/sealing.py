@@ -52,12 +52,14 @@ class BoundarySetter:
         ready = [switch for switch in group if self._is_drained(switch) and is_wanted(switch)]
         ready = await self._each(ready, _flush_what_is_there)
         ready = [switch for switch in ready if is_wanted(switch)]
+        crash_point("switch.before_seal")
         now = self._clock.monotonic()
         for switch in ready:
             switch.phase = MigrationPhase.SEALING
             switch.seal(now, f"{switch.replica.topic_partition} is being switched to diskless")
         crash_point("switch.after_seal")
         ready = await self._come_to_rest(ready)
+        crash_point("switch.at_rest")
         ready = await self._each([switch for switch in ready if is_wanted(switch)], _roll_and_flush)
         crash_point("switch.after_flush")
         sealed = [Sealed(switch, _boundary_of(switch, position)) for switch in ready if is_wanted(switch)]

@@ -20,8 +20,11 @@ from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import (
     BoundaryClaim,
     DisklessLog,
+    MigrationState,
     TopicMigration,
 )
+from strandline.crash import crash_point
+from strandline.errors import StrandlineError
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
 from strandline.hybrid.migration.partition import HybridPartition, HybridReads
@@ -30,7 +33,7 @@ from strandline.hybrid.migration.status import MigrationPhase, WritePauses
 from strandline.hybrid.migration.switch import PartitionSwitch, Stage
 from strandline.hybrid.migration.turns import SwitchTurns
 from strandline.hybrid.partitions import Partitions
-from strandline.model import TopicIdPartition
+from strandline.model import Offset, TopicIdPartition
 from strandline.replication import Partition
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
@@ -228,6 +231,8 @@ class TopicSwitches:
                 and not _is_set(logs.get(switch.id))
             ]
             logs.update(await self._plane.claim_boundaries(claims))
+            if claims:
+                crash_point("switch.claimed")
         return logs
 
     def is_current(self, switch: PartitionSwitch, epoch: int) -> bool:
@@ -254,7 +259,8 @@ class TopicSwitches:
                 return
             case Fit.ENDS_ABOVE if log is not None:
                 logger.warning("%s", finding.sentence(switch.replica.log, log))
-                cut_to(switch.replica.log, log.diskless_log_start_offset)
+                self.join(switch, log, problem=_cut(switch, log.diskless_log_start_offset))
+                return
         if log is not None:
             self.join(switch, log, problem=finding.sentence(switch.replica.log, log))
 
@@ -286,11 +292,16 @@ class TopicSwitches:
             reads=self.reads,
             is_prefix_served=lambda: self._settings().inkless_hybrid_read_enabled,
         )
-        switch.problem = switch.hybrid.prefix_problem = problem
+        switch.hybrid.prefix_problem = problem
         if problem:
             logger.error("%s", problem)
+        try:
+            switch.hybrid.follow_log_start(log.log_start_offset)
+        except StrandlineError as error:  # it is tried again with every look at the prefix
+            logger.warning("the log start of %s cannot be moved: %s", switch.replica.topic_partition, error)
+        switch.problem = switch.hybrid.prefix_problem
         switch.seal(None, f"{switch.replica.topic_partition} is diskless from offset {boundary} on")
-        if switch.has_prefix:
+        if switch.state is MigrationState.MIGRATING:
             switch.phase = MigrationPhase.COPYING_PREFIX
         self.serve(switch)
         if switch.sealed_at is not None:
@@ -301,3 +312,13 @@ class TopicSwitches:
 
 def _is_set(log: DisklessLog | None) -> bool:
     return log is not None and log.diskless_log_start_offset >= 0
+
+
+def _cut(switch: PartitionSwitch, boundary: Offset) -> str:
+    """End the log at the boundary. What is wrong with it afterwards; empty if nothing is."""
+    try:
+        cut_to(switch.replica.log, boundary)
+        crash_point("switch.after_cut")
+    except StrandlineError as error:
+        return f"{error} Records below the boundary are not served by this broker."
+    return ""

@@ -12,6 +12,7 @@ from strandline.clock import Clock
 from strandline.config.diskless import DisklessSettings
 from strandline.controlplane.ports import Migrations
 from strandline.controlplane.values import BoundarySet, DisklessLog, MigrationState, Refusal, TopicMigration
+from strandline.crash import crash_point
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.migration.queue import admitted
 from strandline.hybrid.migration.sealing import BoundarySetter
@@ -139,6 +140,7 @@ class SwitchTurns:
         match answer.refusal:
             case None:
                 self._owner.join(switch, _new_log(switch, answer, switch.replica.log.log_start_offset))
+                crash_point("switch.joined")
             case Refusal.MIGRATION_NOT_FOUND:
                 switch.problem = "The switch was aborted."
                 switch.go_on()
