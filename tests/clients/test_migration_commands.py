@@ -43,6 +43,7 @@ KEEP = {"remote.storage.enable": "true", "internal.segment.bytes": "21000"}
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with running_broker(tmp_path_factory.mktemp("switched") / "data", QUICK) as broker:
+        wait_http(broker)
         yield broker
 
 
@@ -56,12 +57,26 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 def slow_broker(directory: Path) -> Iterator[BrokerProcess]:
     """A broker that copies next to nothing. Its first topic has the only place, and keeps it for minutes."""
     with running_broker(directory / "data", SLOW) as broker:
+        wait_http(broker)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         create(admin, "first", KEEP)
         produce(broker, "first", numbered(0, RECORDS))
         assert post(broker, "first", "start", {})[0] == 202
         wait_for(lambda: rows(broker, "first")[0]["b0"] == RECORDS, "the first topic to be diskless")
         yield broker
+
+
+def wait_http(broker: BrokerProcess) -> None:
+    """The HTTP listener answers later than Kafka's."""
+
+    def answers() -> bool:
+        try:
+            with urllib.request.urlopen(f"{broker.http}/healthz", timeout=30):
+                return True
+        except urllib.error.URLError:
+            return False
+
+    wait_for(answers, "the HTTP listener")
 
 
 def line(broker: BrokerProcess, *arguments: str) -> list[str]:
@@ -311,3 +326,23 @@ def test_complete_says_first_what_it_may_cost(
         assert done.json["state"] == "HYBRID"
         assert "they are lost" in done.err
         assert values(read(broker, "first", RECORDS)) == list(range(RECORDS))
+
+
+def test_a_partition_that_cannot_be_served_says_why(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "data") as broker:
+        wait_http(broker)
+        create(AdminClient({"bootstrap.servers": broker.bootstrap}), "orders", {})
+        assert post(broker, "orders", "start", {})[0] == 202
+        wait_for(lambda: status(broker, "orders")["state"] == "DISKLESS_ONLY", "the empty topic to be diskless")
+        broker.stop()
+        objects = broker.data_dir / "objects"
+        objects.rename(broker.data_dir / "aside")
+        objects.write_bytes(b"in the way")
+        broker.start()
+        wait_http(broker)
+        wait_for(lambda: "is not a directory" in rows(broker, "orders")[0]["problem"], "the reason to be told")
+        assert scrape(broker)["strandline_migration_stuck_partitions",] == 1
+        objects.unlink()
+        (broker.data_dir / "aside").rename(objects)
+        wait_for(lambda: not rows(broker, "orders")[0]["problem"], "the partition to be served again")
+        assert produce(broker, "orders", numbered(0, 10)) == list(range(10))

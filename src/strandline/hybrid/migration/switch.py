@@ -120,6 +120,11 @@ class PartitionSwitch:
         self.replica.refuses_new_transactions = False
         self.classic.settled_epoch = self.replica.leader_epoch
 
+    def _why_unsettled(self) -> str:
+        """Why clients have to wait; empty if they do not."""
+        trouble = self.unsettled.problem if self.served is self.unsettled else None
+        return "" if trouble is None else str(trouble)
+
     def describe(self) -> PartitionMigration:
         """For people."""
         log, plane, prefix = self.replica.log, self.log, self.prefix
@@ -133,7 +138,7 @@ class PartitionSwitch:
             phase=self.phase,
             b0=self.boundary,
             tiering_complete=is_complete,
-            problem=self.problem,
+            problem=self.problem or self._why_unsettled(),
             copied_bytes=copied,
             total_bytes=log.size if prefix is None else prefix.total_bytes,
             log_start=log.log_start_offset if self.hybrid is None else self.hybrid.log_start_offset,
