@@ -50,5 +50,6 @@ void run_requests(void);
 void run_drain(void);
 void run_loopback(void);
 void run_echo(void);
+void run_switch(void);
 
 #endif
