@@ -301,6 +301,44 @@ def _tiered_through_memory() -> Iterable[Figure]:
             yield Figure(name=f"tiered.{store}.{name}", title=title, unit=unit, more_is_better=False, section=section)
 
 
+def _migration() -> Iterable[Figure]:
+    moments = (("before", "before"), ("during", "in the second of the pause"), ("after", "after"))
+    for kind, database, bound in (("sqlite", "SQLite", 250.0), ("postgresql", "PostgreSQL", 500.0)):
+        for partitions in (1, 16, 256):
+            section = f"Switch to diskless under load, {partitions} partition{'s' * (partitions > 1)}, {database}"
+            target = Target(bound, Against.NOTHING) if partitions == 16 else None
+            for name, title, unit in (
+                ("pause", "longest time without an acknowledged record, of a partition", "ms"),
+                ("pause.half", "the same, of half of the partitions", "ms"),
+                ("pause.all", "the same, of all partitions together", "ms"),
+                ("usual", "the same, of a partition in the two seconds before", "ms"),
+                ("sealed", "longest time for which the broker took no record of a partition", "ms"),
+                ("boundary", "from the change of the setting to the last boundary", "s"),
+                ("hybrid", "from the change of the setting to HYBRID", "s"),
+                *(
+                    (f"{moment}.{quantile}", f"acknowledged {quantile}, {words}", "ms")
+                    for moment, words in moments
+                    for quantile in ("p50", "p99")
+                ),
+            ):
+                yield Figure(
+                    name=f"migration.{kind}.{partitions}p.{name}",
+                    title=title,
+                    unit=unit,
+                    more_is_better=False,
+                    target=target if name == "pause" else None,
+                    section=section,
+                )
+        for case, words in (
+            ("local", "below the boundary, local segments"),
+            ("remote", "below the boundary, remote segments"),
+            ("diskless", "from the boundary on"),
+            ("whole", "a third of each, one after the other"),
+        ):
+            section = f"Consume a topic that was switched, 1 KB, 4 partitions, {database}"
+            yield Figure(name=f"migration.{kind}.read.{case}", title=words, unit="MB/s", section=section)
+
+
 FIGURES: Final[Mapping[str, Figure]] = {
     figure.name: figure
     for part in (
@@ -312,6 +350,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         _services,
         _tiered,
         _tiered_through_memory,
+        _migration,
         _cpu,
     )
     for figure in part()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,13 +13,14 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import diskless, measures, s3_server, tiered
+from bench import diskless, measures, migration, s3_server, tiered
+from bench.controlplane_load import DATABASES, databases
 from bench.figures import WORKLOADS, Results
 from bench.footprint import footprint
 from bench.generator import Generator, LoadFailed
 from bench.measures import Bench, Measured, Scale, Step
 from bench.process import ProcessFailed
-from bench.systems import Broker, Strandline, System
+from bench.systems import Broker, Strandline, System, remote_dir
 
 GROUPS: Final = (
     "loopback",
@@ -32,6 +34,7 @@ GROUPS: Final = (
     "diskless",
     "services",
     "tiered",
+    "migration",
 )
 
 _PAGE_CACHE_MEGABYTES: Final = 3000
@@ -75,6 +78,8 @@ class Runner:
                 self._run_on_services(order, number)
             if "tiered" in self.groups:
                 self._run_tiered(order, watched)
+            if "migration" in self.groups:
+                self._run_migration(order, number)
             if "footprint" in self.groups:
                 self._run_footprints(order)
         finally:
@@ -139,6 +144,21 @@ class Runner:
             for system in _ours(order)
         }
         self._run_steps(through_memory, tiered.short_steps("memory", "through memory"), warms_up=False)
+
+    def _run_migration(self, order: Sequence[System], number: int) -> None:
+        data_dir = self.work_dir / f"migration-{number}"  # stays, as that of diskless topics
+        for kind in DATABASES:
+            with self._reporting("migration", kind), databases(kind, data_dir) as new_database:
+                names = itertools.count()
+                for steps in migration.parts(kind, self.scale):
+                    brokers: dict[str, Broker] = {}
+                    for system in _ours(order):
+                        home = data_dir / f"{kind}-{next(names)}" / system.name
+                        settings = {"rsm.config.url": f"file://{remote_dir(home)}"}
+                        if kind != "sqlite":
+                            settings["strandline.metadata.url"] = new_database(next(names))
+                        brokers[system.name] = system.new_tiered_broker(home, settings)
+                    self._run_steps(brokers, steps, warms_up=False, keeps_data=True)
 
     def _run_footprints(self, order: Sequence[System]) -> None:
         for system in order:

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from demo_clients import check_all_arrived, consume, create_topic, produce
 from demo_diskless import show_diskless_topic
 from demo_stage import Broker, DemoFailed, console, run, say, title, wait_for
+from demo_switch import show_switch
 from demo_tiered import TOPIC as TIERED_TOPIC
 from demo_tiered import show_tiered_topic
 from rich.padding import Padding
@@ -41,7 +42,8 @@ def main() -> int:
                 "[bold]Strandline[/] is a Kafka-compatible log in Python.\n"
                 "This demo starts a broker, uses it with an unmodified Kafka client (librdkafka),\n"
                 "kills it and starts it again, does the same with a topic that lives in object storage,\n"
-                "moves the older part of another topic to remote storage, and shows what is on disk."
+                "moves the older part of another topic to remote storage, makes a live topic diskless,\n"
+                "and shows what is on disk."
             ),
             border_style="cyan",
             expand=False,
@@ -50,7 +52,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="strandline-demo-") as name:
         broker = Broker(Path(name))
         try:
-            _show(broker)
+            account = _show(broker)
         except (DemoFailed, KafkaException, OSError, sqlite3.Error, subprocess.SubprocessError) as error:
             console.print(f"\n[bold red]The demo failed:[/] {error}")
             if broker.log.exists():
@@ -59,12 +61,14 @@ def main() -> int:
         finally:
             broker.kill_if_running()
     console.print(
-        "\n[bold green]Everything worked.[/] Next: [bold]make run[/], and point any Kafka client at port 9092."
+        "\n[bold green]Everything worked.[/] Next: [bold]make run[/], and point any Kafka client at port 9092.\n"
+        f"[bold]{account}[/]"
     )
     return 0
 
 
-def _show(broker: Broker) -> None:
+def _show(broker: Broker) -> str:
+    """Every step; what became of the records of the topic that was switched."""
     title("Start a broker")
     say(f"serving Kafka clients on {broker.bootstrap} after {broker.start() * 1000:.0f} ms")
     wait_for(broker.is_ready, "the broker to be ready")
@@ -95,6 +99,7 @@ def _show(broker: Broker) -> None:
 
     show_diskless_topic(broker)
     show_tiered_topic(broker)
+    account = show_switch(broker)
 
     title("What an error looks like")
     run(broker, "configs", "alter", "--topic", TOPIC, "--set", "segment.bytes=12", expect=1)
@@ -112,6 +117,7 @@ def _show(broker: Broker) -> None:
     title("What is on disk: logs in Kafka's own formats, the database, and nothing of what was deleted")
     _show_tree(broker.data)
     _show_batch(broker.data)
+    return account
 
 
 def _show_metrics(broker: Broker) -> None:
