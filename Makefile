@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m compileall -q src/strandline  # brokers start faster, also where Python is told not to write caches
 	@touch $@
 
-demo: setup ## show the product at work: a broker, a classic, a diskless and a tiered topic, what is stored, a kill, a stop
+demo: setup ## show the product at work: a broker, a classic, a diskless and a tiered topic, a live switch, a kill, a stop
 	@$(BIN)/python scripts/demo.py
 
 run: setup ## run a broker in the foreground, with its data in ./strandline-data

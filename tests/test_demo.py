@@ -81,3 +81,26 @@ def test_remote_segments_are_described_and_nothing_is_left_of_a_deleted_topic(sh
     states = dict(re.findall(r"((?:COPY|DELETE)_\w+) +(\d+) *$", shown, re.M))
     assert states["COPY_SEGMENT_FINISHED"] == states["DELETE_SEGMENT_FINISHED"] != "0"
     assert states["DELETE_PARTITION_FINISHED"] == "1"
+
+
+def test_a_live_topic_is_switched_and_its_tiers_are_shown_as_they_move(shown: str) -> None:
+    part = shown[shown.index("is switched to diskless, while a producer and a consumer run") :]
+    rulers = re.findall(r"^ +(\d) ([░▓█▒]+) +(?:remote 0 to (\d+))?(?:, )?(?:local (\d+) to (\d+))?(.*)$", part, re.M)
+    stages = [rulers[first : first + 3] for first in range(0, len(rulers), 3)]
+    assert [[ruler[0] for ruler in stage] for stage in stages] == [["0", "1", "2"]] * 4
+    assert not any("▒" in ruler[1] or "diskless" in ruler[5] for ruler in stages[0]), "all classic before the switch"
+    assert all(ruler[1][-1] == "▒" for stage in stages[2:] for ruler in stage)
+    for _, marks, remote_end, local_start, _, rest in stages[3]:
+        assert set(marks) == {"░", "▒"}
+        assert not local_start, "nothing is left on the disk"
+        assert f"diskless {int(remote_end) + 1} to " in rest
+    assert "3 of 3 partitions diskless, 100 %" in part
+
+
+def test_the_last_line_accounts_for_every_record_of_the_switch(shown: str) -> None:
+    found = re.search(
+        r"Across the switch: ([\d,]+) records acknowledged, ([\d,]+) read, 0 lost, 0 duplicated\.\s*$", shown
+    )
+    assert found is not None
+    assert found[1] == found[2]
+    assert int(found[1].replace(",", "")) > 12_000
