@@ -53,7 +53,7 @@ def names(base: int, *suffixes: str) -> set[str]:
     return {f"{base:020d}{suffix}" for suffix in suffixes}
 
 
-ALWAYS = {LEADER_EPOCHS, PARTITION_METADATA, ".", ".."}
+AT_FIRST = {LEADER_EPOCHS, PARTITION_METADATA, ".", ".."}
 
 
 def test_a_log_whose_recovery_point_is_at_its_end_is_forced_to_disk_with_its_indexes(
@@ -70,7 +70,7 @@ def test_a_log_whose_recovery_point_is_at_its_end_is_forced_to_disk_with_its_ind
 
     forced = hard_flush(harness, monkeypatch)
 
-    assert forced == names(0, *FILES_OF_A_SEGMENT) | names(6, ".log", ".snapshot") | ALWAYS
+    assert forced == names(0, *FILES_OF_A_SEGMENT) | names(6, ".log", ".snapshot") | AT_FIRST
     assert flusher.recovery_point == 6
 
 
@@ -107,9 +107,18 @@ def test_what_an_earlier_hard_flush_has_covered_is_left_out(tmp_path: Path, monk
     harness.log.roll()
 
     assert hard_flush(harness, monkeypatch) == (
-        names(3, *FILES_OF_A_SEGMENT, ".snapshot") | names(5, ".log", ".snapshot") | ALWAYS
+        names(3, *FILES_OF_A_SEGMENT, ".snapshot") | names(5, ".log", ".snapshot") | {"."}
     )
-    assert hard_flush(harness, monkeypatch) == names(5, ".log", ".snapshot") | ALWAYS
+    assert hard_flush(harness, monkeypatch) == names(5, ".log", ".snapshot") | {"."}
+
+
+def test_leader_epochs_that_have_changed_are_forced_again(harness: LogHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness.append(batch())
+    hard_flush(harness, monkeypatch)
+    harness.append(batch(), epoch=1)
+
+    assert LEADER_EPOCHS in hard_flush(harness, monkeypatch)
+    assert LEADER_EPOCHS not in hard_flush(harness, monkeypatch)
 
 
 def test_a_segment_that_is_still_written_is_forced_again(harness: LogHarness, monkeypatch: pytest.MonkeyPatch) -> None:

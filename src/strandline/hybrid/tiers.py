@@ -228,6 +228,7 @@ class Tiers:
         ):
             logger.info("diskless topics are kept in %s", tier.objects.url)
             self._objects_watch.health.answered(_OPENING)
+            self._switches.wake()  # the first topic that becomes diskless has waited for the store
             yield tier
 
     @asynccontextmanager

@@ -18,7 +18,16 @@ from strandline.log.segments import Segments
 class FlushPlan:
     """What has to be forced to disk so that the log is safe up to `up_to`. Made on the event loop, run anywhere."""
 
-    __slots__ = ("_directories", "_files", "_paths", "directory_changes", "epoch_writes", "up_to", "whole_up_to")
+    __slots__ = (
+        "_directories",
+        "_files",
+        "_paths",
+        "directory_changes",
+        "epoch_writes",
+        "is_hard",
+        "up_to",
+        "whole_up_to",
+    )
 
     def __init__(
         self,
@@ -30,10 +39,13 @@ class FlushPlan:
         directory_changes: int,
         epoch_writes: int,
         whole_up_to: int = 0,
+        is_hard: bool = False,
     ) -> None:
         self.up_to = up_to
         self.whole_up_to = whole_up_to
         """The segments that end here or before are safe with their indexes too."""
+        self.is_hard = is_hard
+        """Whether everything else of the log becomes safe too, its name in the log directory included."""
         self.directory_changes = directory_changes
         """How many changes of names in the directory are safe once this was carried out."""
         self.epoch_writes = epoch_writes
@@ -70,6 +82,7 @@ class LogFlusher:
         "_offsets",
         "_producers",
         "_segments",
+        "_was_hard",
         "_whole_up_to",
         "flushed_at",
         "recovery_point",
@@ -89,6 +102,7 @@ class LogFlusher:
         self._epochs = epochs
         self._producers = producers
         self.recovery_point = 0
+        self._was_hard = False  # in this process: an earlier one may have left anything
         self._whole_up_to = 0  # the segments below it are on disk with their indexes; none that is known after a start
         self.flushed_at = directory.env.clock.monotonic()
         """When flush.ms began, by the monotonic clock."""
@@ -118,8 +132,9 @@ class LogFlusher:
         """Plan to force every file of the log to disk, whatever the recovery point says.
 
         Segments, all their indexes, producer snapshots, leader epochs, `partition.metadata`, the directory, and its
-        name in the log directory. Only closed segments that an earlier hard flush has covered are left out: one while
-        appends go on leaves little to do for the next. `run` and `finish` as after `begin`. Raises KafkaStorageError.
+        name in the log directory. What an earlier hard flush has covered and nothing has changed since is left out: one
+        while appends go on leaves little to do for the next. `run` and `finish` as after `begin`. Raises
+        KafkaStorageError.
         """
         self._directory.check_online()
         end, segments = self._offsets.end, self._segments
@@ -140,15 +155,21 @@ class LogFlusher:
             raise self._directory.fail(error) from error
         unfinished = segments.floor(end)  # the segments before it are closed, and everything in them is written
         directory = self._directory.path
-        paths += [self._epochs.path, os.path.join(directory, PARTITION_METADATA)]
+        directories = [directory]
+        if self._epochs.needs_sync or not self._was_hard:
+            paths.append(self._epochs.path)
+        if not self._was_hard:
+            paths.append(os.path.join(directory, PARTITION_METADATA))
+            directories.append(os.path.dirname(directory))
         return FlushPlan(
             end,
             files,
             paths,
-            (directory, os.path.dirname(directory)),
+            directories,
             directory_changes=self._directory.changes,
             epoch_writes=self._epochs.writes,
             whole_up_to=0 if unfinished is None else unfinished.base_offset,
+            is_hard=True,
         )
 
     def finish(self, plan: FlushPlan) -> None:
@@ -161,6 +182,7 @@ class LogFlusher:
             self.recovery_point = min(plan.up_to, self._offsets.end)
             self._directory.env.directory.has_new_recovery_points = True
         self._whole_up_to = max(self._whole_up_to, min(plan.whole_up_to, self._offsets.end))
+        self._was_hard = self._was_hard or plan.is_hard
 
     def flush(self, up_to: int | None = None) -> None:
         """Force the log to disk. Blocking: not for the event loop. Raises KafkaStorageError."""
