@@ -23,7 +23,7 @@ from strandline.tasks import Setbacks, TaskSet
 
 logger = logging.getLogger(__name__)
 
-GROUP: Final = 16
+GROUP: Final = 8
 """Partitions that are sealed together: each of them waits for the slowest."""
 
 
