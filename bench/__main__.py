@@ -147,7 +147,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Strandline beside Apache Kafka, in one run.")
     everything = (*GROUPS, _PERF_TOOL)
     parser.add_argument("--rounds", type=int, help="rounds to take medians of (3; 4 with --against; 1 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="a fifth of the work: about 5 minutes, for development")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the work: about 7 minutes, for development")
     parser.add_argument("--only", type=_list_of(everything), help=f"comma-separated: {', '.join(everything)}")
     parser.add_argument(
         "--systems",
