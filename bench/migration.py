@@ -30,7 +30,8 @@ _SEGMENT_BYTES: Final = 1 << 20
 _READ_SEGMENT_BYTES: Final = 16 << 20
 _LOCAL_HISTORY: Final = {"segment.bytes": str(_SEGMENT_BYTES), "remote.storage.enable": "true"}
 _ON: Final = {"diskless.enable": "true"}
-_LEAST_SECONDS: Final = 4.0  # of load before the switch, after the last boundary, and after everything is copied
+_LEAST_SECONDS: Final = 4.0  # of load before the switch, and after everything is copied
+_RETRY_SECONDS: Final = 1.0  # librdkafka waits 0.1, 0.2 and 0.4 s before it tries again
 _PATIENCE_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.05
 
@@ -70,7 +71,7 @@ def _switch_under_load(bench: Bench, *, kind: str, partitions: int) -> Measured:
         time.sleep(_LEAST_SECONDS)
         load.stop()
     seen = Acknowledged.read(file)
-    pause = seen.longest_pause(asked_at, boundary_at + _LEAST_SECONDS / 2)
+    pause = seen.longest_pause(asked_at, boundary_at + _RETRY_SECONDS)
     moments = {
         "before": (asked_at - _LEAST_SECONDS / 2, asked_at),
         "during": (pause.middle - 0.5, pause.middle + 0.5),
