@@ -115,7 +115,6 @@ class Tiers:
             clock=clock,
         )
         self.replicas.add_replica_listener(self._switches)
-        self.diskless.on_opened = self._switches.wake
         self._prefixes = PrefixKeeper(
             lambda: self._switches.switches,
             self.diskless,

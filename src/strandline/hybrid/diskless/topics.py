@@ -100,8 +100,6 @@ class DisklessTopics:
         is_off = "diskless.storage.system.enable is false on this broker"
         self._work.trouble = "the object store is not open" if is_enabled else is_off
         self._stack = AsyncExitStack()
-        self.on_opened: Callable[[], None] = lambda: None
-        """Called when diskless topics are open."""
         self._looked_at = clock.monotonic()
         self._waiters = ServedWaiters(self._is_unserved)
         self._is_required = False
@@ -306,7 +304,6 @@ class DisklessTopics:
                 self._must_look_for_leftovers = False
                 return
             self._tier = await self._stack.enter_async_context(self._open_tier())
-            self.on_opened()
             self._stack.callback(self._registry.close, NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))
         some = list(self._unmade)
         for first in range(0, len(some), _LOGS_PER_CALL):
