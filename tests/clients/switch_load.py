@@ -163,17 +163,19 @@ class ConfluentMember(Member):
 class KafkaPythonMember(Member):
     def _run(self) -> None:
         consumer = kafka.KafkaConsumer(
-            self.topic,
             bootstrap_servers=self.bootstrap.split(","),
             group_id=self.group,
             auto_offset_reset="earliest",
             isolation_level=self.isolation,
             check_crcs=True,
-            metadata_max_age_ms=2000,  # it may join before it knows of any partition, and then gets none
         )
         with closing(consumer):
+            consumer.partitions_for_topic(self.topic)  # whoever joins before he knows them may be given none
+            consumer.subscribe([self.topic])
             while not self._stopping.is_set():
-                for records in consumer.poll(timeout_ms=50).values():
+                # A poll that ends while the group rebalances may leave the client in that state for ever.
+                patience_ms = 200 if consumer.assignment() else 10_000
+                for records in consumer.poll(timeout_ms=patience_ms).values():
                     self.received += [(Place(one.partition, one.offset), one.value.decode()) for one in records]
 
 
