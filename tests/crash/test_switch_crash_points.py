@@ -53,9 +53,7 @@ def dies_at(broker: BrokerProcess, place: str) -> None:
         "switch.after_prefix",
     ],
 )
-def test_death_at_a_step_of_the_switch(
-    tmp_path: Path, start_writers: Callable[..., list[Writer]], place: str
-) -> None:
+def test_death_at_a_step_of_the_switch(tmp_path: Path, start_writers: Callable[..., list[Writer]], place: str) -> None:
     """Idempotent producers write all the time; whoever requested the switch does not ask for it a second time."""
     with running_broker(tmp_path / "data", SETTINGS, environment={ENVIRONMENT_VARIABLE: place}) as broker:
         create_history(broker)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,18 @@ from confluent_kafka.admin import AdminClient
 from strandline.wire.errors import ErrorCode
 from tests.broker import EXTERNAL_BOOTSTRAP, BrokerProcess, running_broker
 from tests.clients.test_two_brokers_diskless_reads import Asking
-from tests.clients.tiering import QUICK, SECONDS, create, earliest, kafka_admin, numbered, offset_of, produce, read, values
+from tests.clients.tiering import (
+    QUICK,
+    SECONDS,
+    create,
+    earliest,
+    kafka_admin,
+    numbered,
+    offset_of,
+    produce,
+    read,
+    values,
+)
 from tests.clients.two_brokers import BrokerCluster
 from tests.crash.switching import administrator, boundaries, partitions_of, problems, request_switch, wait_switched
 from tests.crash.test_switch_crash_points import dies_at
@@ -193,9 +204,7 @@ def test_a_log_that_is_shorter_than_its_boundary_is_not_served_until_its_records
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_a_lost_log_directory_does_not_stop_the_diskless_part(
-    moments: Moments, tmp_path: Path, is_whole: bool
-) -> None:
+def test_a_lost_log_directory_does_not_stop_the_diskless_part(moments: Moments, tmp_path: Path, is_whole: bool) -> None:
     """The log of the partition, or the whole disk: remote storage and the control plane are still there."""
     data = taken(moments.written, tmp_path)
     shutil.rmtree(data / "logs" if is_whole else data / LOG)
