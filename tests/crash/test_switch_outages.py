@@ -20,7 +20,7 @@ from strandline.clock import SystemClock
 from strandline.crash import ENVIRONMENT_VARIABLE
 from strandline.wire.errors import ErrorCode
 from tests.broker import BrokerProcess, running_broker
-from tests.clients.tiering import alter, create
+from tests.clients.tiering import create
 from tests.clients.two_brokers import QUICK as QUICK_SESSIONS
 from tests.crash.switching import (
     PARTITIONS,
@@ -166,7 +166,8 @@ def test_the_object_store_and_remote_storage_go_away_during_switches(
     tmp_path: Path, stores: tuple[Link, Link, dict[str, str]], start_writers: StartWriters
 ) -> None:
     objects, remote, settings = stores
-    with running_broker(tmp_path / "data", settings) as broker:
+    environment = {ENVIRONMENT_VARIABLE: "stop@switch.after_boundary:2"}
+    with running_broker(tmp_path / "data", settings, environment=environment) as broker:
         admin = administrator(broker)
         create(admin, "diskless", {"diskless.enable": "true"})
         wait_until(lambda: write(broker, "diskless") is ErrorCode.NONE, within=30, what="the object store to be used")
@@ -188,12 +189,10 @@ def test_the_object_store_and_remote_storage_go_away_during_switches(
         wait_switched(broker, "before")  # although objects that were left over could not be deleted
         wait_for_more(writers["before"], 100)
 
-        alter(admin, "copying", {"remote.log.copy.disable": "true"})
-        wait_for_more(writers["copying"], 300)
         request_switch(broker, "copying")
-        wait_bounded(broker, "copying", partitions=1)
-        remote.go_down()  # before everything is copied
-        alter(admin, "copying", {"remote.log.copy.disable": "false"})
+        wait_stopped(broker)  # with a boundary, below which not everything is copied
+        remote.go_down()
+        go_on(broker)
         wait_for_more(writers["copying"], 100)
         (problem,) = wait_until(lambda: problems(broker, "copying"), what="the status to say what is not copied")
         assert "in remote storage" in problem
