@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from interop import franz_go, kafka_tools, kcat, librdkafka, log_format, tiered_storage, topicctl
+from interop import franz_go, kafka_tools, kcat, librdkafka, log_format, switch, tiered_storage, topicctl
 from interop.broker import Target, Topics, apache_kafka, strandline
 from interop.results import Outcome, Report, add_allowed, read_allowed
 
@@ -29,10 +29,10 @@ class Suite(Protocol):
         """Run it against a broker."""
 
 
-SUITES: tuple[Suite, ...] = (log_format, tiered_storage, kafka_tools, kcat, topicctl, franz_go, librdkafka)
+SUITES: tuple[Suite, ...] = (log_format, tiered_storage, switch, kafka_tools, kcat, topicctl, franz_go, librdkafka)
 CLASSIC_ONLY = dict.fromkeys(
     (log_format.NAME, tiered_storage.NAME), "It is about segment files, and diskless topics have none."
-)
+) | {switch.NAME: "It is about topics that become diskless."}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for topics in _kinds(options.topics, options.against):
         for suite in chosen:
             name = topics.run_name(suite.NAME)
-            missing = _why_left_out(suite, topics)
+            missing = _why_left_out(suite, topics, options.against)
             if missing is not None:
                 print(f"{name}: left out. {missing}", flush=True)
                 continue
@@ -62,7 +62,9 @@ def _kinds(wanted: str | None, against: str) -> tuple[Topics, ...]:
     return (Topics(wanted),) if wanted else tuple(Topics)
 
 
-def _why_left_out(suite: Suite, topics: Topics) -> str | None:
+def _why_left_out(suite: Suite, topics: Topics, against: str) -> str | None:
+    if against == "kafka" and suite.NAME == switch.NAME:
+        return "Kafka has no diskless topics."
     if topics is Topics.DISKLESS and suite.NAME in CLASSIC_ONLY:
         return CLASSIC_ONLY[suite.NAME]
     return suite.why_unavailable()

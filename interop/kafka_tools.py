@@ -15,6 +15,7 @@ from interop.results import Outcome
 NAME = "kafka-tools"
 TOOLS = "org.apache.kafka.tools"
 SECONDS = 90.0
+QUICK_JVM = ("-Xmx512M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # a tool runs for a second or two
 
 
 class ToolFailed(Exception):
@@ -55,7 +56,7 @@ class Tools:
         return "--bootstrap-server", self.bootstrap
 
     def _run(self, main_class: str, arguments: Sequence[str], stdin: str) -> tuple[int, str]:
-        command = kafka.java_command(self._libraries, main_class, *arguments)
+        command = kafka.java_command(self._libraries, main_class, *arguments, jvm=QUICK_JVM)
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS)
         said = done.stdout + done.stderr
         with self._log_file.open("a") as log:

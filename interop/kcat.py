@@ -35,7 +35,7 @@ class Kcat:
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        self._program, self._libraries = _prepare()
+        self._program, self._libraries = prepare_kcat()
 
     def run(self, *arguments: str, stdin: str = "", expect: str = "") -> str:
         """What kcat printed. Raises KcatFailed unless it succeeds and prints `expect` (a pattern)."""
@@ -50,7 +50,7 @@ class Kcat:
         return said
 
 
-def _prepare() -> tuple[str, str]:
+def prepare_kcat() -> tuple[str, str]:
     """The program and the directory of its libraries."""
     installed = shutil.which("kcat")
     if installed:
