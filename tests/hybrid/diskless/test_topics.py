@@ -67,6 +67,16 @@ async def test_a_new_topic_has_logs_before_it_is_served(world: World) -> None:
     assert world.times_opened == 1
 
 
+async def test_a_partition_that_this_broker_has_not_read_yet_has_a_stand_in(world: World) -> None:
+    """Its log start is not known then: only a partition that was classic may have records elsewhere."""
+    async with world.diskless(node_id=9) as topics:
+        topic = await world.create("t")
+        await topics.wait_served(["t"])
+        assert not topics.by_key["t", 0].has_prefix
+        (partition,) = topics.as_served(topic, {9}).partitions
+        assert partition.leader == 9
+
+
 async def test_topics_made_while_the_broker_was_away_are_served_after_its_start(world: World) -> None:
     topic = await world.create("t", 2)
     async with world.diskless() as topics:
