@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 BOUNDARY_SECONDS: Final = 1.0
 """How often the control plane is asked for boundaries that are not known."""
 _LONGEST_PAUSE_S: Final = 10.0
+_MOST_FAILURES: Final = 30  # in a row: more change nothing, and an outage may last for days
 _IDLE_S: Final = 3600.0
 _LOGS_AT_ONCE: Final = 1000
 
@@ -160,11 +161,12 @@ class TopicSwitches:
                 try:
                     await self._look()
                 except SqlError as error:
-                    self._failures += 1
+                    self._failures = min(self._failures + 1, _MOST_FAILURES)
                     self._setbacks.met(error)
                     self._tell_unsettled(error)
                     self._first_look.set()
                     await self._clock.sleep(self._pause())
+                    self._wake.set()  # clients wait for the answer: it is asked for without another pause
                 else:
                     self._first_look.set()
                     self._failures = 0
