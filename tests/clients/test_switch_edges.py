@@ -160,8 +160,9 @@ def test_reads_of_remote_segments_that_are_under_way(
         assert all(reader.result(SECONDS) for reader in readers)
 
 
+@pytest.mark.parametrize("min_bytes", [1, 100])
 def test_a_consumer_that_waits_at_the_end_of_the_log_gets_the_first_record_behind_the_boundary(
-    own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str]
+    own: BrokerProcess, admin: AdminClient, unique_name: Callable[[], str], min_bytes: int
 ) -> None:
     topic = create(admin, unique_name())
     produce(own, topic, numbered(0, 10))
@@ -171,6 +172,7 @@ def test_a_consumer_that_waits_at_the_end_of_the_log_gets_the_first_record_behin
             "group.id": topic,
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
+            "fetch.min.bytes": min_bytes,
             "fetch.wait.max.ms": PATIENCE_MS,
             "socket.timeout.ms": 2 * PATIENCE_MS,
         }

@@ -130,7 +130,8 @@ class ClassicPartition:
 
     def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
         replica = self.replica
-        if not replica.is_leader or self.layout.tier_of(offset) is not Tier.LOCAL:
+        # Whoever watches a log that is sealed may have to read what another partition has behind it.
+        if not replica.is_leader or replica.is_sealed or self.layout.tier_of(offset) is not Tier.LOCAL:
             return None
         return replica.log.available_bytes(offset, isolation)
 
