@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from strandline.clock import Clock
 from strandline.controlplane.ports import Migrations
@@ -25,6 +25,8 @@ from strandline.log.flusher import FlushPlan
 QUIET_WITHIN_S: Final = 2.0
 """A sealed log that does not come to rest within this time takes records again, and is tried later."""
 _LOOK_S: Final = 0.002
+
+IsWanted: TypeAlias = Callable[[PartitionSwitch], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +44,17 @@ class BoundarySetter:
         self._plane, self._clock = plane, clock
 
     async def set(
-        self, group: Sequence[PartitionSwitch], position: int, *, is_wanted: Callable[[PartitionSwitch], bool]
+        self, group: Sequence[PartitionSwitch], position: int, *, is_wanted: IsWanted
     ) -> list[tuple[PartitionSwitch, BoundarySet]]:
         """Set the boundaries of those that can be sealed now; the others go on, with their problem noted.
+
+        Those that are not wanted are left alone: they belong to another leadership, or are classic again.
 
         `is_wanted` tells whether a partition is still to be switched under the leadership in which this began. Raises
         SqlError: the sealed ones stay sealed, and the call is to be repeated.
         """
-        ready = [switch for switch in group if self._is_drained(switch) and is_wanted(switch)]
-        ready = await self._each(ready, _flush_what_is_there)
+        ready = [switch for switch in group if is_wanted(switch) and self._is_drained(switch)]
+        ready = await self._each(ready, _flush_what_is_there, is_wanted)
         ready = [switch for switch in ready if is_wanted(switch)]
         crash_point("switch.before_seal")
         now = self._clock.monotonic()
@@ -58,9 +62,9 @@ class BoundarySetter:
             switch.phase = MigrationPhase.SEALING
             switch.seal(now, f"{switch.replica.topic_partition} is being switched to diskless")
         crash_point("switch.after_seal")
-        ready = await self._come_to_rest(ready)
+        ready = await self._come_to_rest(ready, is_wanted)
         crash_point("switch.at_rest")
-        ready = await self._each([switch for switch in ready if is_wanted(switch)], _roll_and_flush)
+        ready = await self._each([switch for switch in ready if is_wanted(switch)], _roll_and_flush, is_wanted)
         crash_point("switch.after_flush")
         sealed = [Sealed(switch, _boundary_of(switch, position)) for switch in ready if is_wanted(switch)]
         if not sealed:
@@ -82,7 +86,7 @@ class BoundarySetter:
         )
         return False
 
-    async def _come_to_rest(self, switches: Iterable[PartitionSwitch]) -> list[PartitionSwitch]:
+    async def _come_to_rest(self, switches: Iterable[PartitionSwitch], is_wanted: IsWanted) -> list[PartitionSwitch]:
         """Those whose records are all written and replicated. The others take records again."""
         waiting, resting = list(switches), []
         deadline = self._clock.monotonic() + QUIET_WITHIN_S
@@ -92,7 +96,7 @@ class BoundarySetter:
             if not waiting or self._clock.monotonic() >= deadline:
                 break
             await self._clock.sleep(_LOOK_S)
-        for switch in waiting:
+        for switch in filter(is_wanted, waiting):
             log = switch.replica.log
             switch.problem = (
                 f"{switch.replica.topic_partition} did not come to rest: its high watermark is {log.high_watermark}, "
@@ -102,13 +106,15 @@ class BoundarySetter:
         return resting
 
     async def _each(
-        self, switches: Sequence[PartitionSwitch], step: Callable[[UnifiedLog], FlushPlan]
+        self, switches: Sequence[PartitionSwitch], step: Callable[[UnifiedLog], FlushPlan], is_wanted: IsWanted
     ) -> list[PartitionSwitch]:
         """Make a plan for each log, and force it to disk in threads. Those that fail go on without a boundary."""
-        done = await asyncio.gather(*(self._forced(switch, step) for switch in switches))
+        done = await asyncio.gather(*(self._forced(switch, step, is_wanted) for switch in switches))
         return [switch for switch, is_done in zip(switches, done, strict=True) if is_done]
 
-    async def _forced(self, switch: PartitionSwitch, step: Callable[[UnifiedLog], FlushPlan]) -> bool:
+    async def _forced(
+        self, switch: PartitionSwitch, step: Callable[[UnifiedLog], FlushPlan], is_wanted: IsWanted
+    ) -> bool:
         log = switch.replica.log
         try:
             plan = step(log)
@@ -118,8 +124,9 @@ class BoundarySetter:
                 raise log.fail_append(error) from error
             log.flusher.finish(plan)
         except StrandlineError as error:
-            switch.problem = f"{switch.replica.topic_partition} cannot be forced to disk: {error}"
-            switch.go_on()
+            if is_wanted(switch):
+                switch.problem = f"{switch.replica.topic_partition} cannot be forced to disk: {error}"
+                switch.go_on()
             return False
         return True
 
