@@ -12,6 +12,7 @@ from strandline.hybrid.classic import ClassicPartition
 from strandline.hybrid.migration.sealing import QUIET_WITHIN_S, BoundarySetter
 from strandline.hybrid.migration.switch import PartitionSwitch, Stage
 from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.tasks import next_turn
 from strandline.testing.clock import VirtualClock
 from tests.metadata.cluster import open_cluster
 from tests.replication.conftest import Fixture, batch, fixture, image
@@ -51,7 +52,7 @@ async def test_a_new_leadership_that_knows_no_boundary_yet_is_not_unsealed_by_th
         BoundarySetter(plane, clock).set([switch], 1, is_wanted=lambda one: one.stage is Stage.PENDING)
     )
     while not switch.replica.is_sealed:
-        await asyncio.sleep(0)
+        await next_turn()
     switch.replica.follow(image(epoch=4, replicas=(1, 2), isr=(1, 2), version=1))
     switch.ask_again()
     await clock.advance(QUIET_WITHIN_S + 1)

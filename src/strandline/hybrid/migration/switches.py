@@ -194,14 +194,16 @@ class TopicSwitches:
 
     async def _look(self) -> None:
         """Ask the control plane for what is not known, then begin the switches that are due. Raises SqlError."""
-        asked = {switch.id: (switch, switch.epoch) for switch in self._open_ones()}
+        asked = {switch.id: (switch, switch.epoch, switch.stage) for switch in self._open_ones()}
         if not asked:
             return
         self._diskless.require_open()
         migrations = self.migrations = await self._plane.topic_migrations()
-        logs = await self._ask([switch for switch, _ in asked.values()], migrations)
-        for key, (switch, epoch) in asked.items():
-            if self.is_current(switch, epoch) and not self._turns.is_under_way(switch.id.topic_id):
+        logs = await self._ask([switch for switch, _, _ in asked.values()], migrations)
+        for key, (switch, epoch, stage) in asked.items():
+            # The answer may be older than what has become of the partition meanwhile.
+            is_as_asked = self.is_current(switch, epoch) and switch.stage is stage
+            if is_as_asked and not self._turns.is_under_way(switch.id.topic_id):
                 await self._learn(switch, logs.get(key))
         self._turns.begin(self._pending_by_topic(), migrations)
 
