@@ -79,6 +79,12 @@ class SwitchingBroker:
         assert isinstance(partition, HybridPartition)
         return partition
 
+    async def finished(self, name: str) -> None:
+        """Return when the control plane says that the switch is over."""
+        async with asyncio.timeout(SECONDS):
+            while (await self.broker.migrations.topic_status(name)).position is not None:
+                await SystemClock().sleep(0.01)
+
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Return when `is_so`."""
         async with asyncio.timeout(SECONDS):

@@ -31,10 +31,11 @@ IsWanted: TypeAlias = Callable[[PartitionSwitch], bool]
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A partition that has come to rest, and the boundary that it asks for."""
+    """A partition that has come to rest, the boundary that it asks for, and the answer of the control plane."""
 
     switch: PartitionSwitch
     boundary: NewBoundary
+    answer: BoundarySet
 
 
 class BoundarySetter:
@@ -43,9 +44,7 @@ class BoundarySetter:
     def __init__(self, plane: Migrations, clock: Clock) -> None:
         self._plane, self._clock = plane, clock
 
-    async def set(
-        self, group: Sequence[PartitionSwitch], position: int, *, is_wanted: IsWanted
-    ) -> list[tuple[PartitionSwitch, BoundarySet]]:
+    async def set(self, group: Sequence[PartitionSwitch], position: int, *, is_wanted: IsWanted) -> list[Sealed]:
         """Set the boundaries of those that can be sealed now; the others go on, with their problem noted.
 
         Those that are not wanted are left alone: they belong to another leadership, or are classic again.
@@ -66,12 +65,13 @@ class BoundarySetter:
         crash_point("switch.at_rest")
         ready = await self._each([switch for switch in ready if is_wanted(switch)], _roll_and_flush, is_wanted)
         crash_point("switch.after_flush")
-        sealed = [Sealed(switch, _boundary_of(switch, position)) for switch in ready if is_wanted(switch)]
-        if not sealed:
+        ready = [switch for switch in ready if is_wanted(switch)]
+        if not ready:
             return []
-        answers = await self._plane.initialize_diskless_migration([one.boundary for one in sealed])
+        wished = [_boundary_of(switch, position) for switch in ready]
+        answers = await self._plane.initialize_diskless_migration(wished)
         crash_point("switch.after_boundary")
-        return [(one.switch, answer) for one, answer in zip(sealed, answers, strict=True)]
+        return list(map(Sealed, ready, wished, answers))
 
     def _is_drained(self, switch: PartitionSwitch) -> bool:
         """Whether no transaction is open. New ones are refused from now on, open ones may end."""

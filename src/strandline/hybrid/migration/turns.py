@@ -11,11 +11,11 @@ from uuid import UUID
 from strandline.clock import Clock
 from strandline.config.diskless import DisklessSettings
 from strandline.controlplane.ports import Migrations
-from strandline.controlplane.values import BoundarySet, DisklessLog, MigrationState, Refusal, TopicMigration
+from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.crash import crash_point
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.migration.queue import admitted
-from strandline.hybrid.migration.sealing import BoundarySetter
+from strandline.hybrid.migration.sealing import BoundarySetter, Sealed
 from strandline.hybrid.migration.status import MigrationPhase
 from strandline.hybrid.migration.switch import PartitionSwitch, Stage
 from strandline.sql import SqlError
@@ -118,8 +118,9 @@ class SwitchTurns:
         try:
             for first in range(0, len(switches), GROUP):
                 group = switches[first : first + GROUP]
-                for switch, answer in await self._setter.set(group, position, is_wanted=is_wanted):
-                    self._settled(switch, answer, is_current=is_wanted(switch))
+                for sealed in await self._setter.set(group, position, is_wanted=is_wanted):
+                    if is_wanted(sealed.switch):  # else whoever leads the partition now asks by himself
+                        self._settled(sealed)
         except SqlError as error:
             self._setbacks.met(error)
             for switch in switches:
@@ -132,14 +133,13 @@ class SwitchTurns:
             if switched:
                 self._owner.switched(switches[0].replica.topic_partition.topic, switched)
 
-    def _settled(self, switch: PartitionSwitch, answer: BoundarySet, *, is_current: bool) -> None:
+    def _settled(self, sealed: Sealed) -> None:
         """The control plane has answered."""
-        if not is_current:
-            return  # whoever leads the partition now asks by himself
+        switch, answer = sealed.switch, sealed.answer
         name = switch.replica.topic_partition
         match answer.refusal:
             case None:
-                self._owner.join(switch, _new_log(switch, answer, switch.replica.log.log_start_offset))
+                self._owner.join(switch, _new_log(sealed))
                 crash_point("switch.joined")
             case Refusal.MIGRATION_NOT_FOUND:
                 switch.problem = "The switch was aborted."
@@ -160,11 +160,15 @@ def _note_missing_request(switches: Iterable[PartitionSwitch]) -> None:
         )
 
 
-def _new_log(switch: PartitionSwitch, answer: BoundarySet, log_start: int) -> DisklessLog:
-    """The log as the control plane has it just after the boundary was set."""
+def _new_log(sealed: Sealed) -> DisklessLog:
+    """The log as the control plane has it just after the boundary was set.
+
+    Its log start is the one that was reported: that of the local log may have moved since, and is reported again.
+    """
+    answer, log_start = sealed.answer, sealed.boundary.log_start_offset
     is_empty = log_start == answer.boundary
     return DisklessLog(
-        partition=switch.id,
+        partition=sealed.switch.id,
         log_start_offset=log_start,
         high_watermark=answer.boundary,
         diskless_start_offset=answer.boundary,

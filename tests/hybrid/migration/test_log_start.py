@@ -1,0 +1,36 @@
+"""The log start of a switched partition, which its log and the control plane know at different times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.values import BoundarySet, MigrationState, NewBoundary
+from tests.hybrid.migration.world import switching_broker
+
+EAGER = {"log_retention_check_interval_ms": "50", "log_initial_task_delay_ms": "0"}
+
+
+async def test_a_log_that_expires_while_its_boundary_is_set_comes_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    initialize = SqlControlPlane.initialize_diskless_migration
+    async with switching_broker(tmp_path, **EAGER) as broker:
+        await broker.create("t", records=3)
+        log = broker.broker.replicas.find("t", 0).log
+
+        async def expiring(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+            answers = await initialize(plane, boundaries)
+            log.start.increment(3)
+            return answers
+
+        monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", expiring)
+        await broker.flag("t", is_diskless=True)
+        partition = await broker.switched("t")
+        assert partition.boundary == 3
+        assert await broker.ends("t") == (3, 3)
+        await broker.finished("t")
+        assert (await broker.broker.migrations.topic_status("t")).state is MigrationState.DISKLESS_ONLY
