@@ -101,12 +101,10 @@ def write(broker: BrokerProcess, topic: str) -> ErrorCode:
     ("place", "how"),
     [
         ("switch.before_seal", "down"),
-        ("switch.after_flush", "down"),
         ("switch.after_flush", "hung"),
         ("switch.after_flush", "read-only"),
         ("controlplane.migration.before_commit", "deaf"),
         ("switch.after_boundary", "down"),
-        ("switch.before_prefix", "down"),
     ],
 )
 def test_the_control_plane_goes_away_at_a_step(

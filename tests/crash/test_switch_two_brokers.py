@@ -114,8 +114,6 @@ def no_log_begins_at_0(postgres: Postgres, url: str, topic: str = TOPIC) -> bool
     [
         "switch.after_flush",
         "controlplane.migration.before_commit",
-        "switch.after_boundary",
-        "controlplane.migration.before_prefix_commit",
     ],
 )
 def test_a_leader_dies_while_the_other_broker_starts(

@@ -35,7 +35,6 @@ COPYING_SECONDS: Final = 0.5
 """How often a prefix is looked at that is not in remote storage yet."""
 COPIED_SECONDS: Final = 5.0
 """How often one is that is, and leaves by retention."""
-_IDLE_S: Final = 5.0
 _MEANING: Final = {
     MigrationState.TIERED_ONLY: "they are not switched",
     MigrationState.MIGRATING: "what is below their boundaries is being copied to remote storage",
@@ -72,7 +71,7 @@ class PrefixKeeper:
     async def run(self) -> None:
         """Look at all prefixes again and again. Endless."""
         while True:
-            await self._clock.sleep(self._pause())
+            await self._wait_due()
             try:
                 await self.look()
             except SqlError as error:
@@ -85,11 +84,17 @@ class PrefixKeeper:
             switch for switch in self._switches() if switch.has_prefix and switch.hybrid and switch.replica.is_leader
         ]
 
-    def _pause(self) -> float:
-        led = self._led()
-        if any(switch.state is MigrationState.MIGRATING for switch in led):
-            return COPYING_SECONDS
-        return COPIED_SECONDS if led else _IDLE_S
+    async def _wait_due(self) -> None:
+        """Return after COPIED_SECONDS; sooner if a prefix is copied, was not looked at yet, or seems to be gone."""
+        end = self._clock.monotonic() + COPIED_SECONDS
+        while True:
+            await self._clock.sleep(COPYING_SECONDS)
+            if any(map(self._is_urgent, self._led())) or self._clock.monotonic() >= end:
+                return
+
+    def _is_urgent(self, switch: PartitionSwitch) -> bool:
+        is_new = switch.id not in self._followed
+        return is_new or switch.state is MigrationState.MIGRATING or switch in self._missing
 
     async def look(self) -> None:
         """Compare every prefix with the control plane, and bring both up to date. Raises SqlError."""
