@@ -13,12 +13,14 @@ import pytest_asyncio
 from strandline.clock import SystemClock
 from strandline.diskless.values import DisklessAppend, DisklessAppended
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
+from strandline.health import WRITES
 from strandline.hybrid.diskless import topics as diskless_topics
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.log import AppendOrigin
 from strandline.metadata import TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.objects import ObjectStoreMisconfigured, ObjectStoreUnavailable
+from strandline.objects.counting import DELETES
 from strandline.reads import LATEST, FetchIsolation, ReadResult
 from strandline.records import TimestampType, read_header
 from strandline.replication import Appended
@@ -295,3 +297,15 @@ async def wait_gone(world: World) -> None:
     async with asyncio.timeout(20):
         while await world.plane.topic_ids():
             await SystemClock().sleep(0.01)
+
+
+async def test_a_store_that_cannot_delete_can_be_written_to(world: World) -> None:
+    """A topic that waits for its switch would wait until the next object is to be deleted, which may take hours."""
+    await world.create("t")
+    async with world.diskless() as topics:
+        await topics.wait_served(["t"])
+        for kind, is_writable in ((DELETES, True), (WRITES, False)):
+            for _ in range(3):
+                world.health.failed("No answer.", kind)
+            assert world.health.status().is_away
+            assert (topics.why_not_writable() == "") == is_writable
