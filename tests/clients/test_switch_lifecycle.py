@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.broker import BrokerProcess, running_broker
@@ -193,6 +194,19 @@ def test_topics_are_switched_in_the_order_of_the_requests(queue: Queue) -> None:
     queue.admin.delete_topics([names[0]])[names[0]].result(SECONDS)
     wait_switched(queue.broker, names[1])
     assert boundaries(queue.broker, names[2]) == [-1]
+
+
+def test_a_prefix_that_is_deleted_before_it_was_copied_ends_the_switch(queue: Queue) -> None:
+    """It is up to nobody any more, and the next topic has its turn."""
+    broker, admin = queue.broker, queue.admin
+    after = queue.pending("after")
+    assert produce(broker, "front", numbered(10, 10)) == list(range(10, 20))
+    untyped: Any = admin
+    (future,) = untyped.delete_records([TopicPartition("front", 0, 15)]).values()
+    assert future.result(SECONDS).low_watermark == 15
+    wait_state(broker, "front", DISKLESS_ONLY)
+    assert values(read(broker, "front", 5, offset=15)) == list(range(15, 20))
+    assert wait_switched(broker, after) == [30]
 
 
 # Restarts

@@ -54,10 +54,15 @@ def fetch_request(
     isolation: int = 0,
     replica_id: int = -1,
     epoch: int = -1,
+    last_epoch: int = -1,
 ) -> FetchRequest:
     """Without a session."""
     entry = FetchPartition(
-        partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes, current_leader_epoch=epoch
+        partition=partition,
+        fetch_offset=offset,
+        partition_max_bytes=max_bytes,
+        current_leader_epoch=epoch,
+        last_fetched_epoch=last_epoch,
     )
     return FetchRequest(
         replica_id=replica_id,

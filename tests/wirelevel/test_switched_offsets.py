@@ -113,6 +113,21 @@ def test_where_epochs_end(switched: Switched, epoch: int, end: tuple[int, int, i
     assert ask_for_end_of_epoch(switched.client, switched.topic, epoch) == end
 
 
+@pytest.mark.parametrize(
+    ("offset", "last_epoch"),
+    [(0, -1), (5, 0), (7, 2), (B0, 2), (B0 + 1, 4), (B0, 4), (END, 4)],
+)
+def test_a_reader_that_follows_the_epochs_finds_no_divergence(switched: Switched, offset: int, last_epoch: int) -> None:
+    row = ask_to_fetch(switched.client, switched.topic, offset, last_epoch=last_epoch)
+    assert (row.error_code, row.diverging_epoch.epoch) == (0, -1)
+
+
+def test_a_reader_that_has_more_of_an_epoch_than_the_prefix_is_told_where_it_ends(switched: Switched) -> None:
+    for offset in (6, B0 + 1):
+        row = ask_to_fetch(switched.client, switched.topic, offset, last_epoch=0)
+        assert (row.error_code, row.diverging_epoch.epoch, row.diverging_epoch.end_offset) == (0, 0, 5)
+
+
 @pytest.mark.parametrize("isolation", [0, 1])
 def test_a_fetch_never_crosses_the_boundary(switched: Switched, isolation: int) -> None:
     """And every answer tells the ends of the whole log."""
