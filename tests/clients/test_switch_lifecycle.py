@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.drivers import DRIVERS, Driver, driver_name
+from tests.clients.switch_load import is_dense
 from tests.clients.switching import (
     DISKLESS_ONLY,
     HYBRID,
@@ -131,6 +132,37 @@ def test_an_aborted_switch_leaves_topic_and_clients_as_they_were(
     received = driver.consume(broker.bootstrap, topic, 10, partition=1, offset=offsets[0])
     assert [record.offset for record in received] == offsets
     assert "diskless from offset" not in "".join(line for line in broker.log_text.splitlines() if topic in line)
+
+
+def test_a_switch_that_is_aborted_while_it_happens_is_aborted_or_happens(
+    tmp_path: Path, unique_name: Callable[[], str]
+) -> None:
+    """Again and again, later each time, until the boundary is there first."""
+    with running_broker(tmp_path / "data", QUICK) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        topic = create(admin, unique_name(), partitions=3)
+        writer = Writer(broker.bootstrap, topic, "writer", 3, pause=0.001)
+        writer.start()
+        try:
+            for later in range(200):
+                switch(admin, topic)
+                wait_for_more([writer], 3 * later)
+                try:
+                    abort(admin, topic)
+                except KafkaException as error:
+                    assert "is diskless already" in str(error)
+                    break
+                assert described_state(admin, topic) == "TIERED_ONLY"
+            assert all(boundary > 0 for boundary in wait_switched(broker, topic))
+            wait_for_more([writer], 100)
+        finally:
+            writer.stop()
+        assert writer.failures == []
+        found = read_all(broker.bootstrap, topic, 3)
+        verdict = judge([writer], found)
+        assert verdict.is_clean, str(verdict)
+        assert is_dense(found)
+        wait_state(broker, topic, HYBRID)
 
 
 def test_a_switch_that_has_its_boundary_cannot_be_aborted(long_queue: Queue) -> None:
