@@ -135,7 +135,8 @@ class Clients:
         """Writes "1.0", "1.1", ... until it is stopped. By itself this tool would not repeat a batch."""
         retries = self._directory / "with-retries.properties"
         retries.write_text("retries=2147483647\nenable.idempotence=true\n")
-        how = ("--throughput", str(per_second), "--value-prefix", str(prefix), "--command-config", str(retries))
+        how = ["--throughput", str(per_second), "--value-prefix", str(prefix), "--command-config", str(retries)]
+        how += ["--repeating-keys", "40"]  # without keys, a partition might get nothing for a while
         server = ("--bootstrap-server", self._bootstrap)
         return self.java(f"verifiable-producer-{topic}", f"{TOOLS}.VerifiableProducer", *server, "--topic", topic, *how)
 

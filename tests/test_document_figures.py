@@ -185,6 +185,7 @@ FIGURES = (
     Figure("bench/README.md", r"(\w+) minutes \(retention\)", DEFAULTS.log.log_retention_check_interval_ms / MINUTE),
     Figure("docs/interop.md", r"`log-format`.*all (\d+) checks", _allowed("log-format")),
     Figure("docs/interop.md", r"`tiered-storage`.*all (\d+) checks", _allowed("tiered-storage")),
+    Figure("docs/interop.md", r"`switch`.*all (\d+) checks", _allowed("switch")),
     Figure("docs/interop.md", r"`kafka-tools`.*all (\d+) checks", _allowed("kafka-tools")),
     Figure("docs/interop.md", r"`kafka-tools`.*\| (\d+) pass, 1 fails", _allowed("kafka-tools-diskless")),
     Figure("docs/interop.md", r"`kcat`.*\| all (\d+) checks pass \| all", _allowed("kcat")),
