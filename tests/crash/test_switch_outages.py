@@ -140,7 +140,7 @@ def test_the_control_plane_goes_away_at_a_step(
 
 @pytest.fixture
 def stores(s3: S3) -> Iterator[tuple[Link, Link, dict[str, str]]]:
-    """Ways to the object store of diskless topics and to remote storage, and the settings of a broker that uses them."""
+    """Ways to the object store of diskless topics and to remote storage, and the settings of a broker that has both."""
     with Link(("127.0.0.1", s3.port)) as objects, Link(("127.0.0.1", s3.port)) as remote:
         yield (
             objects,

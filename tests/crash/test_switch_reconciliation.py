@@ -6,6 +6,7 @@ a lost disk, an old copy of a log or a restored database would have left, and st
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -198,6 +199,8 @@ def test_a_log_that_is_shorter_than_its_boundary_is_not_served_until_its_records
         delete_records(administrator(broker), B0)
         assert earliest(administrator(broker), TOPIC) == B0
         assert numbers(broker, B0, END + 10) == list(range(B0, END + 10))
+        wait_switched(broker, TOPIC, states=("DISKLESS_ONLY",))
+        assert problems(broker, TOPIC) == []
         broker.restart()
         assert earliest(administrator(broker), TOPIC) == B0
         assert numbers(broker, B0, END + 10) == list(range(B0, END + 10))
@@ -228,6 +231,31 @@ def test_a_boundary_below_the_log_start_is_taken_back_and_the_topic_switched_aga
         wait_switched(broker, TOPIC)
         assert produce(broker, TOPIC, numbered(B0, 10)) == list(range(B0, B0 + 10))
         assert numbers(broker, START, B0 + 10) == list(range(START, B0 + 10))
+
+
+def test_a_log_that_starts_above_its_boundary_is_not_served_if_there_are_diskless_records(
+    moments: Moments, tmp_path: Path
+) -> None:
+    """The log was replaced by one that begins later. What is behind the boundary counts."""
+    data = taken(moments.written, tmp_path)
+    for path in (data / LOG).glob("0*"):
+        path.unlink()
+    (data / LOG / "leader-epoch-checkpoint").unlink()
+    (data / LOG / f"{B0 + 10:020}.log").touch()
+    for checkpoint in (data / "logs").glob("*-checkpoint"):
+        checkpoint.write_text(re.sub(rf"{TOPIC} 0 \d+", f"{TOPIC} 0 {B0 + 10}", checkpoint.read_text()))
+    with started(data) as (broker, topic):
+        (problem,) = wait_until(lambda: problems(broker, TOPIC), what="the status to say what is wrong")
+        assert f"starts at {B0 + 10}" in problem
+        assert boundaries(broker, TOPIC) == [B0]
+        assert refusal(topic, START) is not ErrorCode.NONE
+        assert numbers(broker, B0, END) == list(range(B0, END))
+        assert produce(broker, TOPIC, numbered(END, 10)) == list(range(END, END + 10))
+        delete_records(administrator(broker), B0)
+        assert earliest(administrator(broker), TOPIC) == B0
+        assert numbers(broker, B0, END + 10) == list(range(B0, END + 10))
+        wait_switched(broker, TOPIC, states=("DISKLESS_ONLY",))
+        assert problems(broker, TOPIC) == []
 
 
 # The control plane has lost its newest commits

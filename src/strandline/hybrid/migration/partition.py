@@ -226,12 +226,12 @@ class HybridPartition:
     def follow_log_start(self, offset: Offset) -> None:
         """The log starts at `offset`, in the prefix or above it. Raises KafkaStorageError."""
         log, start = self.replica.log, min(offset, self.boundary)
-        if start > log.log_end_offset:
-            if start == self.boundary:  # what the log lacks below the boundary is deleted, and so is what it has
-                log.truncate_fully_and_start_at(start)
-                self.prefix_problem = ""
-                self.replica.notify_watchers()
-        elif log.start.increment(start):
+        if start == self.boundary != log.log_end_offset:  # the log does not fit, and nothing of it is needed any more
+            log.truncate_fully_and_start_at(start)
+            log.assign_epoch(self.replica.leader_epoch, start)  # those before it are over: their segments may go
+            self.prefix_problem = ""
+            self.replica.notify_watchers()
+        elif start <= log.log_end_offset and log.start.increment(start):
             self.replica.notify_watchers()
 
     async def active_producers(self) -> Sequence[ActiveProducer]:

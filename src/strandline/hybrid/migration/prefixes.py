@@ -137,6 +137,8 @@ class PrefixKeeper:
         except StrandlineError as error:
             switch.problem = str(error)
             return None
+        if hybrid.prefix_problem:  # a log that does not fit says nothing about the prefix
+            return None
         local = switch.replica.log
         prefix = switch.prefix = self._prefix_of(switch)
         state = self._state_of(switch, prefix)
