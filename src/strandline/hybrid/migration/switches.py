@@ -130,6 +130,8 @@ class TopicSwitches:
             switch.replica.topic_partition,
             switch.boundary,
         )
+        if self._diskless.tier is not None:  # records that are in memory are not in the log any more
+            self._diskless.tier.reader.forget(switch.id)
         switch.hybrid = switch.log = None
         switch.ask_again()
         self.serve(switch)
