@@ -10,10 +10,15 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
+from strandline.records import Record, build_batch
 from tests.broker import BrokerProcess
-from tests.clients.tiering import SECONDS, alter, kafka_admin
+from tests.clients.tiering import SECONDS, alter, create, kafka_admin, local_logs
+from tests.moments import T0
 from tests.waiting import wait_until
 
+# One topic at a time: a topic whose switch cannot begin keeps all others waiting.
+ONE_AT_A_TIME = {"inkless.migration.parallel.topics": "1"}
+PRODUCER = 4711  # whose transactions are put into logs
 MIGRATING, HYBRID, DISKLESS_ONLY = "MIGRATING", "HYBRID", "DISKLESS_ONLY"
 
 
@@ -88,3 +93,53 @@ def wait_state(broker: BrokerProcess, topic: str, *states: str) -> Mapping[str, 
     except AssertionError as error:
         raise AssertionError(f"{error}: {seen}") from error
     return seen[0]
+
+
+# Switches that wait
+
+
+def put_into_log(broker: BrokerProcess, topic: str, batch: bytearray) -> None:
+    """Kill the broker, append a batch to the log of partition 0 as it is, and start it again."""
+    broker.kill()
+    with local_logs(broker, topic)[-1].open("ab") as log:
+        log.write(batch)
+    broker.start()
+
+
+def open_transaction(broker: BrokerProcess, topic: str, at: int) -> None:
+    """Put a record of an open transaction at the end of the log, as a log of Kafka may have it."""
+    batch = build_batch(
+        [Record(at, T0, None, b"%08d uncommitted" % at)],
+        base_offset=at,
+        leader_epoch=0,
+        producer_id=PRODUCER,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    put_into_log(broker, topic, batch)
+
+
+def wait_draining(broker: BrokerProcess, topic: str) -> None:
+    """Until the switch waits for an open transaction."""
+
+    def is_draining() -> bool:
+        (partition,) = status(broker, topic)["partitions"]
+        return partition["phase"] == "DRAINING_TRANSACTIONS" and "open transactions" in partition["problem"]
+
+    wait_until(is_draining, within=SECONDS, what=f"the switch of {topic} to wait for its transaction")
+
+
+def hold_queue(broker: BrokerProcess, admin: AdminClient, topic: str = "front") -> str:
+    """A topic whose switch waits for a transaction that nobody ends: with `ONE_AT_A_TIME`, others wait for it."""
+    create(admin, topic, {"remote.storage.enable": "true"})
+    wait_until(lambda: local_logs(broker, topic), what=f"the log of {topic}")
+    open_transaction(broker, topic, 0)
+    switch(admin, topic)
+    wait_draining(broker, topic)
+    return topic
+
+
+def is_waiting(broker: BrokerProcess, topic: str) -> bool:
+    """Whether every partition waits for its turn."""
+    return {partition["phase"] for partition in status(broker, topic)["partitions"]} == {"WAITING"}

@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from strandline.records import Record, build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.switching import (
     HYBRID,
+    PRODUCER,
     abort,
     boundaries,
     described_state,
-    status,
+    open_transaction,
+    put_into_log,
     switch,
+    wait_draining,
     wait_state,
     wait_switched,
 )
@@ -29,7 +31,6 @@ from tests.clients.tiering import (
     alter,
     create,
     first_local_offset,
-    local_logs,
     numbered,
     produce,
     read,
@@ -39,7 +40,7 @@ from tests.clients.tiering import (
 from tests.moments import T0
 from tests.wirelevel.asking import ask_for_offset, client_of
 
-PRODUCER, LATEST = 4711, -1
+LATEST = -1
 READ_COMMITTED = 1
 
 
@@ -49,27 +50,8 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     with running_broker(tmp_path / "data", QUICK) as running:
         create(AdminClient({"bootstrap.servers": running.bootstrap}), "t", {"remote.storage.enable": "true"})
         produce(running, "t", numbered(0, 10))
-        record = Record(10, T0, None, b"%08d uncommitted" % 10)
-        put_into_log(
-            running,
-            build_batch(
-                [record],
-                base_offset=10,
-                leader_epoch=0,
-                producer_id=PRODUCER,
-                producer_epoch=0,
-                base_sequence=0,
-                is_transactional=True,
-            ),
-        )
+        open_transaction(running, "t", 10)
         yield running
-
-
-def put_into_log(broker: BrokerProcess, batch: bytearray) -> None:
-    broker.kill()
-    with local_logs(broker, "t")[-1].open("ab") as log:
-        log.write(batch)
-    broker.start()
 
 
 def end_transaction(broker: BrokerProcess, at: int, how: ControlType = ControlType.COMMIT) -> None:
@@ -77,15 +59,7 @@ def end_transaction(broker: BrokerProcess, at: int, how: ControlType = ControlTy
     records = build_marker(
         marker, producer_id=PRODUCER, producer_epoch=0, timestamp_ms=T0, base_offset=at, leader_epoch=2
     )
-    put_into_log(broker, records)
-
-
-def wait_draining(broker: BrokerProcess) -> None:
-    def is_draining() -> bool:
-        (partition,) = status(broker, "t")["partitions"]
-        return partition["phase"] == "DRAINING_TRANSACTIONS" and "open transactions" in partition["problem"]
-
-    wait_for(is_draining, "the switch to wait for the transaction")
+    put_into_log(broker, "t", records)
 
 
 def test_row_migration_pending_the_leader_appends_to_its_log_while_transactions_are_in_flight(
@@ -93,7 +67,7 @@ def test_row_migration_pending_the_leader_appends_to_its_log_while_transactions_
 ) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     switch(admin, "t")
-    wait_draining(broker)
+    wait_draining(broker, "t")
     assert produce(broker, "t", numbered(11, 5)) == list(range(11, 16))
     with client_of(broker) as client:
         assert ask_for_offset(client, "t", LATEST).offset == 16
@@ -111,7 +85,7 @@ def test_row_migration_pending_the_leader_appends_to_its_log_while_transactions_
 def test_a_switch_that_waits_for_a_transaction_can_be_aborted(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     switch(admin, "t")
-    wait_draining(broker)
+    wait_draining(broker, "t")
     abort(admin, "t")
     assert described_state(admin, "t") == "TIERED_ONLY"
     assert produce(broker, "t", numbered(11, 5)) == list(range(11, 16))

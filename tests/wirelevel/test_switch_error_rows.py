@@ -20,7 +20,17 @@ from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from strandline.wire.registry import encode_request
 from tests.broker import BrokerProcess, running_broker
-from tests.clients.switching import boundaries, status, switch, wait_switched
+from tests.clients.switching import (
+    HYBRID,
+    ONE_AT_A_TIME,
+    boundaries,
+    hold_queue,
+    is_waiting,
+    status,
+    switch,
+    wait_state,
+    wait_switched,
+)
 from tests.clients.tiering import QUICK, create
 from tests.moments import T0
 from tests.waiting import wait_until
@@ -38,13 +48,6 @@ from tests.wirelevel.raw import PRODUCE_VERSION, batch, produce_request
 
 EARLIEST, LATEST = -2, -1
 TIERED = {"remote.storage.enable": "true"}
-# Nothing is copied, so that a topic that was switched keeps its place, and the next one waits for it.
-NEVER_COPIED = {
-    **QUICK,
-    "remote.log.manager.task.interval.ms": "3600000",
-    "inkless.migration.parallel.topics": "1",
-    "inkless.migration.segment.wait.ms": "3600000",
-}
 BEFORE = 3  # records of each topic before it is switched
 
 
@@ -61,22 +64,21 @@ class Topics:
 
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
-    with running_broker(tmp_path_factory.mktemp("rows") / "data", NEVER_COPIED) as broker, client_of(broker) as client:
+    settings = {**QUICK, **ONE_AT_A_TIME}
+    with running_broker(tmp_path_factory.mktemp("rows") / "data", settings) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        for name in ("classic", "switched", "pending"):
-            create(admin, name, TIERED)
-            assert ask_to_produce(client, name, batch(b"a", b"b", b"c")) == Asked(0, 0, 0)
+        with client_of(broker) as client:
+            for name in ("classic", "switched", "pending"):
+                create(admin, name, TIERED)
+                assert ask_to_produce(client, name, batch(b"a", b"b", b"c")) == Asked(0, 0, 0)
         switch(admin, "switched")
         assert wait_switched(broker, "switched") == [BEFORE]
+        wait_state(broker, "switched", HYBRID)
+        hold_queue(broker, admin)
         switch(admin, "pending")
-        wait_until(lambda: phase_of(broker, "pending") == "WAITING", what="the second switch to wait")
-        yield Topics(broker, client)
-
-
-def phase_of(broker: BrokerProcess, topic: str) -> str | None:
-    (partition,) = status(broker, topic)["partitions"]
-    phase: str | None = partition["phase"]
-    return phase
+        wait_until(lambda: is_waiting(broker, "pending"), what="the second switch to wait")
+        with client_of(broker) as client:
+            yield Topics(broker, client)
 
 
 class TestProduceByState:
@@ -91,34 +93,32 @@ class TestProduceByState:
 
     def test_row_migration_pending_the_leader_quiesces_with_request_timed_out(self, tmp_path: Path) -> None:
         """While the boundary cannot be persisted. Reads go on, as the row of Fetch says; then nothing is missing."""
-        settings = {**NEVER_COPIED, "inkless.migration.segment.wait.ms": "2500"}
-        with running_broker(tmp_path / "data", settings) as broker, client_of(broker) as client:
+        with running_broker(tmp_path / "data", QUICK) as broker, client_of(broker) as client:
             admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-            for name in ("front", "next"):
-                create(admin, name, TIERED)
-                ask_to_produce(client, name, batch(b"a"))
-            switch(admin, "front")
-            wait_switched(broker, "front")
-            switch(admin, "next")
+            create(admin, "t", TIERED)
+            ask_to_produce(client, "t", batch(b"a"))
             appended = 1
             with closing(sqlite3.connect(broker.data_dir / "metadata.db", isolation_level=None)) as database:
-                database.execute("BEGIN IMMEDIATE")  # nobody else can write
+                database.execute(
+                    "CREATE TRIGGER refuses_boundaries BEFORE INSERT ON inkless_log "
+                    "BEGIN SELECT RAISE(ABORT, 'no boundaries today'); END"
+                )
+                switch(admin, "t")
 
                 def is_quiescing() -> bool:
                     nonlocal appended
-                    answer = ask_to_produce(client, "next", batch(b"x"))
+                    answer = ask_to_produce(client, "t", batch(b"x"))
                     if answer.error == ErrorCode.NONE:
                         assert answer.offset == appended
                         appended += 1
                     return answer.error == ErrorCode.REQUEST_TIMED_OUT
 
                 wait_until(is_quiescing, what="the log to be sealed")
-                assert is_quiescing()
-                assert ask_for_offset(client, "next", LATEST) == Asked(0, appended)
-                assert len(offsets_in(ask_to_fetch(client, "next", 0))) == appended
-                database.execute("ROLLBACK")
-            assert wait_switched(broker, "next") == [appended]
-            assert ask_to_produce(client, "next", batch(b"x")) == Asked(0, appended, 0)
+                assert ask_for_offset(client, "t", LATEST) == Asked(0, appended)
+                assert len(offsets_in(ask_to_fetch(client, "t", 0))) == appended
+                database.execute("DROP TRIGGER refuses_boundaries")
+            assert wait_switched(broker, "t") == [appended]
+            assert ask_to_produce(client, "t", batch(b"x")) == Asked(0, appended, 0)
 
     def test_row_after_b0_set_the_leader_routes_to_diskless_storage(self, topics: Topics) -> None:
         end = ask_for_offset(topics.client, topics.switched, LATEST).offset

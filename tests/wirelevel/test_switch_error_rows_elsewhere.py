@@ -18,7 +18,8 @@ from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 from tests.broker import BrokerProcess
 from tests.clients import two_brokers
-from tests.clients.switching import boundaries, switch
+from tests.clients.switching import ONE_AT_A_TIME, boundaries, hold_queue, switch
+from tests.clients.tiering import QUICK
 from tests.clients.two_brokers import SECONDS, BrokerCluster, running_cluster
 from tests.link import Link
 from tests.postgres import start_postgres
@@ -34,7 +35,7 @@ from tests.wirelevel.asking import (
     offsets_in,
 )
 from tests.wirelevel.raw import batch
-from tests.wirelevel.test_switch_error_rows import BEFORE, NEVER_COPIED, TIERED
+from tests.wirelevel.test_switch_error_rows import BEFORE, TIERED
 
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -84,7 +85,8 @@ def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
     """The switch of topic `t` is pending, behind another one."""
     url = start_postgres().new_database()
     shared = {
-        **NEVER_COPIED,
+        **QUICK,
+        **ONE_AT_A_TIME,
         "rsm.config.url": f"file://{tmp_path}/remote",
         "strandline.objects.url": f"file://{tmp_path}/objects",
     }
@@ -95,20 +97,15 @@ def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
         own = {**two_brokers.QUICK, **shared, "node.id": "2", "strandline.metadata.url": linked}
         cluster.brokers[2] = BrokerProcess(tmp_path / "broker-2", settings=own)
         try:
+            hold_queue(cluster.brokers[1], cluster.admin(1))
             cluster.brokers[2].start()
             cluster.wait_alive(1, 2)
-            cluster.create("front", via=1, config=TIERED)
             cluster.create("t", partitions=2, via=1, config=TIERED)
             leaders = cluster.leaders("t", 1)
-            for node_id, topic, partition in (
-                (cluster.leaders("front", 1)[0], "front", 0),
-                *((leader, "t", partition) for partition, leader in enumerate(leaders)),
-            ):
-                with client_of(cluster.brokers[node_id]) as client:
-                    answer = ask_to_produce(client, topic, batch(b"a", b"b", b"c"), partition=partition)
+            for partition, leader in enumerate(leaders):
+                with client_of(cluster.brokers[leader]) as client:
+                    answer = ask_to_produce(client, "t", batch(b"a", b"b", b"c"), partition=partition)
                     assert answer == Asked(0, 0, 0)
-            switch(cluster.admin(1), "front")
-            wait_until(lambda: boundaries(cluster.brokers[1], "front") == [BEFORE], within=SECONDS, what="the first")
             switch(cluster.admin(1), "t")
             yield Elsewhere(cluster, link, leaders.index(1), leaders.index(2))
         finally:
