@@ -35,6 +35,7 @@ from strandline.model import (
 )
 from strandline.reads import FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication.admission import check_transaction_goes_on
+from strandline.replication.first_batches import FirstBatches, with_refused
 from strandline.replication.offsets import list_offset
 from strandline.replication.writer import LogWriter
 
@@ -72,6 +73,7 @@ class Partition:
         "_waiting",
         "_watchers",
         "_writer",
+        "first_batches",
         "id",
         "is_leader",
         "isr",
@@ -102,6 +104,7 @@ class Partition:
         self._seal: StrandlineError | None = None
         self._refuses_new_transactions = False
         self._is_restricted = False  # for clients: sealed, or no new transactions
+        self.first_batches: FirstBatches | None = None  # those that were refused while it was sealed
         self._waiting: deque[tuple[Offset, Done]] = deque()
         self._watchers: set[Watcher] = set()
 
@@ -181,6 +184,7 @@ class Partition:
 
     def _check_restrictions(self, records: memoryview) -> None:
         if self._seal is not None:
+            self.first_batches = with_refused(self.first_batches, self.log, records)
             raise copy(self._seal)  # one that is raised again and again would keep the frames of every time alive
         check_transaction_goes_on(self.log, records)
 
@@ -270,8 +274,7 @@ class Partition:
         self, records: memoryview, *, origin: AppendOrigin = AppendOrigin.COORDINATOR, timeout_ms: int
     ) -> LogAppendInfo:
         """Append with acks=all and wait until it is replicated. Raises RequestTimedOut; the records stay."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(error: StrandlineError | None) -> None:
             if future.done():

@@ -46,15 +46,15 @@ class SwitchingBroker:
     def served(self, name: str) -> ServedPartition:
         return self.broker.partitions.find(name, 0)
 
-    async def append(self, name: str) -> int:
-        """Append one record, and return its offset."""
+    async def append(self, name: str, *, producer_id: int = -1, sequence: int = -1) -> int:
+        """Append one record, and return its offset. Raises the refusal."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def finished(error: StrandlineError | None) -> None:
             done.set_result(None) if error is None else done.set_exception(error)
 
-        partition = self.served(name)
-        appended = partition.append(batch(b"x"), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+        partition, records = self.served(name), batch(b"x", producer_id=producer_id, sequence=sequence)
+        appended = partition.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=finished)
         if not appended.is_done:
             await done
         return appended.info.first_offset

@@ -15,6 +15,7 @@ from strandline.log import AppendOrigin
 from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TimestampMs, TopicPartition
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication import Appended, Partition
+from strandline.replication.first_batches import with_refused
 from strandline.replication.partition import Done
 
 
@@ -60,7 +61,9 @@ class UnsettledPartition:
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
     ) -> Appended:
-        self._replica.check_leader()
+        replica = self._replica
+        replica.check_leader()
+        replica.first_batches = with_refused(replica.first_batches, replica.log, records)
         if isinstance(self.problem, RequestTimedOut):
             raise RequestTimedOut(self._sentence())
         self._refuse()
