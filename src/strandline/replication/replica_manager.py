@@ -197,8 +197,10 @@ class ReplicaManager:
         self._create_some(_CREATED_PER_TURN)
 
     def _create(self, key: TopicPartition, topic: TopicImage, image: PartitionImage) -> None:
+        config = self._topic_config(topic.name)
         try:
-            log = self._logs.get_or_create(key, topic.topic_id, self._topic_config(topic.name))
+            # A diskless topic that has a log had it before: another one would be the end of the records in the first.
+            log = self._logs.get_or_create(key, topic.topic_id, config, is_new=not config.diskless_enable)
         except KafkaStorageError as error:
             logger.error("%s has no usable log directory: %s", key, error)
             self._offline[key] = str(error)
