@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.errors import CorruptMessage, InvalidTxnState, NotLeaderOrFollower, RequestTimedOut
-from strandline.log import AppendOrigin
+from strandline.errors import (
+    CorruptMessage,
+    InvalidTxnState,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+    StrandlineError,
+)
+from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.records.builder import build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from strandline.records.record import Record
-from strandline.replication import Partition
-from strandline.replication.partition import LARGE_APPEND
+from strandline.replication import Appended, Partition
+from strandline.replication.partition import LARGE_APPEND, Done
 from tests.replication.conftest import CLOCK, Fixture, batch, image
 from tests.replication.test_partition import Bell, append, values_in
 
@@ -40,7 +46,7 @@ async def test_a_sealed_partition_refuses_clients_until_it_is_unsealed(fixture: 
     partition = leader(fixture)
     append(partition, batch(b"before", producer_id=3, sequence=0))
     assert not partition.is_sealed
-    partition.seal(SEALED)
+    partition.restrict().seal(SEALED)
     assert partition.is_sealed
     for records in (batch(b"refused"), batch(b"next", producer_id=3, sequence=1), memoryview(b"garbage")):
         with pytest.raises(RequestTimedOut, match="switched to diskless"):
@@ -58,7 +64,7 @@ async def test_a_sealed_partition_refuses_clients_until_it_is_unsealed(fixture: 
 async def test_coordinators_append_to_a_sealed_partition(fixture: Fixture) -> None:
     partition = leader(fixture)
     append(partition, transactional(b"x", producer_id=3, sequence=0))
-    partition.seal(SEALED)
+    partition.restrict().seal(SEALED)
     end_transaction(partition, 3)
     assert not partition.has_open_transactions
     assert partition.log.log_end_offset == 2
@@ -67,7 +73,7 @@ async def test_coordinators_append_to_a_sealed_partition(fixture: Fixture) -> No
 async def test_who_does_not_lead_says_so_even_if_it_is_sealed(fixture: Fixture) -> None:
     partition = fixture.partition()
     partition.follow(image(leader=2, replicas=(1, 2), isr=(1, 2)))
-    partition.seal(SEALED)
+    partition.restrict().seal(SEALED)
     with pytest.raises(NotLeaderOrFollower):
         append(partition, batch(b"a"))
 
@@ -75,7 +81,7 @@ async def test_who_does_not_lead_says_so_even_if_it_is_sealed(fixture: Fixture) 
 async def test_without_new_transactions_open_ones_go_on_to_their_end(fixture: Fixture) -> None:
     partition = leader(fixture)
     append(partition, transactional(b"first", producer_id=3, sequence=0))
-    partition.refuses_new_transactions = True
+    partition.restrict().refuses_new_transactions = True
     assert partition.has_open_transactions
     append(partition, transactional(b"second", producer_id=3, sequence=1))
     append(partition, batch(b"idempotent", producer_id=5, sequence=0))
@@ -94,7 +100,7 @@ async def test_the_retry_of_a_batch_whose_transaction_has_ended_is_a_duplicate_s
     partition = leader(fixture)
     append(partition, transactional(b"once", producer_id=3, sequence=0))
     end_transaction(partition, 3)
-    partition.refuses_new_transactions = True
+    partition.restrict().refuses_new_transactions = True
     appended, _ = append(partition, transactional(b"once", producer_id=3, sequence=0))
     assert (appended.info.is_duplicate, appended.info.first_offset) == (True, 0)
     assert not partition.has_open_transactions
@@ -102,20 +108,20 @@ async def test_the_retry_of_a_batch_whose_transaction_has_ended_is_a_duplicate_s
 
 async def test_bytes_that_are_no_batch_are_refused_as_such_without_new_transactions(fixture: Fixture) -> None:
     partition = leader(fixture)
-    partition.refuses_new_transactions = True
+    partition.restrict().refuses_new_transactions = True
     with pytest.raises(CorruptMessage):
         append(partition, memoryview(b"garbage"))
 
 
 async def test_each_restriction_ends_by_itself(fixture: Fixture) -> None:
     partition = leader(fixture)
-    partition.refuses_new_transactions = True
-    partition.seal(SEALED)
+    partition.restrict().refuses_new_transactions = True
+    partition.restrict().seal(SEALED)
     partition.unseal()
     with pytest.raises(InvalidTxnState):
         append(partition, transactional(b"new", producer_id=4, sequence=0))
-    partition.seal(SEALED)
-    partition.refuses_new_transactions = False
+    partition.restrict().seal(SEALED)
+    partition.restrict().refuses_new_transactions = False
     with pytest.raises(RequestTimedOut):
         append(partition, batch(b"refused"))
     partition.unseal()
@@ -151,3 +157,88 @@ async def test_watchers_can_be_woken_without_an_append(fixture: Fixture) -> None
     partition.watch(bell)
     partition.notify_watchers()
     assert bell.rings == 1
+
+
+# Held for a moment
+
+
+def held(partition: Partition, *batches: memoryview) -> list[tuple[Appended, list[StrandlineError | None]]]:
+    """Append while the partition holds what comes; each with what its `done` was called with."""
+    partition.restrict().seal(SEALED, is_brief=True)
+    appends = []
+    for records in batches:
+        answers: list[StrandlineError | None] = []
+        appended = partition.append(records, acks=-1, origin=AppendOrigin.CLIENT, done=answers.append)
+        assert not appended.is_done
+        assert not answers
+        appends.append((appended, answers))
+    return appends
+
+
+async def test_held_appends_go_on_in_their_order_when_the_seal_is_broken(fixture: Fixture) -> None:
+    partition = leader(fixture)
+    appends = held(partition, *(batch(b"%d" % n, producer_id=3, sequence=n) for n in range(3)))
+    assert partition.log.reserved_end == 0
+    partition.unseal()
+    append(partition, batch(b"3", producer_id=3, sequence=3))
+    assert values_in(partition) == [b"0", b"1", b"2", b"3"]
+    assert [(one.info.first_offset, one.info.last_offset) for one, _ in appends] == [(0, 0), (1, 1), (2, 2)]
+    assert [answers for _, answers in appends] == [[None]] * 3
+
+
+async def test_held_appends_go_on_elsewhere(fixture: Fixture) -> None:
+    partition, other = leader(fixture), Elsewhere()
+    ((appended, answers),) = held(partition, batch(b"held"))
+    for one in partition.restrict().take_held():
+        one.go_on(other.append)
+    assert not answers, "it is not committed yet"
+    other.commit(41)
+    assert (appended.info.first_offset, answers) == (41, [None])
+    with pytest.raises(RequestTimedOut):  # no more are held, and the partition is still sealed
+        append(partition, batch(b"late"))
+    assert partition.log.reserved_end == 0
+
+
+class Elsewhere:
+    """Takes appends, and gives them their offset later."""
+
+    def append(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done) -> Appended:
+        self.info = LogAppendInfo(-1, -1, -1, -1, False, len(records), -1)
+        self.done = done
+        return Appended(self.info, is_done=False, is_written=False, is_copied=True)
+
+    def commit(self, offset: int) -> None:
+        self.info.first_offset = self.info.last_offset = offset
+        self.done(None)
+
+
+async def test_a_held_append_that_is_refused_where_it_goes_on_gets_that_refusal(fixture: Fixture) -> None:
+    partition = leader(fixture)
+    ((_, answers),) = held(partition, memoryview(b"garbage" * 20))
+    partition.unseal()
+    assert [type(answer) for answer in answers] == [CorruptMessage]
+
+
+@pytest.mark.parametrize("end", ["too long", "sealed for good", "closed", "another leader"])
+async def test_held_appends_are_refused_when_nothing_becomes_of_them(fixture: Fixture, end: str) -> None:
+    partition = leader(fixture)
+    ((_, answers),) = held(partition, batch(b"held", producer_id=3, sequence=0))
+    match end:
+        case "too long":
+            partition.restrict().stop_holding()
+        case "sealed for good":
+            partition.restrict().seal(RequestTimedOut("The boundary is not known."))
+        case "closed":
+            partition.close(NotLeaderOrFollower("Closed."))
+        case _:
+            partition.follow(image(leader=2, replicas=(1, 2), isr=(1, 2), version=9))
+    expected = RequestTimedOut if end in ("too long", "sealed for good") else NotLeaderOrFollower
+    assert [type(answer) for answer in answers] == [expected]
+    assert partition.restrict().first_batches is not None, "what follows it has to wait until it comes again"
+
+
+async def test_an_append_that_nobody_answers_is_not_held(fixture: Fixture) -> None:
+    partition = leader(fixture)
+    partition.restrict().seal(SEALED, is_brief=True)
+    with pytest.raises(RequestTimedOut):
+        append(partition, batch(b"a"), acks=0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from copy import copy
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 from uuid import UUID
 
 from strandline.errors import (
@@ -34,8 +33,9 @@ from strandline.model import (
     TopicPartition,
 )
 from strandline.reads import FetchIsolation, FoundOffset, ReadResult, Watcher
-from strandline.replication.admission import check_transaction_goes_on
-from strandline.replication.first_batches import FirstBatches, with_refused
+from strandline.replication.gate import Appended as Appended
+from strandline.replication.gate import ClientGate
+from strandline.replication.gate import Done as Done
 from strandline.replication.offsets import list_offset
 from strandline.replication.writer import LogWriter
 
@@ -44,22 +44,6 @@ ACKS_ALL: Final = -1
 DELETE_TO_HIGH_WATERMARK: Final = -1
 _CLIENT: Final = AppendOrigin.CLIENT
 
-# Called on the event loop when an append is as durable as its acks ask for, or with the error that prevented it.
-Done: TypeAlias = Callable[[StrandlineError | None], None]
-
-
-class Appended(NamedTuple):
-    """The result of an append. If not `is_done`, the caller's `done` will be called.
-
-    If not `is_written`, the records are still needed, until `done` or `written` is called; if `is_copied`, they are
-    not needed, but a copy of them takes memory until then.
-    """
-
-    info: LogAppendInfo
-    is_done: bool
-    is_written: bool = True
-    is_copied: bool = False
-
 
 class Partition:
     """The leader (or a follower) of a partition, with waiting producers and consumers. Lives on the event loop."""
@@ -67,13 +51,10 @@ class Partition:
     __slots__ = (
         "__weakref__",
         "_end",
-        "_is_restricted",
-        "_refuses_new_transactions",
-        "_seal",
         "_waiting",
         "_watchers",
         "_writer",
-        "first_batches",
+        "gate",
         "id",
         "is_leader",
         "isr",
@@ -101,10 +82,7 @@ class Partition:
         self.isr: tuple[BrokerId, ...] = ()
         self._writer = writer
         self._end: StrandlineError | None = None
-        self._seal: StrandlineError | None = None
-        self._refuses_new_transactions = False
-        self._is_restricted = False  # for clients: sealed, or no new transactions
-        self.first_batches: FirstBatches | None = None  # those that were refused while it was sealed
+        self.gate: ClientGate | None = None
         self._waiting: deque[tuple[Offset, Done]] = deque()
         self._watchers: set[Watcher] = set()
 
@@ -153,40 +131,28 @@ class Partition:
         waiting, self._waiting = self._waiting, deque()
         for _, done in waiting:
             done(error)
+        if self.gate is not None:
+            self.gate.stop_holding(error)
         self.notify_watchers()
 
     # Restrictions for clients
 
-    def seal(self, error: StrandlineError) -> None:
-        """Refuse appends of clients with this error until `unseal`. Those of coordinators and reads go on."""
-        self._seal = error
-        self._is_restricted = True
+    def restrict(self) -> ClientGate:
+        """The gate that appends of clients have to pass from now on."""
+        if self.gate is None:
+            self.gate = ClientGate(self.log)
+        return self.gate
 
     def unseal(self) -> None:
-        """Take appends of clients again."""
-        self._seal = None
-        self._is_restricted = self._refuses_new_transactions
+        """Take appends of clients again, first those that were held."""
+        if self.gate is not None:
+            for held in self.gate.unseal():
+                held.go_on(self.append)
 
     @property
     def is_sealed(self) -> bool:
-        """True while every append of a client is refused."""
-        return self._seal is not None
-
-    @property
-    def refuses_new_transactions(self) -> bool:
-        """True while a transaction cannot begin here. Open ones go on, and so does everything outside of one."""
-        return self._refuses_new_transactions
-
-    @refuses_new_transactions.setter
-    def refuses_new_transactions(self, is_refused: bool) -> None:
-        self._refuses_new_transactions = is_refused
-        self._is_restricted = is_refused or self.is_sealed
-
-    def _check_restrictions(self, records: memoryview) -> None:
-        if self._seal is not None:
-            self.first_batches = with_refused(self.first_batches, self.log, records)
-            raise copy(self._seal)  # one that is raised again and again would keep the frames of every time alive
-        check_transaction_goes_on(self.log, records)
+        """True while no append of a client reaches the log."""
+        return self.gate is not None and self.gate.is_sealed
 
     @property
     def has_open_transactions(self) -> bool:
@@ -215,11 +181,13 @@ class Partition:
 
         `done` is called later unless the answer says `is_done`; before it `written`, if the records were written
         later and then have to wait for other replicas. A borrowed buffer is copied if it has to outlive the call.
-        Raises the refusals of the log, of the replication rules and of `seal`; then nothing was written.
+        Raises the refusals of the log, of the replication rules and of the gate; then nothing was written.
         """
         self.check_leader()
-        if self._is_restricted and origin is _CLIENT:
-            self._check_restrictions(records)
+        if self.gate is not None and origin is _CLIENT:
+            held = self.gate.admit(records, acks, origin, done)
+            if held is not None:
+                return held
         if acks == ACKS_ALL:
             self._check_enough_replicas(NotEnoughReplicas)
         log = self.log

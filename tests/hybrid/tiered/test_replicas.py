@@ -158,7 +158,7 @@ async def test_the_switch_to_diskless_withdraws_nothing_and_the_work_on_remote_s
         world.store.fail("put_file", times=1)
         async with followed(world) as made:
             made.configure(diskless_enable=True)
-            made.partition.seal(RequestTimedOut("The topic is being switched to diskless."))
+            made.partition.restrict().seal(RequestTimedOut("The topic is being switched to diskless."))
             world.log.roll()
             await world.until(lambda: world.ranges() == [(0, 1), (2, 3), (4, 4)])
             await world.until_copied()

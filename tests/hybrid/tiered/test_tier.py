@@ -115,7 +115,7 @@ async def test_a_sealed_partition_does_not_stand_still(served: Served) -> None:
     """It is about to become another: a Fetch of an incremental session has to look at it each time."""
     partition = served.partition
     assert partition.stands_at(RECORDS, 0)
-    partition.replica.seal(RequestTimedOut("sealed"))
+    partition.replica.restrict().seal(RequestTimedOut("sealed"))
     assert not partition.stands_at(RECORDS, 0)
     partition.replica.unseal()
     assert partition.stands_at(RECORDS, 0)

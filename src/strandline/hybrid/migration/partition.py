@@ -111,9 +111,9 @@ class HybridPartition:
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
     ) -> Appended:
-        refused = self.replica.first_batches
-        if refused is not None and not refused.check(records):
-            self.replica.first_batches = None
+        gate = self.replica.gate
+        if gate is not None and gate.first_batches is not None and not gate.first_batches.check(records):
+            gate.first_batches = None
         return self.suffix.append(
             records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
         )

@@ -21,7 +21,11 @@ from strandline.hybrid.migration.status import MigrationPhase
 from strandline.hybrid.migration.switch import PartitionSwitch
 from strandline.log import UnifiedLog
 from strandline.log.flusher import FlushPlan
+from strandline.tasks import TaskSet
 
+HOLD_S: Final = 0.5
+"""How long appends are held while a partition is sealed, before they are refused. A client that is refused waits before
+it sends again, at first 100 ms, and the partition could have taken the records long before that."""
 QUIET_WITHIN_S: Final = 2.0
 """A sealed log that does not come to rest within this time takes records again, and is tried later."""
 _LOOK_S: Final = 0.002
@@ -43,6 +47,11 @@ class BoundarySetter:
 
     def __init__(self, plane: Migrations, clock: Clock) -> None:
         self._plane, self._clock = plane, clock
+        self._tasks = TaskSet()
+
+    async def close(self) -> None:
+        """The broker stops: appends that are held are refused with the partitions."""
+        await self._tasks.close()
 
     async def set(self, group: Sequence[PartitionSwitch], position: int, *, is_wanted: IsWanted) -> list[Sealed]:
         """Set the boundaries of those that can be sealed now; the others go on, with their problem noted.
@@ -60,6 +69,7 @@ class BoundarySetter:
         for switch in ready:
             switch.phase = MigrationPhase.SEALING
             switch.seal(now, f"{switch.replica.topic_partition} is being switched to diskless")
+        self._tasks.start(self._stop_holding(ready), name="held-appends")
         crash_point("switch.after_seal")
         ready = await self._come_to_rest(ready, is_wanted)
         crash_point("switch.at_rest")
@@ -73,10 +83,18 @@ class BoundarySetter:
         crash_point("switch.after_boundary")
         return list(map(Sealed, ready, wished, answers))
 
+    async def _stop_holding(self, switches: Sequence[PartitionSwitch]) -> None:
+        """Refuse what is held after a while: the client need not wait for a disk or a database that is slow."""
+        await self._clock.sleep(HOLD_S)
+        for switch in switches:
+            gate = switch.replica.gate
+            if gate is not None and switch.sealed_at is not None:
+                gate.stop_holding()
+
     def _is_drained(self, switch: PartitionSwitch) -> bool:
         """Whether no transaction is open. New ones are refused from now on, open ones may end."""
         replica = switch.replica
-        replica.refuses_new_transactions = True
+        replica.restrict().refuses_new_transactions = True
         if not replica.has_open_transactions:
             return True
         switch.phase = MigrationPhase.DRAINING_TRANSACTIONS
@@ -144,7 +162,7 @@ def _roll_and_flush(log: UnifiedLog) -> FlushPlan:
 
 def _boundary_of(switch: PartitionSwitch, position: int) -> NewBoundary:
     log = switch.replica.log
-    highest = log.remote.highest_offset if log.is_remote else -1
+    highest = min(log.remote.highest_offset, log.log_end_offset - 1) if log.is_remote else -1
     return NewBoundary(
         partition=switch.id,
         position=position,

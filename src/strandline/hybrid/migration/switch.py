@@ -103,10 +103,14 @@ class PartitionSwitch:
         self.seal(None, f"The boundary of {self.replica.topic_partition} is not known yet")
 
     def seal(self, now: float | None, why: str) -> None:
-        """Take no more records, so that the log ends where it does. Clients send them again."""
+        """Take no more records, so that the log ends where it does. Clients send them again.
+
+        `now` if it is for a moment: appends are held then, and go on behind the boundary.
+        """
         if now is not None and self.sealed_at is None:
             self.sealed_at = now
-        self.replica.seal(RequestTimedOut(f"{why}. Send the records again."))
+        error = RequestTimedOut(f"{why}. Send the records again.")
+        self.replica.restrict().seal(error, is_brief=now is not None)
 
     def go_on(self) -> None:
         """There is no boundary in this epoch: take records as before."""
@@ -117,7 +121,7 @@ class PartitionSwitch:
     def release(self) -> None:
         """The switch is off: the partition is an ordinary one again."""
         self.go_on()
-        self.replica.refuses_new_transactions = False
+        self.replica.restrict().refuses_new_transactions = False
         self.classic.settled_epoch = self.replica.leader_epoch
 
     def _why_unsettled(self) -> str:

@@ -306,6 +306,8 @@ class TopicSwitches:
         except StrandlineError as error:  # it is tried again with every look at the prefix
             logger.warning("the log start of %s cannot be moved: %s", switch.replica.topic_partition, error)
         switch.problem = switch.hybrid.prefix_problem
+        for held in switch.replica.restrict().take_held():
+            held.go_on(switch.hybrid.append)
         switch.seal(None, f"{switch.replica.topic_partition} is diskless from offset {boundary} on")
         if switch.state is MigrationState.MIGRATING:
             switch.phase = MigrationPhase.COPYING_PREFIX

@@ -68,6 +68,7 @@ class SwitchTurns:
     async def close(self) -> None:
         """Stop. What was sealed is taken up at the next start."""
         await self._tasks.close()
+        await self._setter.close()
 
     def begin(self, pending: Mapping[UUID, Sequence[PartitionSwitch]], migrations: Sequence[TopicMigration]) -> None:
         """Begin the switches of topics whose turn it is. `pending`: partitions without a boundary, by topic."""

@@ -63,7 +63,8 @@ class UnsettledPartition:
     ) -> Appended:
         replica = self._replica
         replica.check_leader()
-        replica.first_batches = with_refused(replica.first_batches, replica.log, records)
+        gate = replica.restrict()
+        gate.first_batches = with_refused(gate.first_batches, replica.log, records)
         if isinstance(self.problem, RequestTimedOut):
             raise RequestTimedOut(self._sentence())
         self._refuse()

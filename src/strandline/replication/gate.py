@@ -1,0 +1,146 @@
+"""What keeps clients from appending to a replica: a seal, or no new transactions. Most replicas never have one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import fields
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from strandline.errors import StrandlineError
+from strandline.log import AppendOrigin, LogAppendInfo, UnifiedLog
+from strandline.model import NO_OFFSET, NO_TIMESTAMP
+from strandline.replication.admission import check_transaction_goes_on
+from strandline.replication.first_batches import FirstBatches, with_refused
+
+# Called on the event loop when an append is as durable as its acks ask for, or with the error that prevented it.
+Done: TypeAlias = Callable[[StrandlineError | None], None]
+
+_NO_ACKS: Final = 0
+_FIELDS: Final = tuple(field.name for field in fields(LogAppendInfo))
+
+
+class Appended(NamedTuple):
+    """The result of an append. If not `is_done`, the caller's `done` will be called.
+
+    If not `is_written`, the records are still needed, until `done` or `written` is called; if `is_copied`, they are
+    not needed, but a copy of them takes memory until then.
+    """
+
+    info: LogAppendInfo
+    is_done: bool
+    is_written: bool = True
+    is_copied: bool = False
+
+
+class AppendCall(Protocol):
+    """Takes an append of a client, as partitions do."""
+
+    def __call__(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done) -> Appended: ...
+
+
+class HeldAppend:
+    """An append that came while its replica was sealed for a moment, and goes on where the next ones will go."""
+
+    __slots__ = ("_acks", "_done", "_is_early", "_origin", "_source", "info", "records")
+
+    def __init__(self, records: memoryview, acks: int, origin: AppendOrigin, done: Done) -> None:
+        self.records = bytearray(records)  # offsets are written into it
+        self.info = LogAppendInfo(
+            first_offset=NO_OFFSET,
+            last_offset=NO_OFFSET,
+            log_append_time_ms=NO_TIMESTAMP,
+            log_start_offset=NO_OFFSET,
+            is_duplicate=False,
+            size=len(records),
+            max_timestamp=NO_TIMESTAMP,
+        )
+        self._acks, self._origin, self._done = acks, origin, done
+        self._source: LogAppendInfo | None = None
+        self._is_early = False
+
+    def go_on(self, append: AppendCall) -> None:
+        """Append it now."""
+        try:
+            appended = append(memoryview(self.records), acks=self._acks, origin=self._origin, done=self._finished)
+        except StrandlineError as error:
+            self._done(error)
+            return
+        self._source = appended.info
+        if appended.is_done or self._is_early:
+            self._finished(None)
+
+    def _finished(self, error: StrandlineError | None) -> None:
+        if error is None:
+            if self._source is None:
+                self._is_early = True  # its offsets are known when the call has returned
+                return
+            for name in _FIELDS:
+                setattr(self.info, name, getattr(self._source, name))
+        self._done(error)
+
+    def refuse(self, error: StrandlineError) -> None:
+        """It does not go on."""
+        self._done(error)
+
+
+class ClientGate:
+    """Lets appends of clients through, holds them for a moment, or refuses them. Belongs to the event loop."""
+
+    __slots__ = ("_held", "_log", "_seal", "first_batches", "refuses_new_transactions")
+
+    def __init__(self, log: UnifiedLog) -> None:
+        self._log = log
+        self._seal: StrandlineError | None = None
+        self._held: list[HeldAppend] | None = None
+        self.refuses_new_transactions = False
+        """True while a transaction cannot begin here. Open ones go on, and so does everything outside of one."""
+        self.first_batches: FirstBatches | None = None
+        """First batches of producers that the seal has refused."""
+
+    @property
+    def is_sealed(self) -> bool:
+        """True while no append of a client reaches the log."""
+        return self._seal is not None
+
+    def seal(self, error: StrandlineError, *, is_brief: bool = False) -> None:
+        """Let no append through until `unseal`, and refuse them with this error.
+
+        `is_brief`: they are held instead, in their order, until `stop_holding`, `unseal` or `take_held`.
+        """
+        self._seal = error
+        if not is_brief:
+            self.stop_holding()
+        elif self._held is None:
+            self._held = []
+
+    def unseal(self) -> list[HeldAppend]:
+        """Let appends through again. Returns those that were held, for the caller to let them go on."""
+        self._seal = None
+        return self.take_held()
+
+    def take_held(self) -> list[HeldAppend]:
+        """The appends that are held, for the caller to let them go on elsewhere. No more are held."""
+        held, self._held = self._held, None
+        return held or []
+
+    def stop_holding(self, error: StrandlineError | None = None) -> None:
+        """Refuse what is held, and hold no more. With the error of the seal, unless there is another one."""
+        for held in self.take_held():
+            self.first_batches = with_refused(self.first_batches, self._log, memoryview(held.records))
+            refusal = error or self._seal
+            assert refusal is not None, "only a sealed replica holds appends"
+            held.refuse(copy(refusal))
+
+    def admit(self, records: memoryview, acks: int, origin: AppendOrigin, done: Done) -> Appended | None:
+        """The answer to an append that is held; None if it may go on. Raises the error of the seal, InvalidTxnState."""
+        if self._seal is None:
+            if self.refuses_new_transactions:
+                check_transaction_goes_on(self._log, records)
+            return None
+        if self._held is None or acks == _NO_ACKS:
+            self.first_batches = with_refused(self.first_batches, self._log, records)
+            raise copy(self._seal)  # one that is raised again and again would keep the frames of every time alive
+        held = HeldAppend(records, acks, origin, done)
+        self._held.append(held)
+        return Appended(held.info, is_done=False, is_written=False, is_copied=True)
