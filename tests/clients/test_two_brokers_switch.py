@@ -25,6 +25,7 @@ PATIENT = {"broker.session.timeout.ms": "60000"}
 @pytest.fixture
 def cluster(tmp_path: Path, postgres_url: str) -> Iterator[BrokerCluster]:
     shared = {**tiering.QUICK, **PATIENT, "rsm.config.url": f"file://{tmp_path}/shared"}
+    shared["strandline.objects.url"] = f"file://{tmp_path}/objects"
     with running_cluster(tmp_path, postgres_url, settings=shared) as running:
         yield running
 
@@ -36,6 +37,15 @@ def create(cluster: BrokerCluster, name: str, *replicas: int, **configs: str) ->
     cluster.admin(1).create_topics([topic])[name].result(SECONDS)
     cluster.wait_led(name, len(replicas))
     return name
+
+
+def test_a_store_that_the_brokers_do_not_share_refuses_the_switch(tmp_path: Path, postgres_url: str) -> None:
+    with running_cluster(tmp_path, postgres_url) as cluster:
+        topic = create(cluster, "t", 1, 2)
+        error = refusal(lambda: alter(cluster.admin(1), topic, ON))
+        assert error.code() == KafkaError.INVALID_CONFIG
+        assert "Give every broker the same strandline.objects.url." in error.str()
+        assert settings_of(cluster.admin(1), topic)["diskless.enable"] == "false"
 
 
 def test_records_that_another_broker_has_are_seen_and_a_broker_that_does_not_answer_is_named(
