@@ -266,7 +266,12 @@ def waiting(broker: BrokerProcess, topic: str) -> subprocess.Popen[str]:
     create(admin, topic, KEEP)
     produce(broker, topic, numbered(0, 10))
     process = subprocess.Popen(
-        line(broker, "start", topic, "--wait"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        line(broker, "start", topic, "--wait"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell lets its background jobs ignore Ctrl-C, and these tests may be run in one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith(f"{topic}: MIGRATING, 1 topic comes first, 0 of 1 partitions diskless")

@@ -152,7 +152,8 @@ def test_a_leader_that_was_suspended_past_its_session_and_its_lease_sets_no_seco
         )
         wait_until(lambda: cluster.alive(2) == {2}, within=SECONDS, what="the session to end")
         wait_until(lambda: cluster.describe(2).controller_id == 2, within=SECONDS, what="the lease to end")
-        add_partitions(cluster.admin(2), TOPIC, PARTITIONS + 1)
+        # Not one who knew the suspended broker as the controller: he would ask that one.
+        add_partitions(AdminClient({"bootstrap.servers": other.bootstrap}), TOPIC, PARTITIONS + 1)
         assert all(p["b0"] == -1 for p in partitions_of(other) if p["partition"] in led)
         assert suspended.process is not None
         suspended.process.send_signal(signal.SIGCONT)
