@@ -55,10 +55,7 @@ class SwitchReports:
 
     async def topic_status(self, topic: str) -> TopicMigrationStatus:
         """See `MigrationSource`."""
-        image = self._images.image.topics.get(topic)
-        if image is None:
-            raise UnknownTopicOrPartition(f"There is no topic {topic}.")
-        (status,) = await self._describe([image])
+        (status,) = await self._describe([self._topic(topic)])
         return status
 
     async def statuses(self, states: Collection[MigrationState] | None) -> list[TopicMigrationStatus]:
@@ -68,11 +65,9 @@ class SwitchReports:
 
     async def complete(self, topic: str) -> None:
         """See `MigrationSource`."""
-        image = self._images.image.topics.get(topic)
-        if image is None:
-            raise UnknownTopicOrPartition(f"There is no topic {topic}.")
+        topic_id = self._topic(topic).topic_id
         try:
-            refusal = await self._plane.complete_migration(image.topic_id)
+            refusal = await self._plane.complete_migration(topic_id)
         except SqlError as error:
             raise trouble_for_clients(error, f"The switch of {topic} cannot be ended") from error
         if refusal is Refusal.MIGRATION_NOT_FOUND:
@@ -82,6 +77,12 @@ class SwitchReports:
                 f"The switch of {topic} cannot be ended: some of its partitions have no boundary yet, and take their "
                 "records as before. `strandline migration abort` ends it there."
             )
+
+    def _topic(self, name: str) -> TopicImage:
+        topic = self._images.image.topics.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"There is no topic {name}.")
+        return topic
 
     async def _describe(self, topics: Sequence[TopicImage]) -> list[TopicMigrationStatus]:
         flagged = [topic for topic in topics if self._topic_config(topic.name).diskless_enable]

@@ -71,8 +71,6 @@ class TopicSwitches:
         self._first_look = asyncio.Event()
         self.reads = HybridReads()
         self.pauses = WritePauses()
-        self.migrations: Sequence[TopicMigration] = ()
-        """The requests that are neither finished nor aborted, as they were last read."""
 
     @property
     def switches(self) -> Collection[PartitionSwitch]:
@@ -200,7 +198,7 @@ class TopicSwitches:
         if not asked:
             return
         self._diskless.require_open()
-        migrations = self.migrations = await self._plane.topic_migrations()
+        migrations = await self._plane.topic_migrations()
         logs = await self._ask([switch for switch, _, _ in asked.values()], migrations)
         for key, (switch, epoch, stage) in asked.items():
             # The answer may be older than what has become of the partition meanwhile.

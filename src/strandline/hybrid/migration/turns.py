@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
@@ -57,7 +56,7 @@ class SwitchTurns:
     ) -> None:
         self._owner, self._diskless, self._settings = owner, diskless, settings
         self._setter = BoundarySetter(plane, clock)
-        self._under_way: dict[UUID, asyncio.Task[None]] = {}
+        self._under_way: set[UUID] = set()
         self._tasks = TaskSet()
         self._setbacks = Setbacks("setting the boundaries of topics", logger)
 
@@ -92,8 +91,8 @@ class SwitchTurns:
             elif not due and self._can_begin(waiting):
                 due = list(waiting)
             if due and topic_id in requested:
-                task = self._tasks.start(self._switch(topic_id, due, requested[topic_id]), name="topic-switch")
-                self._under_way[topic_id] = task
+                self._under_way.add(topic_id)
+                self._tasks.start(self._switch(topic_id, due, requested[topic_id]), name="topic-switch")
 
     def _can_begin(self, switches: Sequence[PartitionSwitch]) -> bool:
         """Whether what comes after the boundary is there: a sealed log could take no records without it."""
@@ -128,8 +127,10 @@ class SwitchTurns:
                 switch.problem = f"The control plane cannot be reached: {error}"
         except Exception:
             logger.exception("the switch of a topic has failed, and is tried again")
+        else:
+            self._setbacks.over()
         finally:
-            del self._under_way[topic_id]
+            self._under_way.discard(topic_id)
             switched = sum(switch.stage is Stage.SWITCHED for switch in switches)
             if switched:
                 self._owner.switched(switches[0].replica.topic_partition.topic, switched)
@@ -156,8 +157,8 @@ class SwitchTurns:
 def _note_missing_request(switches: Iterable[PartitionSwitch]) -> None:
     for switch in switches:
         switch.problem = (
-            f"No switch of {switch.replica.topic_partition.topic} is requested. `strandline migration start` requests "
-            "one."
+            f"No switch of {switch.replica.topic_partition.topic} is requested, although diskless.enable is true: the "
+            "database is damaged, or was restored in part. The partition stays classic, and takes records."
         )
 
 
