@@ -32,6 +32,12 @@ class Refusal(enum.Enum):
     """The partition has a B0: another one, or one that may not be reset because there are records behind it."""
     BOUNDARY_IS_UNSET = enum.auto()
     """A partition of the topic has no B0 yet."""
+    NOT_MERGEABLE = enum.auto()
+    """The offsets are not those of the next segment of the log."""
+    CLAIMED = enum.auto()
+    """Another claimant is at work on it."""
+    UNKNOWN_UPLOAD = enum.auto()
+    """There is no such segment under way: it was aborted, or is committed, or is another claimant's."""
 
 
 class MigrationState(enum.StrEnum):
