@@ -78,7 +78,7 @@ async def test_a_read_begins_with_the_row_that_holds_its_offset(plane: SqlContro
         [30, 40],
         [],
     ]
-    assert answers[-1] == FoundBatches(None, 0, 50)
+    assert answers[-1] == FoundBatches(None, 0, 50, (), 0)
 
 
 async def test_a_read_is_limited_by_bytes_and_rows_and_has_one_row_at_least(plane: SqlControlPlane) -> None:
@@ -110,7 +110,7 @@ async def test_offsets_that_do_not_exist_and_unknown_logs_are_refused_alone(plan
     )
     refusals = [answer.refusal for answer in answers]
     assert refusals == [Refusal.OFFSET_OUT_OF_RANGE, Refusal.UNKNOWN_LOG, Refusal.OFFSET_OUT_OF_RANGE, None]
-    assert answers[0] == FoundBatches(Refusal.OFFSET_OUT_OF_RANGE, 0, 3)
+    assert answers[0] == FoundBatches(Refusal.OFFSET_OUT_OF_RANGE, 0, 3, (), 0)
     assert answers[2].rows == ()
     assert await find(plane) == []
 

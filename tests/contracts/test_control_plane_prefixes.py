@@ -54,15 +54,15 @@ async def test_offsets_of_the_prefix_are_never_answered_with_rows_of_the_suffix(
     answers = await find(plane, *requests)
     outside, prefix = Refusal.OFFSET_OUT_OF_RANGE, Refusal.IN_PREFIX
     assert [answer.refusal for answer in answers] == [outside, prefix, prefix, None, None, None, outside]
-    assert answers[1] == FoundBatches(prefix, 20, 120)
+    assert answers[1] == FoundBatches(prefix, 20, 120, (), 100)
     assert [[row.base_offset for row in answer.rows] for answer in answers] == [[], [], [], [100, 110], [110], [], []]
 
 
 async def test_an_empty_suffix_has_no_rows_and_a_prefix(plane: SqlControlPlane) -> None:
     await fill(plane)
     below, at_end = await find(plane, FindBatches(P, 99, ALL_BYTES), FindBatches(P, 100, ALL_BYTES))
-    assert below == FoundBatches(Refusal.IN_PREFIX, 20, 100)
-    assert at_end == FoundBatches(None, 20, 100)
+    assert below == FoundBatches(Refusal.IN_PREFIX, 20, 100, (), 100)
+    assert at_end == FoundBatches(None, 20, 100, (), 100)
     assert await plane.first_row_at_time(P, 0) is None
     assert await plane.row_of_max_timestamp(P) is None
 

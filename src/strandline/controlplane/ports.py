@@ -65,7 +65,7 @@ class BatchReads(Protocol):
     async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
         """The rows from each offset on, at most `max_rows` for each. Costs as much as the answer, at any offset.
 
-        The first row holds the offset. An offset of the log that lies below B0 is refused (IN_PREFIX).
+        The first row holds the offset. An offset of the log below the read boundary is refused (IN_PREFIX).
         """
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
@@ -80,7 +80,7 @@ class BatchReads(Protocol):
     async def first_row_at_time(self, partition: TopicIdPartition, timestamp: TimestampMs) -> BatchRow | None:
         """The first row that holds a record of this time or later. None if there is none, or no such log.
 
-        Of the records from B0 on, here and in `row_of_max_timestamp`.
+        Of the records from the read boundary on, here and in `row_of_max_timestamp`.
         """
 
     async def row_of_max_timestamp(self, partition: TopicIdPartition, *, from_offset: Offset = 0) -> BatchRow | None:

@@ -71,26 +71,26 @@ class SqlBatchReads(Database):
             return await self._fetch(tx, "find_batches", wanted, 5, max_rows)
 
         found = {}
-        for position, log_start, high_watermark, rows in self._by_request(await self._store.read(work)):
+        for position, log_start, high_watermark, read_boundary, rows in self._by_request(await self._store.read(work)):
             offset = requests[position].offset
             refusal = None
             if not log_start <= offset <= high_watermark:
-                refusal = Refusal.OFFSET_OUT_OF_RANGE
-            elif offset < (rows[0].base_offset if rows else high_watermark):
-                refusal, rows = Refusal.IN_PREFIX, ()  # rows are dense from B0 on: below the first there is the prefix
-            found[position] = FoundBatches(refusal, log_start, high_watermark, rows)
+                refusal, rows = Refusal.OFFSET_OUT_OF_RANGE, ()
+            elif offset < read_boundary:
+                refusal, rows = Refusal.IN_PREFIX, ()  # rows that are left there are about to be deleted
+            found[position] = FoundBatches(refusal, log_start, high_watermark, rows, read_boundary)
         return found
 
-    def _by_request(self, fetched: list[Row]) -> list[tuple[int, Offset, Offset, tuple[BatchRow, ...]]]:
+    def _by_request(self, fetched: list[Row]) -> list[tuple[int, Offset, Offset, Offset, tuple[BatchRow, ...]]]:
         """SQLite returns one row per request, with a list of rows in it; PostgreSQL one for each row, in order."""
         if self._dialect.name == "sqlite":
-            return [(*row[:3], tuple(map(batch_row, row[3]))) for row in fetched]
-        answers: dict[int, tuple[Offset, Offset, list[BatchRow]]] = {}
+            return [(*row[:4], tuple(map(batch_row, row[4]))) for row in fetched]
+        answers: dict[int, tuple[Row, list[BatchRow]]] = {}
         for row in fetched:
-            _, _, rows = answers.setdefault(row[0], (row[1], row[2], []))
-            if row[3] is not None:
-                rows.append(batch_row(row[3:]))
-        return [(position, start, high, tuple(rows)) for position, (start, high, rows) in answers.items()]
+            _, rows = answers.setdefault(row[0], (row[1:4], []))
+            if row[4] is not None:
+                rows.append(batch_row(row[4:]))
+        return [(position, *offsets, tuple(rows)) for position, (offsets, rows) in answers.items()]
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
         if not partitions:

@@ -19,7 +19,7 @@ class Refusal(enum.Enum):
     """The topic was deleted, or is not diskless, or its log has not been created yet."""
     OFFSET_OUT_OF_RANGE = enum.auto()
     IN_PREFIX = enum.auto()
-    """The offset lies in the log, but below B0: the leader's replica has it."""
+    """The offset lies in the log, but below the read boundary. Remote storage has it, or, below B0, the leader."""
     OUT_OF_ORDER_SEQUENCE = enum.auto()
     INVALID_PRODUCER_EPOCH = enum.auto()
     STALE_FILE = enum.auto()
@@ -154,6 +154,8 @@ class FoundBatches(NamedTuple):
     log_start_offset: Offset = -1
     high_watermark: Offset = -1
     rows: tuple[BatchRow, ...] = ()
+    diskless_start_offset: Offset = -1
+    """The read boundary: offsets of the log below it are not in rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

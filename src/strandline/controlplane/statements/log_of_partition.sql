@@ -1,7 +1,7 @@
--- The log from B0 on.
+-- The log from its read boundary on.
 SELECT
     log_id,
-    CASE WHEN log_start_offset < diskless_log_start_offset THEN diskless_log_start_offset ELSE log_start_offset END,
+    CASE WHEN log_start_offset < diskless_start_offset THEN diskless_start_offset ELSE log_start_offset END,
     high_watermark,
     max_timestamp
 FROM inkless_log
