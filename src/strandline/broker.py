@@ -181,7 +181,7 @@ class Broker:
             chance=self._chance,
         )
         self.diskless, self.tiered, self.replicas = tiers.diskless, tiers.tiered, tiers.replicas
-        self.partitions, self.migrations = tiers.partitions, tiers.migrations
+        self.partitions, self.migrations, self.tiering = tiers.partitions, tiers.migrations, tiers.tiering
         self.active_controller = await enter(
             ActiveController(
                 self.controller,

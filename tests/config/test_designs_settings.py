@@ -6,9 +6,13 @@ import re
 
 import pytest
 
-from strandline.config import Settings, validate_topic_overrides
+from strandline.config import Settings, TieringSettings, validate_topic_overrides
+from strandline.config.declare import declarations_of
+from strandline.config.rules import validate_broker_overrides
 from strandline.errors import InvalidConfig
 from tests.config.refusals import refusal_of
+
+TIERING = declarations_of(TieringSettings)
 
 # Names that brokers take and act by.
 TAKEN = {
@@ -41,6 +45,13 @@ TAKEN = {
     "inkless.hybrid.read.enabled": "false",
     "inkless.migration.segment.wait.ms": "0",
     "inkless.migration.parallel.topics": "1",
+    "inkless.tiering.splitter.interval.ms": "1",
+    "inkless.tiering.splitter.max.files.per.run": "1",
+    "inkless.tiering.splitter.claim.duration.ms": "1000",
+    "inkless.tiering.merger.interval.ms": "1",
+    "inkless.tiering.min.segment.bytes": "1",
+    "inkless.tiering.max.segment.bytes": "2147483647",
+    "inkless.tiering.max.batches.per.run": "1",
 }
 
 # Names that brokers take because files of real clusters have them, although they change nothing here.
@@ -58,13 +69,8 @@ WITHOUT_EFFECT = {
 REFUSED = {
     "diskless.managed.rf.enabled": "diskless topics have one replica in this version",
     "diskless.allow.from.classic.enable": "a classic topic becomes diskless by its own diskless.enable",
-    "inkless.tiering.splitter.interval.ms": "converting diskless topics into tiered ones is not available",
-    "inkless.tiering.splitter.max.files.per.run": "converting diskless topics into tiered ones is not available",
-    "inkless.tiering.splitter.claim.duration.ms": "converting diskless topics into tiered ones is not available",
-    "inkless.tiering.merger.interval.ms": "converting diskless topics into tiered ones is not available",
-    "inkless.tiering.min.segment.bytes": "converting diskless topics into tiered ones is not available",
-    "inkless.tiering.max.segment.bytes": "converting diskless topics into tiered ones is not available",
-    "inkless.tiering.max.batches.per.run": "converting diskless topics into tiered ones is not available",
+    "inkless.consolidation.enable": "strandline tiering run converts diskless batches into tiered segments",
+    "diskless.remote.storage.consolidation.enable": "by local.retention.ms of each topic and the settings inkless.",
     "diskless.migration.state": "is read-only",
     "diskless.enable": "is a setting of topics; on brokers, log.diskless.enable",
     "remote.storage.enable": "is a setting of topics; on brokers, remote.log.storage.system.enable",
@@ -129,6 +135,42 @@ def test_defaults_of_the_switch_are_those_of_the_design(name: str, default: obje
     assert Settings.from_properties({}).value(name) == default
 
 
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("inkless.tiering.splitter.interval.ms", 60_000),
+        ("inkless.tiering.splitter.max.files.per.run", 10),
+        ("inkless.tiering.splitter.claim.duration.ms", 300_000),
+        ("inkless.tiering.merger.interval.ms", 300_000),
+        ("inkless.tiering.min.segment.bytes", 1_048_576),
+        ("inkless.tiering.max.segment.bytes", 1_073_741_824),
+        ("inkless.tiering.max.batches.per.run", 1000),
+    ],
+)
+def test_defaults_of_the_conversion_are_those_of_the_design(name: str, default: object) -> None:
+    assert Settings.from_properties({}).value(name) == default
+
+
+def test_every_setting_of_the_conversion_can_be_changed_for_all_brokers_while_they_run() -> None:
+    wish = {name: declaration.text_of(declaration.default) or "" for name, declaration in TIERING.items()}
+    validate_broker_overrides(wish, Settings.from_properties({}), is_cluster_default=True)
+    changed = Settings.from_properties({}).with_dynamic({"inkless.tiering.max.batches.per.run": "7"}, {})
+    assert changed.tiering.inkless_tiering_max_batches_per_run == 7
+
+
+def test_minus_two_is_the_age_that_the_broker_says_and_minus_one_is_never() -> None:
+    settings = Settings.from_properties({"inkless.tiering.default.local.retention.ms": "5000"}).tiering
+    assert [settings.conversion_age_ms(topic) for topic in (-2, -1, 0, 7)] == [5000, -1, 0, 7]
+    assert Settings.from_properties({}).tiering.conversion_age_ms(-2) == 3_600_000
+
+
+def test_the_smallest_segment_is_not_larger_than_the_largest() -> None:
+    with pytest.raises(
+        InvalidConfig, match=r"min\.segment\.bytes \(1048576\) must not be greater than inkless.* \(1000\)"
+    ):
+        Settings.from_properties({"inkless.tiering.max.segment.bytes": "1000"})
+
+
 def test_at_least_one_topic_at_a_time_becomes_diskless() -> None:
     with pytest.raises(InvalidConfig, match=r"inkless\.migration\.parallel\.topics must be a whole number from 1 "):
         Settings.from_properties({"inkless.migration.parallel.topics": "0"})
@@ -144,6 +186,8 @@ def test_the_state_of_a_switch_cannot_be_set_on_a_topic() -> None:
     [
         ("remote.log.storage.manager.clas.name", "remote.log.storage.manager.class.name"),
         ("remote.log.metadata.manager.listenername", "remote.log.metadata.manager.listener.name"),
+        ("inkless.tiering.spliter.interval.ms", "inkless.tiering.splitter.interval.ms"),
+        ("inkless.tiering.segment.min.bytes", "inkless.tiering.min.segment.bytes"),
     ],
 )
 def test_a_slip_in_a_name_of_the_broker_is_still_corrected(typo: str, meant: str) -> None:

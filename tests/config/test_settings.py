@@ -458,5 +458,6 @@ def test_every_setting_can_be_asked_for_by_name() -> None:
         "transactions",
         "diskless",
         "tiers",
+        "tiering",
         "admin",
     }

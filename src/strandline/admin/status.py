@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from strandline.admin.load import LoadStatus
 from strandline.health import HealthStatus
 from strandline.hybrid.migration.status import MigrationFigures, MigrationSource
+from strandline.hybrid.tiering.service import TieringService
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
@@ -249,6 +250,10 @@ class BrokerSource(StatusSource, Protocol):
     @property
     def migrations(self) -> MigrationSource:
         """The switch of topics to diskless."""
+
+    @property
+    def tiering(self) -> TieringService:
+        """The conversion of diskless topics into tiered ones."""
 
     @property
     def topic_settings(self) -> TopicSettings:

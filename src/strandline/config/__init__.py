@@ -17,6 +17,7 @@ from strandline.config.properties import load_properties, parse_properties
 from strandline.config.replication import ReplicationSettings
 from strandline.config.rules import validate_topic_overrides
 from strandline.config.settings import Settings
+from strandline.config.tiering import TieringSettings
 from strandline.config.tiers import TierSettings
 from strandline.config.topic import TopicConfig
 from strandline.config.transactions import TransactionSettings
@@ -32,6 +33,7 @@ __all__ = [
     "ReplicationSettings",
     "Settings",
     "TierSettings",
+    "TieringSettings",
     "TopicConfig",
     "TransactionSettings",
     "load_properties",

@@ -76,6 +76,10 @@ _HANDED_ON_FAMILIES: Final[Mapping[str, str]] = {
     "remote.log.storage.": "rsm.config.",
     "remote.log.metadata.": "rlmm.config.",
 }
+_CONVERSION: Final = (
+    "strandline tiering run converts diskless batches into tiered segments, by local.retention.ms of each topic and "
+    "the settings inkless.tiering.*"
+)
 _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "ssl.": "TLS is not available in this version",
     "sasl.": "SASL is not available in this version",
@@ -90,15 +94,14 @@ _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "diskless.managed.rf.": "diskless topics have one replica in this version",
     "diskless.force.": "log.diskless.enable makes new topics diskless",
     "diskless.fetch.": "consumers wait as long as their requests say",
-    "diskless.": "converting diskless topics into tiered ones is not available in this version",
+    "diskless.": _CONVERSION,
     "classic.remote.storage.": "a topic is tiered by its own remote.storage.enable",
     "inkless.control.plane.": "the control plane is in the database of strandline.metadata.url",
     "inkless.storage.backend.": "strandline.objects.url names the object store",
     "inkless.storage.gcs.": "credentials come from the environment: GOOGLE_APPLICATION_CREDENTIALS",
     "inkless.storage.azure.": "credentials come from the environment: AZURE_STORAGE_ACCOUNT_NAME and others",
     "inkless.client.az.": "clients are not told apart by zone in this version",
-    "inkless.tiering.": "converting diskless topics into tiered ones is not available in this version",
-    "inkless.consolidation.": "converting diskless topics into tiered ones is not available in this version",
+    "inkless.consolidation.": _CONVERSION,
     "group.share.": "share groups are not available in this version",
     "share.coordinator.": "share groups are not available in this version",
     "group.streams.": "streams groups are not available in this version",

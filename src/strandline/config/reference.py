@@ -23,6 +23,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "transactions": "Producers and transactions",
     "diskless": "Diskless topics",
     "tiers": "Tiered storage",
+    "tiering": "Conversion of diskless batches into tiered segments",
     "admin": "HTTP",
 }
 _LARGE: Final[Mapping[object, str]] = {

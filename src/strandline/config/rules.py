@@ -68,7 +68,8 @@ def _check_diskless(config: TopicConfig, settings: Settings, *, may_be_tiered: b
         )
     if config.remote_storage_enable and not may_be_tiered:
         raise InvalidConfig("diskless.enable and remote.storage.enable cannot both be true for a new topic.")
-    _check_local_retention("ms", config.local_retention_ms, config.retention_ms)
+    if config.local_retention_ms != -1:  # of diskless topics, -1 means that no record is converted because of its age
+        _check_local_retention("ms", config.local_retention_ms, config.retention_ms)
     _check_local_retention("bytes", config.local_retention_bytes, config.retention_bytes)
 
 

@@ -18,6 +18,7 @@ from strandline.config.names import IGNORED, unknown_name
 from strandline.config.network import NetworkSettings
 from strandline.config.passed_on import handed_on, is_handed_on, under_declared_names
 from strandline.config.replication import ReplicationSettings
+from strandline.config.tiering import TieringSettings
 from strandline.config.tiers import METADATA_PREFIX, STORAGE_PREFIX, TierSettings
 from strandline.config.topic import TopicConfig, topic_values
 from strandline.config.transactions import TransactionSettings
@@ -36,6 +37,7 @@ AREAS: Final[Mapping[str, type]] = MappingProxyType(
         "transactions": TransactionSettings,
         "diskless": DisklessSettings,
         "tiers": TierSettings,
+        "tiering": TieringSettings,
         "admin": AdminSettings,
     }
 )
@@ -63,6 +65,7 @@ class Settings:
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
     diskless: DisklessSettings = field(default_factory=DisklessSettings)
     tiers: TierSettings = field(default_factory=TierSettings)
+    tiering: TieringSettings = field(default_factory=TieringSettings)
     admin: AdminSettings = field(default_factory=AdminSettings)
     static: Mapping[str, str] = field(default_factory=dict)
     cluster_default: Mapping[str, str] = field(default_factory=dict)

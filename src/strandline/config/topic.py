@@ -139,7 +139,7 @@ class TopicConfig:
         LONG,
         -2,
         "Tiered topics: how much stays on the broker's disks. -2 means as much as retention.bytes. Not more than "
-        "retention.bytes, for diskless topics too.",
+        "retention.bytes, for diskless topics too, which are converted by local.retention.ms alone.",
         least=-2,
         broker_name="log.local.retention.bytes",
     )
@@ -147,8 +147,9 @@ class TopicConfig:
         "local.retention.ms",
         LONG,
         -2,
-        "Tiered topics: how long records stay on the broker's disks. -2 means as long as retention.ms. Not longer than "
-        "retention.ms, for diskless topics too.",
+        "Tiered topics: how long records stay on the broker's disks. -2 means as long as retention.ms. Diskless "
+        "topics: how old records are when they are converted into tiered segments (strandline tiering run). -2 means "
+        "inkless.tiering.default.local.retention.ms, -1 not before somebody triggers it. Not longer than retention.ms.",
         least=-2,
         broker_name="log.local.retention.ms",
     )

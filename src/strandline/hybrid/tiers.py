@@ -34,6 +34,12 @@ from strandline.hybrid.migration.switches import TopicSwitches
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.tiering.figures import TieringFigures
+from strandline.hybrid.tiering.keeper import ConvertedKeeper
+from strandline.hybrid.tiering.led import LedPartitions
+from strandline.hybrid.tiering.read_plans import ReadPlans
+from strandline.hybrid.tiering.service import TieringService
+from strandline.hybrid.tiering.uploads import LeaderUploads
 from strandline.log import LogManager
 from strandline.metadata import ActiveController, MetadataDelta, MetadataImage, MetadataLoader
 from strandline.objects.store import ObjectStoreError
@@ -134,6 +140,45 @@ class Tiers:
             settings=settings,
         )
         self.migration_states = TopicMigrationStates(self._plane, topic_config)
+        self._converted, self.tiering = self._make_tiering()
+
+    def _make_tiering(self) -> tuple[ConvertedKeeper, TieringService]:
+        """What this broker does for the tiering pipeline."""
+        figures, led = TieringFigures(), LedPartitions(self._loader, self._node_id)
+        uploads = LeaderUploads(
+            self._plane,
+            self.tiered,
+            led,
+            topic_config=self._topic_config,
+            producer_id_expiration_ms=lambda: self._settings().transactions.producer_id_expiration_ms,
+            on_committed=lambda partition: self._converted.wake(),
+            figures=figures,
+            clock=self._clock,
+            ids=self._ids,
+        )
+        keeper = ConvertedKeeper(
+            self._plane,
+            self.diskless,
+            self.tiered,
+            led,
+            uploads,
+            self.suffix_sizes,
+            topic_config=self._topic_config,
+            figures=figures,
+            clock=self._clock,
+        )
+        service = TieringService(
+            self._plane,
+            self.diskless,
+            uploads,
+            ReadPlans(self._plane, self.partitions, self.tiered, led),
+            self._loader,
+            settings=self._settings,
+            topic_config=self._topic_config,
+            figures=figures,
+            clock=self._clock,
+        )
+        return keeper, service
 
     def _why_missing(self, topic: str, partition: int) -> StrandlineError:
         return self.diskless.why_missing(topic, partition) or self.replicas.why_missing(topic, partition)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from strandline.errors import InvalidRequest
-from strandline.model import TopicIdPartition, TopicPartition, uuid_from_text, uuid_to_text
+from strandline.model import INT64_MAX, TopicIdPartition, TopicPartition, uuid_from_text, uuid_to_text
 
 T = TypeVar("T")
 Decoder = Callable[[Any], Any]
@@ -48,10 +48,12 @@ def encode(value: Any) -> Any:
 
 def decode(kind: type[T], document: Any) -> T:
     """A value of this type. Raises InvalidRequest with a sentence."""
+    wanted: Any = kind
     try:
-        found: T = _decoder(kind)(document)
+        found: T = _decoder(wanted)(document)
     except (ValueError, TypeError, KeyError) as error:
-        raise InvalidRequest(f"This is no {kind.__name__} of the tiering API: {error}.") from error
+        reason = str(error).rstrip(".")
+        raise InvalidRequest(f"This is no {kind.__name__} of the tiering API: {reason}.") from error
     return found
 
 
@@ -87,14 +89,16 @@ def _generic(kind: Any) -> Decoder:
         return lambda document: tuple(part(one) for part, one in zip(parts, _list(document), strict=True))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         key, inner = _decoder(arguments[0]), _decoder(arguments[1])
-        return lambda document: {key(name): inner(one) for name, one in dict(document).items()}
+        return lambda document: {key(name): inner(one) for name, one in _object(document).items()}
     raise TypeError(f"The tiering API has no JSON for {kind}.")
 
 
 def _scalar(kind: type) -> Decoder:
     def scalar(document: Any) -> Any:
         if type(document) is not kind:
-            raise ValueError(f"{document!r} is not of type {kind.__name__}")
+            raise ValueError(f"{document!r} is not of type {kind.__name__}.")
+        if isinstance(document, int) and not -INT64_MAX - 1 <= document <= INT64_MAX:
+            raise ValueError(f"{document} has more than 64 bits.")
         return document
 
     return scalar
@@ -102,7 +106,13 @@ def _scalar(kind: type) -> Decoder:
 
 def _list(document: Any) -> list[Any]:
     if not isinstance(document, list):
-        raise ValueError(f"{document!r} is no list")
+        raise ValueError(f"{document!r} is no list.")
+    return document
+
+
+def _object(document: Any) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise ValueError(f"{document!r} is no object.")
     return document
 
 
@@ -120,12 +130,14 @@ def _named_tuple(kind: Any) -> Decoder:
 def _dataclass(kind: Any) -> Decoder:
     hints = get_type_hints(kind)
     parts = {field.name: _decoder(hints[field.name]) for field in dataclasses.fields(kind)}
+    needed = {field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
 
     def dataclass(document: Any) -> Any:
-        if not isinstance(document, dict):
-            raise ValueError(f"{document!r} is no object")
-        if unknown := document.keys() - parts.keys():
-            raise ValueError(f"it has no field {', '.join(sorted(unknown))}")
+        given = _object(document).keys()
+        if missing := needed - given:
+            raise ValueError(f"The field {', '.join(sorted(missing))} is missing.")
+        if unknown := given - parts.keys():
+            raise ValueError(f"There is no field {', '.join(sorted(unknown))}.")
         return kind(**{name: parts[name](one) for name, one in document.items()})
 
     return dataclass

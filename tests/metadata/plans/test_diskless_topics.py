@@ -156,7 +156,7 @@ async def test_replacing_all_settings_keeps_the_topic_diskless() -> None:
     ("retention", "local"),
     [
         ({"retention.ms": "1000"}, {"local.retention.ms": "1001"}),
-        ({"retention.ms": "1000"}, {"local.retention.ms": "-1"}),
+        ({"retention.bytes": "1000"}, {"local.retention.bytes": "-1"}),
         ({"retention.bytes": "1000"}, {"local.retention.bytes": "1001"}),
         ({}, {"local.retention.ms": str(8 * 24 * 3_600_000)}),
     ],
@@ -177,6 +177,14 @@ async def test_local_retention_of_a_diskless_topic_is_no_more_than_its_retention
         assert await altered(cluster, TOPIC, ConfigChange(name, SET, "500")) is None
         shorter = ConfigChange(name.removeprefix("local."), SET, "499")
         assert isinstance(await altered(cluster, TOPIC, shorter), InvalidConfig)
+
+
+async def test_a_diskless_topic_may_keep_records_from_conversion_for_ever_whatever_its_retention() -> None:
+    async with open_cluster() as cluster:
+        asked = DISKLESS | {"retention.ms": "1000", "local.retention.ms": "-1"}
+        assert isinstance(await created(cluster, NewTopic(name="t", num_partitions=1, configs=asked)), TopicImage)
+        assert await altered(cluster, TOPIC, ConfigChange("local.retention.ms", SET, "0")) is None
+        assert await altered(cluster, TOPIC, ConfigChange("local.retention.ms", SET, "-1")) is None
 
 
 async def test_local_retention_that_brokers_have_by_default_counts_as_well() -> None:

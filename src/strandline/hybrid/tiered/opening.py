@@ -149,6 +149,7 @@ async def open_remote_tier(
             manager=manager,
             fetch_quota=quota,
             prefixes=PrefixCoverage(metadata),
+            on_need=need.set,
         )
 
 

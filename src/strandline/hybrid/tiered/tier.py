@@ -34,6 +34,8 @@ class RemoteTier:
     manager: RemoteLogManager
     fetch_quota: RateQuota
     prefixes: PrefixCoverage
+    on_need: Callable[[], None]
+    """There is something to tier: makes sure that the topic of remote log metadata exists."""
 
     always_gives_a_batch: ClassVar[bool] = False
 

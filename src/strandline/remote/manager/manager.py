@@ -15,6 +15,7 @@ from strandline.remote.manager.deleting import ExpirationTask, PartitionDeletion
 from strandline.remote.manager.jobs import JobPool, Look, PoolStatus
 from strandline.remote.manager.limits import ManagerLimits
 from strandline.remote.manager.partition import LeaderPartition, TieredPartition
+from strandline.remote.manager.pipeline import PipelineSegments
 from strandline.remote.manager.report import TierReport
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.manager.status import Counters, ManagerStatus, PartitionTierStatus
@@ -71,6 +72,9 @@ class RemoteLogManager:
             custom_metadata_max_bytes=limits.custom_metadata_max_bytes,
             clock=clock,
             ids=ids,
+        )
+        self.pipeline = PipelineSegments(
+            metadata, self._states, self._deleter, custom_metadata_max_bytes=limits.custom_metadata_max_bytes
         )
         self._quota = RateQuota(
             limits.copy_max_bytes_per_second,

@@ -194,6 +194,10 @@ def _is_referenced(segment: RemoteLogSegmentMetadata, lookup: Lookup) -> bool:
 def _is_abandoned(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion) -> bool:
     if segment.state is not _S.COPY_SEGMENT_STARTED or segment.segment_id.id == question.being_copied:
         return False
+    # Behind the end of the log: the pipeline uploads it, or the log was longer once. It will be judged when the log has
+    # grown behind it, and those of the pipeline by the control plane.
+    if segment.start_offset >= question.log_end:
+        return False
     return segment.broker_id == question.broker_id or segment.event_timestamp_ms < question.abandoned_before_ms
 
 

@@ -1,0 +1,301 @@
+"""What the leader of a partition does for a segment of the pipeline: begin, commit, abort, and finish after a crash.
+
+The control plane is asked first, at every step: it alone decides whether a segment will be finished or not, so that
+neither a leader that was replaced nor a crash between two steps can make two truths. Remote log metadata follows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from strandline.clock import Clock, Ids
+from strandline.config.topic import TopicConfig
+from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.tiering_values import SegmentUpload
+from strandline.controlplane.values import DisklessLog, MigrationState, Refusal
+from strandline.crash import crash_point
+from strandline.errors import InvalidRequest, KafkaStorageError, NotLeaderOrFollower, StrandlineError
+from strandline.hybrid.diskless.refusals import storage_errors
+from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.tiering.figures import TieringFigures
+from strandline.hybrid.tiering.led import LedPartitions
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition, uuid_to_text
+from strandline.tiering_api.values import (
+    AbortSegment,
+    BeginSegment,
+    BegunSegment,
+    CommitSegment,
+    CommittedSegment,
+    EpochStart,
+    SegmentDescription,
+    SplitFile,
+    UploadState,
+)
+
+if TYPE_CHECKING:  # a broker without tiered storage does not load it
+    from strandline.hybrid.tiered.tier import RemoteTier
+    from strandline.remote.values import RemoteLogSegmentMetadata
+
+logger = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+_MOST_REMEMBERED: Final = 1000
+
+
+class LeaderUploads:
+    """Takes segments from COPY_SEGMENT_STARTED to COPY_SEGMENT_FINISHED, and moves the read boundary behind them."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        tiered: TieredTopics,
+        led: LedPartitions,
+        *,
+        topic_config: Callable[[str], TopicConfig],
+        producer_id_expiration_ms: Callable[[], int],
+        on_committed: Callable[[TopicIdPartition], None],
+        figures: TieringFigures,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        """`on_committed` is called when the read boundary of a partition has moved, or something is left to finish."""
+        self._plane, self._tiered, self._led = plane, tiered, led
+        self._topic_config, self._producer_id_expiration_ms = topic_config, producer_id_expiration_ms
+        self._on_committed, self._figures, self._clock, self._ids = on_committed, figures, clock, ids
+        self._begun_at: dict[object, float] = {}
+
+    # Asked by the pipeline. All raise StrandlineError.
+
+    async def begin(self, request: BeginSegment) -> BegunSegment:
+        """Announce a segment: in the control plane, then in remote log metadata."""
+        partition = request.partition
+        epoch, tier = self._led.check(partition), self.open_tier(partition)
+        with storage_errors(partition.topic_partition):
+            log = (await self._plane.logs([partition])).get(partition)
+            if log is not None and log.migration_state is MigrationState.MIGRATING:
+                raise InvalidRequest(
+                    f"{partition.topic_partition} is still being switched to diskless: its older records have to be in "
+                    "remote storage first."
+                )
+            answer = await self._plane.begin_segment(
+                partition,
+                self._ids.uuid(),
+                base_offset=request.base_offset,
+                last_offset=request.last_offset,
+                claimant=request.claimant,
+                claim_ms=request.claim_ms,
+                leader_epoch=epoch,
+            )
+        upload = answer.upload
+        if answer.refusal is not None or upload is None:
+            raise refused(answer.refusal, answer.message)
+        crash_point("tiering.begin.before_started")
+        segment = self._segment_of(upload, answer.splits, epoch)
+        known = tier.manager.pipeline.find(partition, upload.segment_id)
+        if known is None:
+            await self._remotely(partition, tier.manager.pipeline.start(segment))
+        crash_point("tiering.begin.after_started")
+        if len(self._begun_at) >= _MOST_REMEMBERED:
+            self._begun_at.clear()
+        self._begun_at.setdefault(upload.segment_id, self._clock.monotonic())
+        return BegunSegment(
+            partition=partition,
+            leader_epoch=epoch,
+            segment=described(known or segment),
+            splits=answer.splits,
+            previous=self._previous(tier, partition, upload.base_offset, epoch),
+            index_interval_bytes=self._topic_config(partition.topic).index_interval_bytes,
+            producer_id_expiration_ms=self._producer_id_expiration_ms(),
+        )
+
+    async def commit(self, request: CommitSegment) -> CommittedSegment:
+        """All bytes are there: finish the segment, and let readers find it."""
+        partition = request.partition
+        epoch, tier = self._led.check(partition), self.open_tier(partition)
+        with storage_errors(partition.topic_partition):
+            answer = await self._plane.finish_segment(
+                partition, request.segment_id, leader_epoch=epoch, claimant=request.claimant
+            )
+        if answer.refusal is Refusal.UNKNOWN_UPLOAD:
+            log = await self._log(partition)
+            if log is not None and log.diskless_start_offset > request.end_offset:
+                return CommittedSegment(diskless_start_offset=log.diskless_start_offset)  # the answer was lost
+        if answer.refusal is not None or answer.upload is None:
+            raise refused(answer.refusal, answer.message)
+        try:
+            return await self._finish(tier, answer.upload, epoch, request.custom_metadata)
+        except BaseException:
+            self._on_committed(partition)  # it will be finished, by the keeper of whichever broker leads the partition
+            raise
+
+    async def abort(self, request: AbortSegment) -> None:
+        """Give up a segment, and those that were begun behind it. Their bytes are deleted soon."""
+        partition = request.partition
+        epoch = self._led.check(partition)
+        with storage_errors(partition.topic_partition):
+            uploads = await self._plane.segment_uploads([partition])
+            mine = [one for one in uploads if one.segment_id == request.segment_id]
+            if mine and mine[0].claimant == request.claimant:
+                await self._plane.abort_segment(partition, request.segment_id, leader_epoch=epoch)
+        self._on_committed(partition)
+
+    # By level: what is to be done for an upload follows from its state
+
+    async def carry_on(self, upload: SegmentUpload, epoch: LeaderEpoch, *, now_ms: int) -> None:
+        """Finish an upload that is to be finished, and give up one that was abandoned. Raises StrandlineError."""
+        partition = upload.partition
+        tier = self.open_tier(partition)
+        if upload.state is UploadState.UPLOADING and upload.expires_at_ms <= now_ms:
+            logger.warning(
+                "giving up the segment %d to %d of %s: %s has not been heard of since its claim expired",
+                upload.base_offset,
+                upload.last_offset,
+                partition,
+                upload.claimant,
+            )
+            with storage_errors(partition.topic_partition):
+                await self._plane.abort_segment(partition, upload.segment_id, leader_epoch=epoch)
+        elif upload.state is UploadState.FINISHING:
+            await self._finish(tier, upload, epoch, None)
+        elif upload.state is UploadState.ABORTING:
+            await self._take_back(tier, upload)
+
+    async def _finish(
+        self, tier: RemoteTier, upload: SegmentUpload, epoch: LeaderEpoch, custom_metadata: bytes | None
+    ) -> CommittedSegment:
+        partition, pipeline = upload.partition, tier.manager.pipeline
+        segment = pipeline.find(partition, upload.segment_id)
+        if segment is None:
+            raise KafkaStorageError(
+                f"The remote log metadata of {partition.topic_partition} does not have the segment "
+                f"{uuid_to_text(upload.segment_id)}, which is to be finished. Was __remote_log_metadata deleted?"
+            )
+        crash_point("tiering.commit.before_finished")
+        await self._remotely(partition, pipeline.finish(segment, custom_metadata))
+        crash_point("tiering.commit.after_finished")
+        with storage_errors(partition.topic_partition):
+            done = await self._plane.commit_segment(partition, upload.segment_id, leader_epoch=epoch)
+        if done.refusal is not None:
+            raise refused(done.refusal, done.message)
+        crash_point("tiering.commit.after_commit")
+        self._figures.segments_created += 1
+        begun = self._begun_at.pop(upload.segment_id, None)
+        if begun is not None:
+            self._figures.merge_latency.add(self._clock.monotonic() - begun)
+        self._on_committed(partition)
+        return CommittedSegment(diskless_start_offset=done.diskless_start_offset)
+
+    async def _take_back(self, tier: RemoteTier, upload: SegmentUpload) -> None:
+        """Delete its bytes twice, at different times: an upload that was cancelled may reach the storage late."""
+        from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
+        from strandline.remote.values import RemoteLogSegmentState
+
+        partition, pipeline = upload.partition, tier.manager.pipeline
+        segment = pipeline.find(partition, upload.segment_id)
+        if segment is not None and segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            await self._remotely(partition, pipeline.take_back(segment))
+            crash_point("tiering.abort.after_delete_started")
+            return
+        if segment is not None:
+            deletion = Deletion(segment, DeletionReason.ABANDONED)
+            is_led = lambda: self._led.epoch_of(partition) is not None  # noqa: E731
+            if not await self._remotely(partition, pipeline.delete([deletion], goes_on=is_led)):
+                return
+        with storage_errors(partition.topic_partition):
+            await self._plane.forget_segment(partition, upload.segment_id)
+        self._figures.segments_aborted += 1
+        self._begun_at.pop(upload.segment_id, None)
+
+    # Help
+
+    def open_tier(self, partition: TopicIdPartition) -> RemoteTier:
+        """Tiered storage, with the metadata of a partition that is led here. Raises KafkaStorageError."""
+        tier = self._tiered.tier
+        if tier is None:
+            raise KafkaStorageError(
+                f"Batches of {partition.topic_partition} cannot be converted: this broker has not opened remote "
+                "storage. remote.log.storage.system.enable has to be true."
+            )
+        tier.on_need()
+        if not tier.metadata.is_ready(partition):
+            tier.metadata.on_partition_leadership_changes([partition], [])
+            if not tier.metadata.is_ready(partition):
+                raise KafkaStorageError(
+                    f"The remote log metadata of {partition.topic_partition} has not been read yet."
+                )
+        return tier
+
+    async def _log(self, partition: TopicIdPartition) -> DisklessLog | None:
+        with storage_errors(partition.topic_partition):
+            return (await self._plane.logs([partition])).get(partition)
+
+    async def _remotely(self, partition: TopicIdPartition, work: Awaitable[A]) -> A:
+        from strandline.remote.ports import RemoteStorageError
+
+        try:
+            return await work
+        except (RemoteStorageError, ValueError) as error:
+            raise KafkaStorageError(
+                f"Remote storage is not available for {partition.topic_partition}: {error}"
+            ) from error
+
+    def _segment_of(
+        self, upload: SegmentUpload, splits: Sequence[SplitFile], epoch: LeaderEpoch
+    ) -> RemoteLogSegmentMetadata:
+        from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata
+
+        newest = max((split.max_timestamp for split in splits), default=-1)
+        return RemoteLogSegmentMetadata(
+            segment_id=RemoteLogSegmentId(upload.partition, upload.segment_id),
+            start_offset=upload.base_offset,
+            end_offset=upload.last_offset,
+            max_timestamp_ms=newest if newest >= 0 else self._clock.now_ms(),
+            broker_id=self._led.node_id,
+            event_timestamp_ms=self._clock.now_ms(),
+            segment_size_in_bytes=upload.size_bytes,
+            segment_leader_epochs=dict(joined_epochs(splits)),
+            txn_index_empty=True,
+        )
+
+    def _previous(
+        self, tier: RemoteTier, partition: TopicIdPartition, base_offset: Offset, epoch: LeaderEpoch
+    ) -> SegmentDescription | None:
+        """The segment whose producers and epochs go on. The newest epoch counts that has such a segment."""
+        if base_offset == 0:
+            return None
+        found = tier.manager.pipeline.ending_at(partition, base_offset - 1, range(epoch, -1, -1))
+        return None if found is None else described(found)
+
+
+def refused(refusal: Refusal | None, message: str) -> StrandlineError:
+    """The error of a request that the control plane refused."""
+    if refusal is Refusal.STALE_LEADER_EPOCH:
+        return NotLeaderOrFollower(message)
+    return InvalidRequest(message)
+
+
+def joined_epochs(splits: Iterable[SplitFile]) -> list[EpochStart]:
+    """The leader epochs of split files that follow each other, and where each begins."""
+    found: list[EpochStart] = []
+    for split in splits:
+        found += (entry for entry in split.leader_epochs if not found or entry[0] > found[-1][0])
+    return found
+
+
+def described(segment: RemoteLogSegmentMetadata) -> SegmentDescription:
+    """A segment as the pipeline gets it."""
+    return SegmentDescription(
+        segment_id=segment.segment_id.id,
+        start_offset=segment.start_offset,
+        end_offset=segment.end_offset,
+        max_timestamp_ms=segment.max_timestamp_ms,
+        broker_id=segment.broker_id,
+        event_timestamp_ms=segment.event_timestamp_ms,
+        segment_size_in_bytes=segment.segment_size_in_bytes,
+        leader_epochs=tuple(segment.segment_leader_epochs.items()),
+        custom_metadata=segment.custom_metadata,
+        txn_index_empty=segment.txn_index_empty,
+    )

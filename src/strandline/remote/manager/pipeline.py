@@ -1,0 +1,77 @@
+"""Segments that somebody else builds and uploads: their states in remote log metadata, and their deletion.
+
+The tiering pipeline makes segments of diskless batches. The leader announces them before the first byte is uploaded,
+and finishes them after the last one: readers, and whoever looks for abandoned copies, know them like copied ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition
+from strandline.remote.manager.deleting.plan import Deletion
+from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
+from strandline.remote.manager.states import SegmentStates
+from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
+
+
+class PipelineSegments:
+    """What a leader does with segments of the pipeline. All raise RemoteStorageError."""
+
+    def __init__(
+        self,
+        metadata: RemoteLogMetadataManager,
+        states: SegmentStates,
+        deleter: SegmentDeleter,
+        *,
+        custom_metadata_max_bytes: int,
+    ) -> None:
+        self._metadata, self._states, self._deleter = metadata, states, deleter
+        self._custom_metadata_max_bytes = custom_metadata_max_bytes
+
+    def find(self, partition: TopicIdPartition, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
+        """The segment with this id, in any state but DELETE_SEGMENT_FINISHED."""
+        found = self._metadata.iter_remote_log_segments(partition)
+        return next((segment for segment in found if segment.segment_id.id == segment_id), None)
+
+    def ending_at(
+        self, partition: TopicIdPartition, end: Offset, epochs: Sequence[LeaderEpoch]
+    ) -> RemoteLogSegmentMetadata | None:
+        """The segment whose last offset this is, in COPY_SEGMENT_FINISHED, by the first of the epochs that has it."""
+        for epoch in epochs:
+            segment = self._metadata.remote_log_segment_metadata(partition, epoch, end)
+            if segment is not None:
+                return segment if segment.end_offset == end else None
+        return None
+
+    def from_offset(self, partition: TopicIdPartition, offset: Offset) -> list[RemoteLogSegmentMetadata]:
+        """All segments that begin at an offset or behind it, in any state, by start offset."""
+        return [s for s in self._metadata.iter_remote_log_segments(partition) if s.start_offset >= offset]
+
+    async def start(self, segment: RemoteLogSegmentMetadata) -> None:
+        """Announce a segment: COPY_SEGMENT_STARTED."""
+        await self._states.add(segment)
+
+    async def finish(self, segment: RemoteLogSegmentMetadata, custom_metadata: bytes | None) -> None:
+        """All of its bytes are in remote storage: COPY_SEGMENT_FINISHED. Readers find it from now on."""
+        if custom_metadata is not None and len(custom_metadata) > self._custom_metadata_max_bytes:
+            raise RemoteStorageError(
+                f"The storage returned {len(custom_metadata)} bytes of custom metadata for a segment of "
+                f"{segment.partition}, more than remote.log.metadata.custom.metadata.max.bytes "
+                f"({self._custom_metadata_max_bytes})."
+            )
+        if segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            await self._states.update(segment, RemoteLogSegmentState.COPY_SEGMENT_FINISHED, custom_metadata)
+
+    async def delete(self, deletions: Sequence[Deletion], *, goes_on: Callable[[], bool]) -> bool:
+        """Delete segments with their bytes, until `goes_on` is false. True if all are deleted."""
+        return await DeletionTurn(self._deleter).run(deletions, goes_on)
+
+    async def take_back(self, segment: RemoteLogSegmentMetadata) -> None:
+        """Delete what an upload that failed has left. It is to be deleted once more, later: see `SegmentDeleter`."""
+        try:
+            await self._deleter.take_back(segment)
+        except ValueError as error:  # another broker was faster
+            raise RemoteStorageError(f"A failed upload cannot be taken back: {error}") from error
