@@ -10,12 +10,12 @@ from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
+from strandline.hybrid.migration.states import state_of
 from strandline.hybrid.migration.status import (
     MigrationFigures,
     MigrationPhase,
     PartitionMigration,
     TopicMigrationStatus,
-    topic_state,
     with_phases,
 )
 from strandline.hybrid.migration.switches import TopicSwitches
@@ -94,20 +94,22 @@ class SwitchReports:
                 logs = await self._plane.migration_states([topic.topic_id for topic in flagged])
             except SqlError as error:
                 raise trouble_for_clients(error, "The states of switched topics cannot be read") from error
-        places = {migration.topic_id: place for place, migration in enumerate(migrations)}
+        waiting = {migration.topic_id: (place, migration.partitions) for place, migration in enumerate(migrations)}
         led: dict[str, list[PartitionMigration]] = {}
         for switch in self._switches.switches:
             if switch.replica.is_leader:
                 led.setdefault(switch.replica.topic_partition.topic, []).append(switch.describe())
         return [
             with_phases(
-                self._of_topic(topic, logs.get(topic.topic_id, ()), places.get(topic.topic_id)),
+                self._of_topic(topic, logs.get(topic.topic_id, ()), *waiting.get(topic.topic_id, (None, 0))),
                 led.get(topic.name, ()),
             )
             for topic in topics
         ]
 
-    def _of_topic(self, topic: TopicImage, logs: Sequence[DisklessLog], place: int | None) -> TopicMigrationStatus:
+    def _of_topic(
+        self, topic: TopicImage, logs: Sequence[DisklessLog], place: int | None, switched: int
+    ) -> TopicMigrationStatus:
         config = self._topic_config(topic.name)
         if not config.diskless_enable:
             state = MigrationState.TIERED_ONLY if config.remote_storage_enable else None
@@ -117,7 +119,7 @@ class SwitchReports:
             _of_partition(image.partition, known.get(image.partition), is_requested=place is not None)
             for image in topic.partitions
         )
-        state = topic_state(partition.state for partition in partitions)
+        state = state_of(logs, partitions=len(topic.partitions), switched=switched)
         return TopicMigrationStatus(topic=topic.name, state=state, position=place, partitions=partitions)
 
 
