@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from strandline.admin.commands.client import Cluster
+from strandline.client import Cluster
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.admin.commands.conftest import Command, command

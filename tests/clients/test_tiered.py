@@ -16,8 +16,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from strandline.admin.commands.client import Cluster
 from strandline.admin.commands.main import run
+from strandline.client import Cluster
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest

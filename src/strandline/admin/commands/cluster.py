@@ -17,8 +17,8 @@ from typing import Annotated
 
 import typer
 
-from strandline.admin.commands.client import CommandFailed
 from strandline.admin.commands.output import print_line
+from strandline.client import CommandFailed
 
 _HOST = "127.0.0.1"
 

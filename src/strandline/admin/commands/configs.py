@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
-from strandline.admin.commands.client import Cluster, CommandFailed, Json, check, parse_assignments, sentences
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.client import (
+    BROKER,
+    TOPIC,
+    Cluster,
+    CommandFailed,
+    Json,
+    check,
+    described,
+    parse_assignments,
+    sentences,
+)
 from strandline.config.describe import ConfigSource
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
-from strandline.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from strandline.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -20,8 +29,6 @@ from strandline.wire.messages.incremental_alter_configs import (
 
 configs_app = typer.Typer(help="Describe and alter settings of topics and brokers.", no_args_is_help=True)
 
-_TOPIC: Final = 2
-_BROKER: Final = 4
 _SET, _DELETE, _APPEND, _SUBTRACT = 0, 1, 2, 3
 Topic = Annotated[str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Settings of a topic.")]
 Broker = Annotated[
@@ -45,7 +52,7 @@ def describe_configs(
     """
     kind, name = _resource(topic, broker)
     with sentences(), Cluster(bootstrap) as cluster:
-        entries = [_as_json(row) for row in _describe(_asked(cluster, kind, name), kind, name)]
+        entries = [_as_json(row) for row in described(_asked(cluster, kind, name), kind, name)]
     if not everything:
         entries = [entry for entry in entries if entry["source"] != ConfigSource.DEFAULT_CONFIG.name]
     if as_json:
@@ -90,7 +97,7 @@ def alter_configs(
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     with sentences(), Cluster(bootstrap) as cluster:
-        client = cluster.controller() if kind == _TOPIC or not name else cluster.broker(int(name))
+        client = cluster.controller() if kind == TOPIC or not name else cluster.broker(int(name))
         result = client.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses[0]
     check(result.error_code, result.error_message, "Nothing was changed")
     done = "would be accepted" if validate_only else "made"
@@ -102,52 +109,38 @@ def alter_configs(
 
 def topic_overrides(cluster: Cluster, topic: str) -> dict[str, str]:
     """The settings that are set on the topic itself."""
-    rows = _describe(cluster.any(), _TOPIC, topic)
+    rows = described(cluster.any(), TOPIC, topic)
     own = [row for row in rows if row.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG]
     return {row.name: row.value or "" for row in sorted(own, key=lambda row: str(row.name))}
 
 
 def effective_topic_setting(cluster: Cluster, topic: str, name: str) -> str | None:
     """The value that is in force for a topic, as the controller has it; None if there is no such setting."""
-    rows = _describe(cluster.controller(), _TOPIC, topic)
+    rows = described(cluster.controller(), TOPIC, topic)
     return next((row.value for row in rows if row.name == name), None)
 
 
 def set_topic_setting(cluster: Cluster, topic: str, name: str, value: str, *, validate_only: bool) -> Any:
     """Give a setting of a topic a value; the controller's answer, which may be an error."""
     change = AlterableConfig(name=name, config_operation=_SET, value=value)
-    resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=[change])
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=[change])
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     return cluster.controller().request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses[0]
-
-
-def broker_setting(cluster: Cluster, node_id: int, name: str) -> str | None:
-    """The value that a broker uses; None if it does not know the setting."""
-    rows = _describe(cluster.broker(node_id), _BROKER, str(node_id))
-    return next((row.value for row in rows if row.name == name), None)
 
 
 def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:
     if (topic is None) == (broker is None):
         raise CommandFailed("Give either --topic or --broker.")
     if topic is not None:
-        return _TOPIC, topic
+        return TOPIC, topic
     if broker != "all" and not str(broker).isdigit():
         raise CommandFailed(f"--broker must be the id of a broker or 'all', but is {broker!r}.")
-    return _BROKER, "" if broker == "all" else str(broker)
+    return BROKER, "" if broker == "all" else str(broker)
 
 
 def _asked(cluster: Cluster, kind: int, name: str) -> Client:
     # Only the broker itself knows the settings it was started with.
-    return cluster.broker(int(name)) if kind == _BROKER and name else cluster.any()
-
-
-def _describe(client: Client, kind: int, name: str) -> list[Any]:
-    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
-    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=False)
-    result = client.request(ApiKey.DESCRIBE_CONFIGS, request).results[0]
-    check(result.error_code, result.error_message, "The settings cannot be described")
-    return list(result.configs)
+    return cluster.broker(int(name)) if kind == BROKER and name else cluster.any()
 
 
 def _as_json(row: Any) -> Json:

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from strandline.admin.commands.client import CommandFailed
 from strandline.admin.commands.start import common_properties
+from strandline.client import CommandFailed
 from strandline.config import Settings
 from strandline.diskless.storage import object_options
 from strandline.errors import InvalidConfig

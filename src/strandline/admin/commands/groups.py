@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from strandline.admin.commands.client import LATEST, Cluster, CommandFailed, Json, check, list_offsets, sentences
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.client import LATEST, Cluster, CommandFailed, Json, check, list_offsets, sentences
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode

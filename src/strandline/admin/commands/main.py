@@ -7,7 +7,6 @@ from importlib.metadata import version as installed_version
 
 import typer
 
-from strandline.admin.commands.client import CommandFailed
 from strandline.admin.commands.cluster import cluster
 from strandline.admin.commands.configs import configs_app
 from strandline.admin.commands.dump.log import log_app
@@ -19,6 +18,7 @@ from strandline.admin.commands.groups import groups_app
 from strandline.admin.commands.migration import migration_app
 from strandline.admin.commands.output import AsJson, print_json, print_line
 from strandline.admin.commands.topics import topics_app
+from strandline.client import CommandFailed
 
 app = typer.Typer(
     name="strandline",

@@ -6,7 +6,6 @@ from typing import Annotated, Final
 
 import typer
 
-from strandline.admin.commands.client import Cluster, CommandFailed, sentences
 from strandline.admin.commands.migration_client import KnownStatus, MigrationClient
 from strandline.admin.commands.migration_wait import wait_switched
 from strandline.admin.commands.output import (
@@ -21,6 +20,7 @@ from strandline.admin.commands.output import (
 from strandline.admin.http.migration_json import topic_migration
 from strandline.admin.migration_text import cost_of_completing, summary, tier_ranges
 from strandline.admin.text import size
+from strandline.client import Cluster, CommandFailed, sentences
 from strandline.controlplane.values import MigrationState
 from strandline.hybrid.migration.status import PartitionMigration
 

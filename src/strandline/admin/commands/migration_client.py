@@ -7,10 +7,9 @@ from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
-from strandline.admin.commands.broker_http import BrokerHttp, HttpUnreachable
-from strandline.admin.commands.client import Cluster, CommandFailed, check
 from strandline.admin.commands.configs import effective_topic_setting, set_topic_setting
 from strandline.admin.http.migration_json import read_topic
+from strandline.client import BrokerHttp, Cluster, CommandFailed, HttpUnreachable, check
 from strandline.controlplane.values import MigrationState
 from strandline.hybrid.migration.status import TopicMigrationStatus, with_phases
 

@@ -11,10 +11,10 @@ from uuid import UUID
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
-from strandline.admin.commands.client import Cluster, CommandFailed, sentences
 from strandline.admin.commands.migration_client import KnownStatus, MigrationClient
 from strandline.admin.commands.output import console, print_json_line, print_line
 from strandline.admin.migration_text import summary
+from strandline.client import Cluster, CommandFailed, sentences
 from strandline.controlplane.values import MigrationState
 from strandline.hybrid.migration.status import TopicMigrationStatus
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from strandline.admin.commands.client import Cluster
+from strandline.client import Cluster
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

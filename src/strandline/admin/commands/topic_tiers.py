@@ -11,11 +11,10 @@ from urllib.parse import quote
 
 import typer
 
-from strandline.admin.commands.broker_http import BrokerHttp
-from strandline.admin.commands.client import Cluster, Json, check, sentences
 from strandline.admin.commands.configs import topic_overrides
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
 from strandline.admin.text import size
+from strandline.client import BrokerHttp, Cluster, Json, check, sentences
 
 _DISKLESS: Final = "diskless.enable"
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The name of the topic.")]

@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from strandline.admin.commands.client import (
+from strandline.admin.commands.configs import topic_overrides
+from strandline.admin.commands.migration_client import MigrationClient
+from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.admin.commands.topic_kinds import ON_THE_WAY, topic_kinds
+from strandline.admin.commands.topic_tiers import topic_tiers
+from strandline.client import (
     EARLIEST,
     LATEST,
     Cluster,
@@ -18,11 +23,6 @@ from strandline.admin.commands.client import (
     parse_assignments,
     sentences,
 )
-from strandline.admin.commands.configs import topic_overrides
-from strandline.admin.commands.migration_client import MigrationClient
-from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
-from strandline.admin.commands.topic_kinds import ON_THE_WAY, topic_kinds
-from strandline.admin.commands.topic_tiers import topic_tiers
 from strandline.hybrid.migration.status import TopicMigrationStatus
 from strandline.model import uuid_to_text
 from strandline.wire.api import ApiKey

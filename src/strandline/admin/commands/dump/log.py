@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from strandline.admin.commands.client import CommandFailed, Json
 from strandline.admin.commands.dump.log_files import is_readable, read_file
 from strandline.admin.commands.output import AsJson, print_json_line, print_line
 from strandline.admin.text import preview, size, timestamp
+from strandline.client import CommandFailed, Json
 
 log_app = typer.Typer(help="Look at the files of partitions.", no_args_is_help=True)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from strandline.admin.commands.client import CommandFailed, Json
 from strandline.admin.text import preview
+from strandline.client import CommandFailed, Json
 from strandline.errors import StrandlineError
 from strandline.log.checkpoints import read_epochs, read_offsets, read_properties
 from strandline.log.files import (

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from strandline.admin.commands.client import CommandFailed, Json
 from strandline.admin.commands.output import AsJson, print_json_line, print_line
+from strandline.client import CommandFailed, Json
 from strandline.metadata import MetadataStore
 from strandline.model import uuid_to_text
 from strandline.sql import SqlError, open_store

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from strandline.admin.commands.client import CommandFailed, Json
 from strandline.admin.commands.dump.remote_records import find_segments, rows_of_cluster, rows_of_file
 from strandline.admin.commands.output import AsJson, print_json_line, print_line
 from strandline.admin.text import size, timestamp
+from strandline.client import CommandFailed, Json
 
 remote_app = typer.Typer(help="Look at remote storage.", no_args_is_help=True)
 

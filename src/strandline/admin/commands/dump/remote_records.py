@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from strandline.admin.commands.client import EARLIEST, Cluster, CommandFailed, Json, check, sentences
+from strandline.client import EARLIEST, Cluster, CommandFailed, Json, check, sentences
 from strandline.errors import StrandlineError
 from strandline.log.files import LOG, parse_numbered, parse_partition_directory
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, Offset, uuid_to_text

@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from strandline.admin.commands.client import Cluster, CommandFailed, Json, sentences
 from strandline.admin.commands.data import Config, DataDir, Set, check_objects, open_bucket, settings_of
 from strandline.admin.commands.dump.wal_rows import describe_bytes, describe_key, read_whole
 from strandline.admin.commands.output import AsJson, print_json, print_line, print_table
 from strandline.admin.text import size, timestamp
+from strandline.client import Cluster, CommandFailed, Json, sentences
 from strandline.config import Settings
 from strandline.diskless.wal import DamagedObject, keys, read_footer
 from strandline.model import uuid_to_text

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TypeAlias
 
-from strandline.admin.commands.client import CommandFailed, Json
+from strandline.client import CommandFailed, Json
 from strandline.diskless.wal import (
     DamagedObject,
     Footer,

@@ -13,7 +13,6 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from strandline.admin.commands.client import CommandFailed, Json
 from strandline.admin.commands.data import (
     Config,
     DataDir,
@@ -35,6 +34,7 @@ from strandline.admin.commands.fsck.remote import (
 from strandline.admin.commands.fsck.remote_sources import LogsOutOfReach
 from strandline.admin.commands.fsck.report import diskless_as_json, print_diskless, print_remote, remote_as_json
 from strandline.admin.commands.output import AsJson, print_json, print_line
+from strandline.client import CommandFailed, Json
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.controlplane import SqlControlPlane

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from strandline.admin.commands.client import Cluster, CommandFailed
 from strandline.admin.commands.fsck.remote_sources import LogDirectories, RunningCluster, locked
+from strandline.client import Cluster, CommandFailed
 from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.config.tiers import BUILT_IN_STORAGE

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from strandline.admin.commands.client import EARLIEST, EARLIEST_LOCAL, Cluster, CommandFailed, list_offsets, sentences
 from strandline.admin.commands.dump.remote_records import fetch_records
+from strandline.client import EARLIEST, EARLIEST_LOCAL, Cluster, CommandFailed, list_offsets, sentences
 from strandline.errors import CorruptMessage, KafkaStorageError
 from strandline.log.checkpoints import LOG_START_OFFSETS, read_clean_shutdown, read_epochs, read_offsets
 from strandline.log.directory_lock import DirectoryLock

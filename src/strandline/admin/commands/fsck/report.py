@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from strandline.admin.commands.client import Json
 from strandline.admin.commands.output import print_line, print_table
 from strandline.admin.text import duration, size
+from strandline.client import Json
 from strandline.diskless.fsck import FsckReport, WalFault
 from strandline.objects.comparing import ComparisonReport, Finding
 from strandline.remote.fsck import RemoteFindingKind as RemoteKind

@@ -1,4 +1,4 @@
-"""How commands talk to a cluster: Kafka's protocol over one connection per broker, and errors as sentences."""
+"""How our programs talk to a cluster: Kafka's protocol over one connection per broker, and errors as sentences."""
 
 from __future__ import annotations
 
