@@ -1,6 +1,6 @@
 # Everything a person does with this repository. `make` alone prints this list.
-# Needed: Python 3.11 or newer, git, make, and a package index. Go and a C compiler for `make interop`;
-# Java, if there is one, lets `make bench` compare with Apache Kafka.
+# Needed: Python 3.11 or newer, git, make, and a package index. Java 17 or newer for Spark: `make java` brings one on
+# Debian and Ubuntu. Go and a C compiler for `make interop`.
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run check test bench interop docs clean
+.PHONY: help setup java demo run check test bench interop docs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,10 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m compileall -q src/strandline  # brokers start faster, also where Python is told not to write caches
 	@touch $@
 
-demo: setup ## show the product at work: a broker, a classic, a diskless and a tiered topic, a live switch, a kill, a stop
+java: setup ## find a Java for Spark; where there is none, on Debian and Ubuntu, unpack one under .cache/java
+	@$(BIN)/python scripts/java.py
+
+demo: setup java ## show the product at work: a broker, a classic, a diskless and a tiered topic, a live switch, a kill, a stop
 	@$(BIN)/python scripts/demo.py
 
 run: setup ## run a broker in the foreground, with its data in ./strandline-data
@@ -38,10 +41,10 @@ check: setup ## lint, format, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-test: check ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
+test: check java ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
+bench: setup java ## measure against Apache Kafka and a raw loopback copy, and print the table
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.controlplane
 
