@@ -5,12 +5,13 @@ What does not live here: replication (which broker may append, when a record cou
 """
 
 from strandline.log.appender import PendingAppend
+from strandline.log.closed_segment import ClosedSegment
 from strandline.log.environment import LogDirectory, LogEnvironment
 from strandline.log.flusher import FlushPlan
 from strandline.log.loading import LoadedOffsets, create_log, load_log
 from strandline.log.manager import LogManager
-from strandline.log.remote_copies import ClosedSegment
 from strandline.log.segment import LogSegment
+from strandline.log.segment_builder import SegmentBuilder
 from strandline.log.segment_file import SegmentFile
 from strandline.log.unified import UnifiedLog
 from strandline.log.values import AppendOrigin, FileSlice, LogAppendInfo
@@ -27,6 +28,7 @@ __all__ = [
     "LogManager",
     "LogSegment",
     "PendingAppend",
+    "SegmentBuilder",
     "SegmentFile",
     "UnifiedLog",
     "create_log",

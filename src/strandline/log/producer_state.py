@@ -212,7 +212,7 @@ class PartitionProducers:
         while self._snapshots and self._snapshots[-1] >= log_start:
             offset = self._snapshots[-1]
             try:
-                entries = parse_snapshot(read_whole(self.snapshot_path(offset)))
+                self.restore(read_whole(self.snapshot_path(offset)), self._directory.env.clock.now_ms())
             except FileNotFoundError:
                 self._snapshots.pop()
             except CorruptMessage as error:
@@ -220,11 +220,14 @@ class PartitionProducers:
                 remove_if_there(self.snapshot_path(offset))
                 self._snapshots.pop()
             else:
-                self._entries = {entry.producer_id: entry for entry in entries}
-                self.remove_expired(self._directory.env.clock.now_ms())
-                self._rebuild_ongoing()
                 return offset
         return log_start
+
+    def restore(self, snapshot: bytes, now_ms: int) -> None:
+        """Start from the content of a snapshot file, without producers that have expired. Raises CorruptMessage."""
+        self._entries = {entry.producer_id: entry for entry in parse_snapshot(snapshot)}
+        self.remove_expired(now_ms)
+        self._rebuild_ongoing()
 
     def _rebuild_ongoing(self) -> None:
         open_ones = [(e.txn_first_offset, e.producer_id) for e in self._entries.values() if e.txn_first_offset >= 0]

@@ -7,12 +7,10 @@ copied is up to retention (`LogRetention`).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 from strandline.log.applied_config import AppliedConfig
+from strandline.log.closed_segment import ClosedSegment
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.log_start import LogStart
 from strandline.log.offsets import PartitionOffsets
@@ -22,37 +20,6 @@ from strandline.log.replay import rebuild_snapshot
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 from strandline.model import NO_OFFSET
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedSegment:
-    """A closed segment, with everything that is copied to remote storage.
-
-    Its files stay until it is copied, unless the log start passes it: then it need not be copied any more.
-    """
-
-    base_offset: int
-    next_base_offset: int
-    size: int
-    """Bytes of the log file."""
-    max_timestamp: int
-    """The largest timestamp of a record, or when the file was last changed if no record has one."""
-    log: Path
-    offset_index: Path
-    time_index: Path
-    txn_index: Path | None
-    """None if no transaction was aborted in the segment."""
-    producer_snapshot: Path
-    """All producers as of `next_base_offset`."""
-    leader_epochs: Mapping[int, int]
-    """Ascending: the epochs of the segment, and where each begins in it."""
-    epoch_history: bytes
-    """All epochs of the log up to the end of the segment, as a leader-epoch-checkpoint file."""
-
-    @property
-    def end_offset(self) -> int:
-        """The last offset, inclusive."""
-        return self.next_base_offset - 1
 
 
 class RemoteCopies:
@@ -111,27 +78,11 @@ class RemoteCopies:
         return found
 
     def _closed(self, segment: LogSegment, next_base: int) -> ClosedSegment:
-        segment.write_indexes()
-        for index in (segment.offset_index, segment.time_index):
-            if not segment.size and not os.path.exists(index.path):
-                index.create()  # a segment without records has none
         snapshot = self._producers.snapshot_path(next_base)
         if not os.path.exists(snapshot):
             log_start = self._offsets.start
             rebuild_snapshot(self._directory, self._segments, self._producers, log_start=log_start, offset=next_base)
-        return ClosedSegment(
-            base_offset=segment.base_offset,
-            next_base_offset=next_base,
-            size=segment.size,
-            max_timestamp=segment.largest_timestamp,
-            log=Path(segment.file.path),
-            offset_index=Path(segment.offset_index.path),
-            time_index=Path(segment.time_index.path),
-            txn_index=None if segment.txn_index.is_empty else Path(segment.txn_index.path),
-            producer_snapshot=Path(snapshot),
-            leader_epochs=self._epochs.in_range(segment.base_offset, next_base),
-            epoch_history=self._epochs.history(next_base),
-        )
+        return ClosedSegment.of(segment, next_base, producer_snapshot=snapshot, epochs=self._epochs)
 
     def update_highest_offset(self, offset: int) -> None:
         """Everything up to `offset` is in remote storage, and may be deleted locally. The offset never goes back."""

@@ -73,7 +73,7 @@ class SegmentCopier:
 
     async def _copy_files(self, metadata: RemoteLogSegmentMetadata, segment: ClosedSegment) -> None:
         try:
-            custom = await self._storage.copy_log_segment_data(metadata, _files_of(segment))
+            custom = await self._storage.copy_log_segment_data(metadata, segment_files(segment))
             crash_point("remote.copy.after_data")
             if custom is not None and len(custom) > self._custom_metadata_max_bytes:
                 raise CustomMetadataTooLarge(
@@ -121,7 +121,8 @@ class SegmentCopier:
         )
 
 
-def _files_of(segment: ClosedSegment) -> LogSegmentData:
+def segment_files(segment: ClosedSegment) -> LogSegmentData:
+    """The files of a segment, as storages get them."""
     return LogSegmentData(
         log_segment=segment.log,
         offset_index=segment.offset_index,

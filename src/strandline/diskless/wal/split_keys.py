@@ -1,0 +1,55 @@
+"""The keys of split files: `split/<hour of creation>/<topic id>-<partition>-<base offset>-<uuid>`.
+
+The hour lets the search for orphans list only objects that are old enough. Every attempt to split has a uuid of its
+own: attempts never overwrite each other.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from strandline.model import Offset, TimestampMs, uuid_from_text, uuid_to_text
+
+PREFIX: Final = "split/"
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_KEY: Final = re.compile(rf"{PREFIX}([0-9]{{10}})/([\w-]{{22}})-([0-9]+)-([0-9]{{20}})-([\w-]{{22}})", re.ASCII)
+
+
+class SplitKey(NamedTuple):
+    """The parts of a key."""
+
+    hour_ms: TimestampMs
+    """The beginning of the hour in which the object was created, by the clock of the task that wrote it."""
+    topic_id: UUID
+    partition: int
+    base_offset: Offset
+    unique: UUID
+
+
+def make(created_ms: TimestampMs, topic_id: UUID, partition: int, base_offset: Offset, unique: UUID) -> str:
+    """The key of a new object."""
+    name = f"{uuid_to_text(topic_id)}-{partition}-{base_offset:020d}-{uuid_to_text(unique)}"
+    return f"{hour_prefix(created_ms)}{name}"
+
+
+def hour_prefix(timestamp_ms: TimestampMs) -> str:
+    """The common prefix of the keys of all objects created in the hour of `timestamp_ms`."""
+    return f"{PREFIX}{_EPOCH + timedelta(milliseconds=timestamp_ms):%Y%m%d%H}/"
+
+
+def parse(key: str) -> SplitKey | None:
+    """The parts of a key; None if it is not the key of a split file."""
+    match = _KEY.fullmatch(key)
+    if match is None:
+        return None
+    hour, topic, partition, offset, unique = match.groups()
+    try:
+        moment = datetime.strptime(hour, "%Y%m%d%H").replace(tzinfo=UTC)
+        hour_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
+        return SplitKey(hour_ms, uuid_from_text(topic), int(partition), int(offset), uuid_from_text(unique))
+    except ValueError:
+        return None

@@ -1,0 +1,84 @@
+"""The stores of a cluster, opened where a task of the pipeline runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from strandline.clock import SystemChance, SystemClock, SystemIds
+from strandline.config import Settings
+from strandline.diskless.storage import object_options, object_place
+from strandline.errors import InvalidConfig
+from strandline.objects import ObjectStore, open_objects, prefix_owner
+from strandline.objects.address import parse_address
+from strandline.objects.checking import advised
+from strandline.objects.marker import check_owner
+from strandline.remote.plugins import PluginContext, open_remote_storage
+from strandline.remote.ports import RemoteStorageManager
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Settings of brokers by name, as in a properties file: those that say where the stores are. Can be pickled."""
+
+    settings: Mapping[str, str] = field(repr=False)
+    """Not shown: there may be passwords."""
+    cluster_id: str = ""
+    """If given, an object store of another cluster is refused."""
+
+
+class Stores(NamedTuple):
+    """Where WAL objects and split files are, and where segments are."""
+
+    objects: ObjectStore
+    remote: RemoteStorageManager
+
+
+@asynccontextmanager
+async def open_stores(settings: StoreSettings) -> AsyncIterator[Stores]:
+    """Both stores, until the block ends. Raises InvalidConfig, RemoteStorageError, ObjectStoreErrors.
+
+    A directory must exist: the brokers have made it, so one that is missing is not the brokers'.
+    """
+    known = Settings.from_properties(dict(settings.settings))
+    address = known.diskless.objects_address
+    _check_shared("strandline.objects.url", address)
+    _check_shared("rsm.config.url", known.rsm_config.get("url", ""))
+    clock, ids, chance = SystemClock(), SystemIds(), SystemChance()
+    context = PluginContext(
+        data_dir=Path(known.cluster.strandline_data_dir),
+        log_dirs=tuple(map(Path, known.log.log_dirs)),
+        node_id=known.cluster.node_id,
+        cluster_id=settings.cluster_id,
+        clock=clock,
+        ids=ids,
+        chance=chance,
+    )
+    async with AsyncExitStack() as stack:
+        with advised(object_place(known.diskless)):
+            objects = await stack.enter_async_context(
+                open_objects(address, object_options(known.diskless), clock=clock, ids=ids, chance=chance)
+            )
+            if settings.cluster_id:
+                check_owner(objects, await prefix_owner(objects), settings.cluster_id)
+        remote = await stack.enter_async_context(
+            open_remote_storage(known.rsm_config, context, class_name=known.tiers.remote_log_storage_manager_class_name)
+        )
+        yield Stores(objects, remote)
+
+
+def _check_shared(setting: str, url: str) -> None:
+    """Raise InvalidConfig if only the broker can reach the store."""
+    if not url:
+        return
+    address = parse_address(url)
+    if address.scheme == "memory":
+        raise InvalidConfig(f"{setting}={url} is in the memory of one process: the pipeline cannot use it.")
+    if address.scheme == "file" and not Path(address.path).is_dir():
+        raise InvalidConfig(
+            f"{setting}={url} is not a directory of this machine. Tasks of the pipeline need the directory that the "
+            "brokers use: share it, or name where it is mounted here in a properties file."
+        )
