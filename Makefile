@@ -44,7 +44,7 @@ check: setup ## lint, format, types and layers
 test: check java ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-bench: setup java ## measure against Apache Kafka and a raw loopback copy, and print the table
+bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.controlplane
 
