@@ -158,12 +158,6 @@ def test_every_setting_of_the_conversion_can_be_changed_for_all_brokers_while_th
     assert changed.tiering.inkless_tiering_max_batches_per_run == 7
 
 
-def test_minus_two_is_the_age_that_the_broker_says_and_minus_one_is_never() -> None:
-    settings = Settings.from_properties({"inkless.tiering.default.local.retention.ms": "5000"}).tiering
-    assert [settings.conversion_age_ms(topic) for topic in (-2, -1, 0, 7)] == [5000, -1, 0, 7]
-    assert Settings.from_properties({}).tiering.conversion_age_ms(-2) == 3_600_000
-
-
 def test_the_smallest_segment_is_not_larger_than_the_largest() -> None:
     with pytest.raises(
         InvalidConfig, match=r"min\.segment\.bytes \(1048576\) must not be greater than inkless.* \(1000\)"

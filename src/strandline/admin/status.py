@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from strandline.admin.load import LoadStatus
 from strandline.health import HealthStatus
 from strandline.hybrid.migration.status import MigrationFigures, MigrationSource
-from strandline.hybrid.tiering.service import TieringService
+from strandline.hybrid.tiering.source import TieringSource
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
@@ -252,7 +252,7 @@ class BrokerSource(StatusSource, Protocol):
         """The switch of topics to diskless."""
 
     @property
-    def tiering(self) -> TieringService:
+    def tiering(self) -> TieringSource:
         """The conversion of diskless topics into tiered ones."""
 
     @property

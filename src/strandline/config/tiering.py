@@ -132,10 +132,6 @@ class TieringSettings:
         dynamic=CLUSTER_WIDE,
     )
 
-    def conversion_age_ms(self, local_retention_ms: int) -> int:
-        """How old records are when they are converted, of a diskless topic with this local.retention.ms; -1: never."""
-        return self.inkless_tiering_default_local_retention_ms if local_retention_ms == -2 else local_retention_ms
-
     def check(self) -> None:
         """Raise InvalidConfig if settings of this area contradict each other."""
         if self.inkless_tiering_min_segment_bytes > self.inkless_tiering_max_segment_bytes:

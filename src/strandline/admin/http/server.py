@@ -24,6 +24,7 @@ from strandline.admin.http.migration_json import with_migration
 from strandline.admin.http.page import render_page
 from strandline.admin.http.rates import RateMeter
 from strandline.admin.http.status_json import broker_status, partition_tiers
+from strandline.admin.http.tiering import tiering_routes
 from strandline.admin.status import BrokerSource
 from strandline.admin.text import sentence
 
@@ -79,6 +80,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
             Route("/status", status_json),
             Route("/topics/{topic}/tiers", tiers),
             *migration_routes(source),
+            *tiering_routes(source),
         ]
     )
 
