@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from strandline.errors import StrandlineError
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FetchIsolation
 from strandline.records import BatchHeader, TimestampType
@@ -44,6 +44,17 @@ class DisklessRead(NamedTuple):
     offset: Offset
     max_bytes: int
     isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK
+
+
+class BelowReadBoundary(NotLeaderOrFollower):
+    """The offset is in the log, but not in rows: in remote segments, or on the disk of a broker.
+
+    Not OffsetOutOfRange, upon which consumers would skip records that exist.
+    """
+
+
+class WalObjectGone(KafkaStorageError):
+    """An object that a row refers to is not there: the row may be gone too, or the object is lost."""
 
 
 class CommittedBlock(NamedTuple):

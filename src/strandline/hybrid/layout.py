@@ -57,12 +57,21 @@ def classic_layout(log_start: Offset, local_start: Offset, has_remote: bool) -> 
     return PartitionLayout((local,))
 
 
-def hybrid_layout(log_start: Offset, local_start: Offset, has_remote: bool, boundary: Offset) -> PartitionLayout:
+def suffix_layout(boundary: Offset, read_boundary: Offset) -> PartitionLayout:
+    """A diskless log that begins at B0, and is converted into remote segments up to the read boundary.
+
+    What is known of the log start may be older than the control plane's: an offset below it is refused by the reader.
+    """
+    rows = Extent(Tier.DISKLESS, read_boundary)
+    if boundary < read_boundary:
+        return PartitionLayout((rows, Extent(Tier.REMOTE, boundary, read_boundary)))
+    return PartitionLayout((rows,))
+
+
+def hybrid_layout(
+    log_start: Offset, local_start: Offset, has_remote: bool, boundary: Offset, read_boundary: Offset
+) -> PartitionLayout:
     """A classic log that ends at the boundary, and the diskless log that begins there."""
     before = classic_layout(log_start, local_start, has_remote).extents
     prefix = (Extent(tier, start, min(end, boundary)) for tier, start, end in before if start < boundary)
-    return PartitionLayout((Extent(Tier.DISKLESS, boundary), *prefix))
-
-
-# What is known of the log start may be older than the control plane's: an offset below it is refused by the reader.
-DISKLESS_LAYOUT = PartitionLayout((Extent(Tier.DISKLESS, 0),))
+    return PartitionLayout((*suffix_layout(boundary, read_boundary).extents, *prefix))

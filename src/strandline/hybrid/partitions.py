@@ -29,7 +29,7 @@ class Partitions:
         why_missing: Callable[[str, int], StrandlineError],
     ) -> None:
         """`why_missing` gives the error for a client that asks for a partition that this broker does not serve."""
-        self._tiered = tiered
+        self.tiered = tiered
         self._why_missing = why_missing
         self._served: dict[tuple[str, int], ServedPartition] = {}
         self._classic: dict[Partition, ClassicPartition] = {}
@@ -66,7 +66,7 @@ class Partitions:
     def replica_changed(self, replica: Partition) -> None:
         """See `ReplicaListener`."""
         if replica not in self._classic:
-            partition = self._classic[replica] = ClassicPartition(replica, self._tiered)
+            partition = self._classic[replica] = ClassicPartition(replica, self.tiered)
             self.add(partition)
 
     def replica_removed(self, replica: Partition, *, is_deleted: bool) -> None:

@@ -45,6 +45,7 @@ _METADATA_METHODS: Final = (
     "remote_log_segment_metadata",
     "next_segment_with_txn_index",
     "highest_offset_for_epoch",
+    "leader_epochs_from",
     "list_remote_log_segments",
     "iter_remote_log_segments",
     "remote_log_summary",

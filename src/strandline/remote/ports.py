@@ -119,6 +119,13 @@ class RemoteLogMetadataManager(Protocol):
     def highest_offset_for_epoch(self, partition: TopicIdPartition, epoch: LeaderEpoch) -> Offset | None:
         """The last offset of this epoch that was copied."""
 
+    def leader_epochs_from(self, partition: TopicIdPartition, offset: Offset) -> Sequence[tuple[LeaderEpoch, Offset]]:
+        """The leader epochs with records at or above `offset` in segments in COPY_SEGMENT_FINISHED, in their order.
+
+        Each with the first offset of it in such a segment that reaches up to `offset` or beyond. Called often: must not
+        look at each segment.
+        """
+
     def list_remote_log_segments(
         self, partition: TopicIdPartition, epoch: LeaderEpoch | None = None
     ) -> Sequence[RemoteLogSegmentMetadata]:

@@ -17,6 +17,7 @@ from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import BlockCache, CacheRegion, PartitionBlocks
 from strandline.diskless.reader.limits import DisklessReaderLimits
 from strandline.diskless.reader.planning import RangedRead, plan_ranges
+from strandline.diskless.values import WalObjectGone
 from strandline.errors import CorruptMessage, KafkaStorageError, StrandlineError
 from strandline.objects import ObjectNotFound, ObjectStore, ObjectStoreError
 from strandline.objects.store import Buffer
@@ -212,8 +213,8 @@ def _block(row: BatchRow, data: Buffer) -> Block | CorruptMessage:
         return error
 
 
-def _missing(row: BatchRow) -> KafkaStorageError:
-    return KafkaStorageError(
+def _missing(row: BatchRow) -> WalObjectGone:
+    return WalObjectGone(
         f"The object {row.object_key}, which should hold the offsets {row.base_offset} to {row.last_offset}, is not in "
         "the object store. `strandline fsck` finds all missing objects."
     )

@@ -37,29 +37,29 @@ class OffsetLookups:
 
     async def latest(self, partition: TopicIdPartition) -> FoundOffset:
         """The high watermark, with the epoch of the newest batch. That of the present leader is not known here."""
-        log = await self._log(partition)
+        log = await self.log(partition)
         return FoundOffset(NO_TIMESTAMP, log.high_watermark, log.last_epoch)
 
     async def earliest(self, partition: TopicIdPartition) -> FoundOffset:
         """The first offset of the diskless part, with the epoch of the record there: never below B0."""
-        log = await self._log(partition)
+        log = await self.log(partition)
         return await self._at(log, max(log.log_start_offset, log.diskless_log_start_offset))
 
     async def earliest_local(self, partition: TopicIdPartition) -> FoundOffset:
         """The first offset that is not in tiered segments."""
-        log = await self._log(partition)
+        log = await self.log(partition)
         return await self._at(log, max(log.log_start_offset, log.diskless_start_offset))
 
     async def latest_tiered(self, partition: TopicIdPartition) -> FoundOffset:
         """The last offset in tiered segments. Its epoch is not known here."""
-        log = await self._log(partition)
+        log = await self.log(partition)
         if log.tiered_high_offset < log.log_start_offset:
             return NOTHING
         return FoundOffset(NO_TIMESTAMP, log.tiered_high_offset, NO_EPOCH)
 
     async def by_timestamp(self, partition: TopicIdPartition, timestamp: TimestampMs) -> FoundOffset:
         """The first record that is not older than `timestamp`."""
-        log = await self._log(partition)
+        log = await self.log(partition)
         try:
             first = await self._plane.first_row_at_time(partition, timestamp)
             if first is None:
@@ -76,7 +76,7 @@ class OffsetLookups:
 
     async def of_max_timestamp(self, partition: TopicIdPartition) -> FoundOffset:
         """The first record with the largest timestamp."""
-        log = await self._log(partition)
+        log = await self.log(partition)
         best, offset = NOTHING, log.log_start_offset
         while True:
             try:
@@ -114,7 +114,8 @@ class OffsetLookups:
         epoch = found.rows[0].leader_epoch if found.rows else NO_EPOCH
         return FoundOffset(NO_TIMESTAMP, offset, epoch)
 
-    async def _log(self, partition: TopicIdPartition) -> DisklessLog:
+    async def log(self, partition: TopicIdPartition) -> DisklessLog:
+        """The offsets of a log, as the control plane has them now."""
         try:
             log = (await self._plane.logs((partition,))).get(partition)
         except SqlError as error:

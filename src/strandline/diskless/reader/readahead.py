@@ -71,7 +71,10 @@ class DisklessReadAhead:
         stream.has_continued = stream.has_continued or stream.end == start
         stream.start, stream.end, stream.seen_at = start, end, now
         self._streams.move_to_end(stream)
-        if stream.has_continued and end >= stream.reload_at and max(end, stream.loaded_to) < tail.high_watermark:
+        ahead = max(end, stream.loaded_to)
+        # What lies below the read boundary has no rows any more: it is read ahead in remote storage.
+        is_in_rows = tail.diskless_start_offset <= ahead < tail.high_watermark
+        if is_in_rows and stream.has_continued and end >= stream.reload_at:
             self._extend(stream)
 
     def _stream_at(self, tail: Tail, start: Offset) -> _ConsumerStream:

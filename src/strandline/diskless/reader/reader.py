@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from strandline.clock import Clock
-from strandline.controlplane import BatchReads, BatchRow
+from strandline.controlplane import BatchReads, BatchRow, DisklessLog
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import BlockCache, CacheStatus
 from strandline.diskless.reader.limits import DisklessReaderLimits
@@ -25,7 +25,7 @@ from strandline.diskless.reader.tail import Tail
 from strandline.diskless.reader.tails import Announcements, IsKnown, Tails
 from strandline.diskless.values import CommittedBlock, DisklessRead, MemorySlices
 from strandline.errors import OffsetOutOfRange, StrandlineError
-from strandline.model import Offset, TopicIdPartition
+from strandline.model import NO_OFFSET, Offset, TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.reads import ReadResult, Watcher
 
@@ -157,6 +157,10 @@ class DisklessReader:
                 self._ahead.served(read.tail, read.request.offset, read.run.next_offset)
         return [read.answer() for read in reads]
 
+    async def refresh(self, partitions: Collection[TopicIdPartition]) -> None:
+        """Ask the control plane for the offsets of some logs, if it answers."""
+        await self._reading.refresh(partitions)
+
     async def load(self, partition: TopicIdPartition, row: BatchRow) -> Block:
         """The block of one row, from memory or from its object. Raises KafkaStorageError or CorruptMessage."""
         tail = self._tails.of(partition)
@@ -175,6 +179,20 @@ class DisklessReader:
         if tail is None or tail.high_watermark < 0:
             return None
         return tail.high_watermark, tail.log_start_offset
+
+    def is_converted(self, partition: TopicIdPartition, offset: Offset) -> bool:
+        """Whether an offset is known to lie below the read boundary, in a log whose known offsets are not outdated."""
+        tail = self._known.get(partition)
+        return (
+            tail is not None
+            and tail.log_start_offset <= offset < tail.diskless_start_offset
+            and not self._tails.is_outdated(tail)
+        )
+
+    def read_boundary(self, partition: TopicIdPartition) -> Offset:
+        """Below it, records have left the rows: as far as this broker knows; -1 if it does not."""
+        tail = self._known.get(partition)
+        return NO_OFFSET if tail is None else tail.diskless_start_offset
 
     # Waiting
 
@@ -205,9 +223,9 @@ class DisklessReader:
                 self._cache.add(tail.blocks, Block.of_commit(committed), hot)
             self._tails.learn(tail, committed.last_offset + 1, log_start_offset)
 
-    def learn(self, partition: TopicIdPartition, high_watermark: Offset, log_start_offset: Offset) -> None:
+    def learn(self, log: DisklessLog) -> None:
         """The control plane was asked for the offsets of a log."""
-        self._tails.learn(self._tails.of(partition), high_watermark, log_start_offset)
+        self._tails.found_offsets(self._tails.of(log.partition), log)
 
     def log_start_moved(self, partition: TopicIdPartition, offset: Offset) -> None:
         """Records below `offset` were deleted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from strandline.controlplane import BatchReads, BatchRow, FindBatches, FoundBatches, Refusal
 from strandline.diskless.reader.blocks import Block
@@ -11,12 +11,16 @@ from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.runs import Run, take_fairly
 from strandline.diskless.reader.tail import AskedTail, Tail
 from strandline.diskless.reader.tails import Tails
-from strandline.diskless.values import DisklessRead, MemorySlices
+from strandline.diskless.values import BelowReadBoundary, DisklessRead, MemorySlices, WalObjectGone
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
-from strandline.model import Offset
+from strandline.model import Offset, TopicIdPartition
 from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
 from strandline.records import fair_shares
 from strandline.sql import SqlError
+
+
+class RowsGone(KafkaStorageError):
+    """Rows are missing between others: they may have been converted meanwhile, or they are lost."""
 
 
 class DisklessPartitionRead:
@@ -82,6 +86,11 @@ class DisklessPartitionRead:
             else:
                 raise failure
 
+    @property
+    def has_lost_rows(self) -> bool:
+        """Whether there is nothing to send, because rows that were found, or their objects, are gone."""
+        return isinstance(self.error, WalObjectGone | RowsGone) and not self.run.available
+
     def refuse(self, error: StrandlineError) -> None:
         """Answer with an error, and without the records that were gathered."""
         self.error = error
@@ -114,6 +123,9 @@ class Reading:
         if unknown:
             await self._find(unknown, max_bytes)
             await self._load(unknown, reads, max_bytes)
+            lost = [read for read in unknown if read.has_lost_rows]
+            if lost:
+                await self._look_again(lost)
         for read in reads:
             self._check(read)
         take_fairly([read.run for read in reads], max_bytes)
@@ -135,6 +147,36 @@ class Reading:
         for read, one, found in zip(reads, asked, answers, strict=True):
             self._take_in(read, one, found, news)
 
+    async def refresh(self, partitions: Collection[TopicIdPartition]) -> None:
+        """Ask for the offsets of some logs. If the database does not answer, nothing new is known."""
+        asked = {partition: self._tails.asked(self._tails.of(partition)) for partition in partitions}
+        self.queries += 1
+        try:
+            logs = await self._plane.logs(asked)
+        except SqlError:
+            return
+        for partition, one in asked.items():
+            log = logs.get(partition)
+            if log is None:
+                self._tails.forget(partition)
+            else:
+                self._tails.answered(one, log)
+
+    async def _look_again(self, reads: Sequence[DisklessPartitionRead]) -> None:
+        """Rows and objects go when their records are converted or deleted: then that is the answer, and no error."""
+        asked = [self._tails.asked(read.tail) for read in reads]
+        news = self._tails.news
+        self.queries += 1
+        try:
+            answers = await self._plane.find_batches(
+                [FindBatches(read.request.partition, read.run.end, 1) for read in reads], max_rows=1
+            )
+        except SqlError:
+            return  # the read has an error already, upon which clients try again
+        for read, one, found in zip(reads, asked, answers, strict=True):
+            if found.refusal is not None:
+                self._take_in(read, one, found, news)
+
     def _take_in(self, read: DisklessPartitionRead, asked: AskedTail, found: FoundBatches, news: int) -> None:
         if found.refusal is Refusal.UNKNOWN_LOG:
             self._tails.forget(read.request.partition)
@@ -144,14 +186,13 @@ class Reading:
                 )
             )
             return
-        self._tails.answered(asked, found.high_watermark, found.log_start_offset)
+        self._tails.answered(asked, found)
         if found.refusal is None:
             read.rows = found.rows
             read.tail.news_seen = news
             self._tails.found(found.rows)
         elif found.refusal is Refusal.IN_PREFIX:
-            # Not OffsetOutOfRange, upon which consumers would skip records that exist.
-            read.error = NotLeaderOrFollower(
+            read.error = BelowReadBoundary(
                 f"Offset {read.run.end} of {read.request.partition.topic_partition} was written before the topic "
                 "became diskless: ask the leader."
             )
@@ -199,8 +240,8 @@ def result_of(records: MemorySlices | None, tail: Tail, isolation: FetchIsolatio
     return ReadResult(records, end, end, tail.log_start_offset, aborted)
 
 
-def _gap(offset: Offset, row: BatchRow) -> KafkaStorageError:
-    return KafkaStorageError(
+def _gap(offset: Offset, row: BatchRow) -> RowsGone:
+    return RowsGone(
         f"The control plane has no batches for the offsets {offset} to {row.base_offset - 1}, although it has later "
         "ones. `strandline fsck` finds all missing objects."
     )

@@ -14,6 +14,7 @@ class Tail:
 
     __slots__ = (
         "blocks",
+        "diskless_start_offset",
         "high_watermark",
         "is_replaced",
         "known_at",
@@ -29,6 +30,8 @@ class Tail:
         self.high_watermark: Offset = NO_OFFSET
         """-1 until it is known. Commits of other brokers may have moved it already."""
         self.log_start_offset: Offset = NO_OFFSET
+        self.diskless_start_offset: Offset = NO_OFFSET
+        """The read boundary: what lies below it has left the rows. It may have moved on already."""
         self.known_at = 0.0
         """When the offsets were last known to be right."""
         self.news_seen = -1
@@ -44,4 +47,5 @@ class AskedTail(NamedTuple):
     tail: Tail
     high_watermark: Offset
     log_start_offset: Offset
+    diskless_start_offset: Offset
     at: float

@@ -55,6 +55,19 @@ class Announcements(Protocol):
         """Call `wake` after commits; some calls may be lost. Returns a function that ends it."""
 
 
+class FoundOffsets(Protocol):
+    """The offsets of a log as a query found them: a `DisklessLog`, or `FoundBatches`."""
+
+    @property
+    def high_watermark(self) -> Offset: ...
+
+    @property
+    def log_start_offset(self) -> Offset: ...
+
+    @property
+    def diskless_start_offset(self) -> Offset: ...
+
+
 class Tails:
     """All partitions that were read or written on this broker. Lives on the event loop."""
 
@@ -114,23 +127,30 @@ class Tails:
 
     def asked(self, tail: Tail) -> AskedTail:
         """What is known before a query."""
-        return AskedTail(tail, tail.high_watermark, tail.log_start_offset, self._clock.monotonic())
+        known = (tail.high_watermark, tail.log_start_offset, tail.diskless_start_offset)
+        return AskedTail(tail, *known, self._clock.monotonic())
 
-    def answered(self, asked: AskedTail, high_watermark: Offset, log_start_offset: Offset) -> None:
+    def answered(self, asked: AskedTail, found: FoundOffsets) -> None:
         """Take over what a query found. Offsets that are lower than those known before it are those of a database that
         has lost commits: then the tail, and all others, are replaced."""
         tail = asked.tail
         if tail.is_replaced:
             return
         for what, before, now in (
-            ("end", asked.high_watermark, high_watermark),
-            ("start", asked.log_start_offset, log_start_offset),
+            ("end", asked.high_watermark, found.high_watermark),
+            ("start", asked.log_start_offset, found.log_start_offset),
+            ("read boundary", asked.diskless_start_offset, found.diskless_start_offset),
         ):
             if now < before and not tail.blocks.is_forgotten:
                 self.start_again(f"the {what} of {tail.partition.topic_partition} went back from {before} to {now}")
                 tail = self.of(tail.partition)
                 break
-        self.learn(tail, high_watermark, log_start_offset, at=asked.at)
+        self.found_offsets(tail, found, at=asked.at)
+
+    def found_offsets(self, tail: Tail, found: FoundOffsets, *, at: float | None = None) -> None:
+        """Take over what a query has found, at a time."""
+        tail.diskless_start_offset = max(tail.diskless_start_offset, found.diskless_start_offset)
+        self.learn(tail, found.high_watermark, found.log_start_offset, at=at)
 
     def learn(self, tail: Tail, high_watermark: Offset, log_start_offset: Offset, *, at: float | None = None) -> None:
         """Take over offsets just committed, or read at a time. They never go back; watchers are told if they moved."""
@@ -337,7 +357,7 @@ class Tails:
                 self.forget(one.tail.partition)
             else:
                 one.tail.news_seen = news
-                self.answered(one, log.high_watermark, log.log_start_offset)
+                self.answered(one, log)
 
     async def _look_for_objects(self) -> None:
         """Once a second at most. Raises SqlError."""

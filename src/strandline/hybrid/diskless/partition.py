@@ -18,13 +18,15 @@ from strandline.errors import (
     PolicyViolation,
     StrandlineError,
     UnknownLeaderEpoch,
-    UnsupportedVersion,
 )
+from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.limits import TopicLimits
+from strandline.hybrid.diskless.offsets import DisklessOffsets
+from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead
 from strandline.hybrid.diskless.refusals import error_of, storage_errors
 from strandline.hybrid.diskless.tier import DisklessTier
-from strandline.hybrid.layout import DISKLESS_LAYOUT, PartitionLayout
-from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.layout import PartitionLayout, suffix_layout
+from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.metadata.image import PartitionImage
 from strandline.model import (
@@ -43,8 +45,6 @@ from strandline.reads import (
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
     LATEST,
-    LATEST_TIERED,
-    MAX_TIMESTAMP,
     NOTHING,
     ActiveProducer,
     FetchIsolation,
@@ -63,7 +63,10 @@ class DisklessPartition:
     __slots__ = (
         "__weakref__",
         "_clock",
+        "_converted",
         "_end",
+        "_layout",
+        "_reads",
         "_tier",
         "boundary",
         "id",
@@ -78,18 +81,23 @@ class DisklessPartition:
         topic_id: UUID,
         tier: DisklessTier,
         *,
+        reads: DisklessReads,
+        converted: ConvertedLog,
         limits: TopicLimits,
         clock: Clock,
-        boundary: Offset = 0,
     ) -> None:
+        """`converted` is the part of its log that may be in remote segments; it begins where the log does."""
         self.topic_partition = topic_partition
         self.id = TopicIdPartition(topic_id, topic_partition)
-        self.boundary = boundary
+        self.boundary = converted.boundary
         """B0, where its diskless log begins: at 0, unless the partition was classic before."""
         self.limits = limits
         """What the topic accepts; replaced when its settings change."""
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self._tier = tier
+        self._reads = reads
+        self._converted = converted
+        self._layout: PartitionLayout | None = None
         self._clock = clock
         self._end: StrandlineError | None = None
 
@@ -123,6 +131,7 @@ class DisklessPartition:
     def close(self, error: StrandlineError) -> None:
         """The topic is gone, or the broker stops."""
         self._end = error
+        self._converted.close()
         self._tier.reader.forget(self.id)
 
     # Appending
@@ -172,8 +181,16 @@ class DisklessPartition:
     # Reading
 
     @property
+    def read_boundary(self) -> Offset:
+        """Records below it are not in rows: as far as this broker knows, and never below B0."""
+        return self._converted.local_log_start_offset
+
+    @property
     def layout(self) -> PartitionLayout:
-        return DISKLESS_LAYOUT
+        boundary = self.read_boundary
+        if self._layout is None or boundary != self._layout.extents[0].start:
+            self._layout = suffix_layout(self.boundary, boundary)
+        return self._layout
 
     def reads_memory(self, offset: Offset) -> bool:
         return True
@@ -191,10 +208,12 @@ class DisklessPartition:
 
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | PendingRead:
+    ) -> ReadResult | FinalRead | PendingRead:
         request = DisklessRead(self.id, offset, max_bytes, isolation)
         found = self._tier.reader.read_now(request, min_one_message=min_one_message)
-        return PendingRead(self._tier, request) if found is None else found
+        if found is not None:
+            return found
+        return self._reads.begin(RoutedRead(request, self._converted), min_one_message=min_one_message)
 
     def without_records(self) -> ReadResult:
         known = self._tier.reader.known_offsets(self.id)
@@ -234,30 +253,16 @@ class DisklessPartition:
         current_leader_epoch: LeaderEpoch = NO_EPOCH,
         timeout_ms: int = 0,
     ) -> FoundOffset:
-        """There are no transactions and no remote segments: neither `isolation` nor `timeout_ms` matters."""
+        """There are no transactions: `isolation` does not matter."""
         self.check_leader(current_leader_epoch)
         if timestamp == EARLIEST_PENDING_UPLOAD:
             return NOTHING  # every committed batch is uploaded already
-        found = await self._look_up(timestamp)
+        offsets = DisklessOffsets(self._tier, self._converted, self._clock, timeout_ms=timeout_ms)
+        found = await offsets.find(timestamp)
         is_empty = found.leader_epoch == NO_EPOCH and timestamp in (EARLIEST, EARLIEST_LOCAL)
         if timestamp == LATEST or is_empty:  # the epoch of the next record: never older than that of the last one
             return found._replace(leader_epoch=max(found.leader_epoch, self.leader_epoch))
         return found
-
-    async def _look_up(self, timestamp: TimestampMs) -> FoundOffset:
-        lookups = self._tier.lookups
-        if timestamp >= 0:
-            return await lookups.by_timestamp(self.id, timestamp)
-        special = {
-            LATEST: lookups.latest,
-            EARLIEST: lookups.earliest,
-            MAX_TIMESTAMP: lookups.of_max_timestamp,
-            EARLIEST_LOCAL: lookups.earliest_local,
-            LATEST_TIERED: lookups.latest_tiered,
-        }
-        if timestamp not in special:
-            raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}.")
-        return await special[timestamp](self.id)
 
     async def end_offset_for_epoch(
         self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch = NO_EPOCH

@@ -8,10 +8,13 @@ from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.values import DisklessLog
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
+from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.partition import DisklessPartition
+from strandline.hybrid.diskless.reads import DisklessReads
 from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.metadata.image import TopicImage
 from strandline.model import TopicIdPartition
 
@@ -19,8 +22,10 @@ from strandline.model import TopicIdPartition
 class DisklessPartitions:
     """By topic and number. They take appends and serve reads while they are here, whoever serves clients with them."""
 
-    def __init__(self, *, topic_config: Callable[[str], TopicConfig], clock: Clock) -> None:
-        self._topic_config, self._clock = topic_config, clock
+    def __init__(self, *, topic_config: Callable[[str], TopicConfig], tiered: TieredTopics, clock: Clock) -> None:
+        """`tiered` has the records that the tiering pipeline has converted."""
+        self._topic_config, self._tiered, self._clock = topic_config, tiered, clock
+        self._reads: DisklessReads | None = None
         self.by_key: dict[tuple[str, int], DisklessPartition] = {}
 
     def add(
@@ -30,10 +35,15 @@ class DisklessPartitions:
         name, boundary = key.topic_partition, log.diskless_log_start_offset
         kind = DisklessSuffix if boundary > 0 and not is_joined else DisklessPartition
         limits = TopicLimits.of(self._topic_config(name.topic))
-        partition = kind(name, key.topic_id, tier, limits=limits, clock=self._clock, boundary=boundary)
+        if self._reads is None:
+            self._reads = DisklessReads(tier, self._clock)
+        converted = ConvertedLog(key, boundary, log.diskless_log_start_epoch, tier.reader, self._tiered)
+        partition = kind(
+            name, key.topic_id, tier, reads=self._reads, converted=converted, limits=limits, clock=self._clock
+        )
         partition.follow(topic.partitions[name.partition])
-        if boundary > 0:
-            tier.reader.learn(key, log.high_watermark, log.log_start_offset)
+        if log.diskless_start_offset > 0:
+            tier.reader.learn(log)
         self.by_key[name] = partition
         return partition
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from strandline.errors import NotLeaderOrFollower
 from strandline.hybrid.diskless.partition import DisklessPartition
-from strandline.hybrid.layout import Extent, PartitionLayout, Tier
-from strandline.hybrid.partition import PendingRead
+from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TimestampMs
 from strandline.reads import LATEST, FetchIsolation, FoundOffset, ReadResult
 
@@ -19,10 +18,6 @@ class DisklessSuffix(DisklessPartition):
 
     __slots__ = ()
 
-    @property
-    def layout(self) -> PartitionLayout:
-        return PartitionLayout((Extent(Tier.DISKLESS, self.boundary),))
-
     def _check_prefix(self) -> None:
         if self.has_prefix:
             raise NotLeaderOrFollower(
@@ -32,7 +27,7 @@ class DisklessSuffix(DisklessPartition):
 
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
-    ) -> ReadResult | PendingRead:
+    ) -> ReadResult | FinalRead | PendingRead:
         if offset < self.boundary:
             self._check_prefix()
         elif isolation is FetchIsolation.LOG_END:  # the suffix is not replicated

@@ -81,7 +81,7 @@ class DisklessTopics:
         self._store_health = store_health
         self._on_log_wanted = on_log_wanted
         self._clock = clock
-        self._registry = DisklessPartitions(topic_config=topic_config, clock=clock)
+        self._registry = DisklessPartitions(topic_config=topic_config, tiered=partitions.tiered, clock=clock)
         self._partitions = self._registry.by_key
         # Partitions that may have no log in the control plane yet.
         self._unmade: dict[TopicIdPartition, None] = {}  # in the order of the metadata
@@ -391,7 +391,7 @@ class DisklessTopics:
     def learn(self, key: TopicIdPartition, log: DisklessLog) -> None:
         """The control plane was asked for a log."""
         if self._tier is not None:
-            self._tier.reader.learn(key, log.high_watermark, log.log_start_offset)
+            self._tier.reader.learn(log)
 
 
 def _key(topic: TopicImage, image: PartitionImage) -> TopicIdPartition:

@@ -55,17 +55,21 @@ class HybridOffsets:
         """See `PartitionQueries`. The first record by time is the one with the smallest offset: the prefix has it, or
         the suffix, whatever the timestamps are."""
         if timestamp == LATEST or not self._has_prefix:
-            return await self._in_suffix(timestamp, isolation)
+            return await self._in_suffix(timestamp, isolation, timeout_ms)
         self._check_prefix()
+        if timestamp == LATEST_TIERED:
+            converted = await self._in_suffix(timestamp, isolation, timeout_ms)
+            if converted.offset >= self._boundary:
+                return converted
         before = await self._in_prefix(timestamp, isolation, timeout_ms)
         if timestamp in _OF_THE_START:
-            return before if before.offset < self._boundary else await self._in_suffix(timestamp, isolation)
+            return before if before.offset < self._boundary else await self._in_suffix(timestamp, isolation, timeout_ms)
         if timestamp in _OF_THE_TIERS:
             return before
         if timestamp == MAX_TIMESTAMP:
-            after = await self._in_suffix(timestamp, isolation)
+            after = await self._in_suffix(timestamp, isolation, timeout_ms)
             return after if after.timestamp > before.timestamp else before
-        return before if before.offset != NO_OFFSET else await self._in_suffix(timestamp, isolation)
+        return before if before.offset != NO_OFFSET else await self._in_suffix(timestamp, isolation, timeout_ms)
 
     async def _in_prefix(self, timestamp: TimestampMs, isolation: FetchIsolation, timeout_ms: int) -> FoundOffset:
         """What the prefix answers. At its end stands the boundary, which is no record of it."""
@@ -80,8 +84,8 @@ class HybridOffsets:
             raise self._breach("prefix", found.offset)
         return found
 
-    async def _in_suffix(self, timestamp: TimestampMs, isolation: FetchIsolation) -> FoundOffset:
-        found = await self._suffix.list_offset(timestamp, isolation=isolation)
+    async def _in_suffix(self, timestamp: TimestampMs, isolation: FetchIsolation, timeout_ms: int) -> FoundOffset:
+        found = await self._suffix.list_offset(timestamp, isolation=isolation, timeout_ms=timeout_ms)
         if timestamp in _OF_THE_TIERS or not NO_OFFSET < found.offset < self._boundary:
             return found
         if timestamp in _OF_THE_START:  # the control plane has not heard yet that the prefix is gone

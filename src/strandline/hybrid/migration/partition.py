@@ -9,7 +9,7 @@ from typing import Final
 from strandline.errors import NotLeaderOrFollower
 from strandline.hybrid.classic import ClassicPartition
 from strandline.hybrid.diskless.partition import DisklessPartition
-from strandline.hybrid.layout import PartitionLayout, Tier, hybrid_layout
+from strandline.hybrid.layout import PartitionLayout, hybrid_layout
 from strandline.hybrid.migration.offsets import HybridOffsets
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.log import AppendOrigin
@@ -73,7 +73,7 @@ class HybridPartition:
         self._reads = reads
         self._is_prefix_served = is_prefix_served
         self._layout = PartitionLayout(())
-        self._layout_basis = (NO_OFFSET, NO_OFFSET, False)
+        self._layout_basis = (NO_OFFSET, NO_OFFSET, False, boundary, NO_OFFSET)
         self._bridge = _Bridge(self.replica, suffix)
         self._offsets = HybridOffsets(classic, suffix, boundary, boundary_epoch, check_prefix=self._check_prefix)
         self._bridge.follow()
@@ -123,14 +123,15 @@ class HybridPartition:
     @property
     def layout(self) -> PartitionLayout:
         log = self.replica.log
-        basis = (log.offsets.start, log.offsets.local_start, log.is_remote)
+        read_boundary = self.suffix.read_boundary
+        basis = (log.offsets.start, log.offsets.local_start, log.is_remote, self.boundary, read_boundary)
         if basis != self._layout_basis:
             self._layout_basis = basis
-            self._layout = hybrid_layout(*basis, self.boundary)
+            self._layout = hybrid_layout(*basis)
         return self._layout
 
     def reads_memory(self, offset: Offset) -> bool:
-        return self.layout.tier_of(offset) is not Tier.LOCAL
+        return offset >= self.boundary or self._classic.reads_memory(offset)
 
     @property
     def log_start_offset(self) -> Offset:
@@ -151,8 +152,12 @@ class HybridPartition:
         if offset >= self.boundary:
             if isolation is FetchIsolation.LOG_END:  # the suffix is not replicated
                 return self._nothing_for_followers()
-            self._reads.diskless += 1
-            return self.suffix.read_now(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+            after = self.suffix.read_now(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+            if isinstance(after, ReadResult) or after.max_wait_s is None:
+                self._reads.diskless += 1
+            else:  # converted records
+                self._reads.tiered += 1
+            return after
         self._check_prefix()
         found = self._classic.read_now(
             offset, max_bytes, isolation=isolation, min_one_message=min_one_message, whole=self._whole

@@ -22,6 +22,7 @@ from strandline.errors import InvalidConfig, StrandlineError
 from strandline.health import WRITES
 from strandline.hybrid.store_watch import Check, StoreWatch
 from strandline.hybrid.tiered.replicas import TieredReplicas
+from strandline.hybrid.tiered.subscriptions import MetadataSubscriptions
 from strandline.hybrid.tiered.tier import RemoteTier
 from strandline.metadata import ActiveController, MetadataLoader, wanted_topic
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, TopicIdPartition
@@ -127,6 +128,7 @@ async def open_remote_tier(
             ).running()
         )
         need = asyncio.Event()
+        subscriptions = MetadataSubscriptions(metadata)
         following = TieredReplicas(
             manager,
             metadata,
@@ -135,6 +137,7 @@ async def open_remote_tier(
             look_again_s=tiers.remote_log_manager_task_interval_ms / 1000,
             on_need=need.set,
             suffix_bytes=suffix_bytes,
+            subscriptions=subscriptions,
         )
         await enter(in_background({"tiered-topics-gone": following.run()}))
         if tiers.has_built_in_metadata:
@@ -150,6 +153,7 @@ async def open_remote_tier(
             fetch_quota=quota,
             prefixes=PrefixCoverage(metadata),
             on_need=need.set,
+            subscriptions=subscriptions,
         )
 
 

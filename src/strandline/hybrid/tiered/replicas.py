@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
+from strandline.hybrid.tiered.subscriptions import MetadataSubscriptions, MetadataUser
 from strandline.metadata import MetadataLoader
 from strandline.model import INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC, LeaderEpoch, TopicIdPartition
 from strandline.remote.manager import LeaderPartition, RemoteLogManager
@@ -52,14 +53,17 @@ class TieredReplicas:
         look_again_s: float,
         on_need: Callable[[], None],
         suffix_bytes: Callable[[TopicIdPartition], int] = _no_suffixes,
+        subscriptions: MetadataSubscriptions | None = None,
     ) -> None:
         """`on_need` is called, possibly many times, when there is a tiered replica.
 
-        `suffix_bytes` is the size of what follows the local log of a partition elsewhere.
+        `suffix_bytes` is the size of what follows the local log of a partition elsewhere. `subscriptions` are those of
+        the whole broker, if others need remote log metadata too.
         """
         self._manager = manager
         self._metadata = metadata
         self._loader = loader
+        self._subscriptions = subscriptions or MetadataSubscriptions(metadata)
         self._clock = clock
         self._look_again_s = look_again_s
         self._on_need = on_need
@@ -86,7 +90,8 @@ class TieredReplicas:
         elif key not in self._followed:
             self._stop_leading(key)
             self._followed.add(key)
-            self._metadata.on_partition_leadership_changes([], [key])
+            self._subscriptions.remove(key, MetadataUser.LEADER)
+            self._subscriptions.add(key, MetadataUser.FOLLOWER)
 
     def replica_removed(self, partition: Partition, *, is_deleted: bool) -> None:
         """A replica was removed. If its topic was deleted, its remote segments are deleted too."""
@@ -102,7 +107,7 @@ class TieredReplicas:
         self._led[key] = now
         if before is None or before.leader_epoch != now.leader_epoch:
             self._followed.discard(key)
-            self._metadata.on_partition_leadership_changes([key], [])
+            self._subscriptions.add(key, MetadataUser.LEADER)
             self._manager.lead(
                 LeaderPartition(
                     partition=key,
@@ -123,7 +128,8 @@ class TieredReplicas:
         if key in self._led or key in self._followed:
             self._stop_leading(key)
             self._followed.discard(key)
-            self._metadata.on_stop_partitions([key])
+            self._subscriptions.remove(key, MetadataUser.LEADER)
+            self._subscriptions.remove(key, MetadataUser.FOLLOWER)
 
     # Topics that were deleted, or are not tiered any more
 

@@ -11,7 +11,8 @@ from typing import ClassVar
 from strandline.config.tiers import TierSettings
 from strandline.errors import RequestTimedOut, StrandlineError
 from strandline.hybrid.partition import FinalRead, PendingRead
-from strandline.model import LeaderEpoch, Offset, TimestampMs
+from strandline.hybrid.tiered.subscriptions import MetadataSubscriptions, MetadataUser
+from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.reads import NOTHING, FetchIsolation, FoundOffset, ReadResult, WholeLog
 from strandline.remote.indexes import RemoteIndexCache
 from strandline.remote.manager import PrefixCoverage, PrefixStatus, RemoteLogManager
@@ -36,6 +37,7 @@ class RemoteTier:
     prefixes: PrefixCoverage
     on_need: Callable[[], None]
     """There is something to tier: makes sure that the topic of remote log metadata exists."""
+    subscriptions: MetadataSubscriptions
 
     always_gives_a_batch: ClassVar[bool] = False
 
@@ -63,6 +65,14 @@ class RemoteTier:
         return self.prefixes.status(replica.id, replica.log, boundary)
 
     # Reading
+
+    def read_metadata_of(self, partition: TopicIdPartition) -> None:
+        """Reads need the remote log metadata of a partition from now on, whether a replica of it is here or not."""
+        self.subscriptions.add(partition, MetadataUser.READER)
+
+    def stop_reading_metadata_of(self, partition: TopicIdPartition) -> None:
+        """Reads do not need it any more."""
+        self.subscriptions.remove(partition, MetadataUser.READER)
 
     def read_now(
         self,
@@ -107,7 +117,7 @@ class RemoteTier:
         log = replica.log
         found: FoundOffset | None = None
         searched = log.log_start_offset
-        async with self._searching(replica, timeout_ms):
+        async with self.searching(replica.topic_partition, timeout_ms):
             # Segments that leave the disk during the search would be in neither search: look again.
             while found is None and searched < log.local_log_start_offset:
                 searched = log.local_log_start_offset
@@ -125,7 +135,7 @@ class RemoteTier:
         log = replica.log
         found: FoundOffset | None = None
         searched = log.log_start_offset
-        async with self._searching(replica, timeout_ms):
+        async with self.searching(replica.topic_partition, timeout_ms):
             while searched < log.local_log_start_offset:  # again if segments have left the disk meanwhile
                 searched = log.local_log_start_offset
                 found = await self.reader.offset_of_max_timestamp(replica.id, log)
@@ -133,13 +143,11 @@ class RemoteTier:
         return found
 
     @asynccontextmanager
-    async def _searching(self, replica: Partition, timeout_ms: int) -> AsyncIterator[None]:
+    async def searching(self, partition: TopicPartition, timeout_ms: int) -> AsyncIterator[None]:
         """A search of remote storage. Raises RequestTimedOut when its time is over."""
         limit_ms = timeout_ms if timeout_ms > 0 else self.reader.limits.list_offsets_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 yield
         except TimeoutError as error:
-            raise RequestTimedOut(
-                f"{replica.topic_partition}: remote storage was not searched within {limit_ms} ms."
-            ) from error
+            raise RequestTimedOut(f"{partition}: remote storage was not searched within {limit_ms} ms.") from error

@@ -11,12 +11,11 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
-from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.errors import CorruptMessage, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
-from strandline.model import Offset, TimestampMs, TopicIdPartition, TopicPartition
-from strandline.reads import AbortedTransaction, FetchIsolation, FoundOffset, ReadResult, RecordSet
+from strandline.model import Offset, TimestampMs, TopicIdPartition
+from strandline.reads import AbortedTransaction, FetchIsolation, FoundOffset, ReadResult, RecordSet, WholeLog
 from strandline.records import fair_shares
 from strandline.remote.indexes import RemoteIndexCache
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
@@ -95,15 +94,15 @@ class RemoteLogReader:
 
     @staticmethod
     def request(
-        topic_id: UUID,
-        topic_partition: TopicPartition,
+        partition: TopicIdPartition,
         log: ReadableLog,
         offset: Offset,
         max_bytes: int,
         isolation: FetchIsolation,
+        whole: WholeLog | None = None,
     ) -> RemoteRead:
         """What `read_now` and `read` take, for callers that load this module only when it is used."""
-        return RemoteRead(TopicIdPartition(topic_id, topic_partition), log, offset, max_bytes, isolation)
+        return RemoteRead(partition, log, offset, max_bytes, isolation, whole)
 
     def read_now(self, request: RemoteRead, *, min_one_message: bool) -> ReadResult | StrandlineError | None:
         """The answer if all it needs is loaded; None if not: then `read` loads it. Never waits or blocks.

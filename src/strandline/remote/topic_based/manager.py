@@ -181,6 +181,9 @@ class TopicBasedRemoteLogMetadataManager:
     def highest_offset_for_epoch(self, partition: TopicIdPartition, epoch: LeaderEpoch) -> Offset | None:
         return self._cache(partition).highest_offset_for_epoch(epoch)
 
+    def leader_epochs_from(self, partition: TopicIdPartition, offset: Offset) -> Sequence[tuple[LeaderEpoch, Offset]]:
+        return self._cache(partition).leader_epochs_from(offset)
+
     def list_remote_log_segments(
         self, partition: TopicIdPartition, epoch: LeaderEpoch | None = None
     ) -> Sequence[RemoteLogSegmentMetadata]:

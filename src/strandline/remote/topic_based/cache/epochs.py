@@ -42,6 +42,11 @@ class RemoteLogLeaderEpochState:
         at = bisect_right(self._starts, offset) - 1
         return self._ids[at] if at >= 0 and offset <= self._ends[at] else None
 
+    def first_from(self, offset: Offset) -> Offset | None:
+        """Where the first referenced segment begins that reaches up to `offset` or beyond; None if none does."""
+        at = bisect_left(self._ends, offset)
+        return self._starts[at] if at < len(self._starts) else None
+
     def from_offset(self, offset: Offset) -> Iterator[bytes]:
         """The referenced segments for `offset` and later ones, in order."""
         return iter(self._ids[bisect_left(self._ends, offset) :])

@@ -205,6 +205,11 @@ class RemoteLogMetadataCache:
         state = self._epochs.get(epoch)
         return None if state is None else state.highest_offset
 
+    def leader_epochs_from(self, offset: Offset) -> Sequence[tuple[LeaderEpoch, Offset]]:
+        """The epochs with records at or above `offset` that lookups find, each with the first of its offsets there."""
+        starts = ((epoch, state.first_from(offset)) for epoch, state in sorted(self._epochs.items()))
+        return [(epoch, start) for epoch, start in starts if start is not None]
+
     def list_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Sequence[RemoteLogSegmentMetadata]:
         """All segments in any state, of one epoch or of all, by start offset."""
         return [*self.iter_remote_log_segments(epoch)]

@@ -1,0 +1,189 @@
+"""The converted part of a diskless log: what the tiering pipeline has moved from WAL objects to remote segments.
+
+It reaches from B0 up to the read boundary. Any broker serves it: from the remote log metadata, which it begins to read
+when it first needs it, and from remote storage.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from strandline.clock import Clock
+from strandline.errors import KafkaStorageError
+from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.model import LeaderEpoch, Offset, TopicIdPartition, TopicPartition
+from strandline.reads import AnsweredOffsets, FetchIsolation, ReadResult
+from strandline.remote.ports import RemoteStorageError
+
+if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
+    from strandline.diskless.reader import DisklessReader
+    from strandline.hybrid.tiered.tier import RemoteTier
+    from strandline.remote.reader.log import LocalSegment
+
+READY_SECONDS: Final = 2.0
+"""How long a request waits for remote log metadata that this broker has just begun to read, or has not read yet."""
+_LOOK_SECONDS: Final = 0.02
+
+
+class ConvertedEpochs(NamedTuple):
+    """The leader epochs of a converted part, and where it ends, as far as this broker has read the metadata."""
+
+    entries: Sequence[tuple[LeaderEpoch, Offset]]
+    end: Offset
+
+    def holds(self, offset: Offset) -> bool:
+        """Whether a segment should have this offset."""
+        return bool(self.entries) and self.entries[0][1] <= offset < self.end
+
+
+_NO_EPOCHS: Final = ConvertedEpochs((), 0)
+
+
+class ConvertedLog:
+    """The converted part of one log. A `ReadableLog` of the remote reader. Lives on the event loop.
+
+    Its lineage is total: no offset from B0 on was ever written twice, so that every leader epoch with segments there
+    is one of the log. Those of the prefix are older than the epoch in which B0 was set, or end below it.
+    """
+
+    __slots__ = ("_basis", "_boundary_epoch", "_epochs", "_followed_by", "_reader", "_tiered", "boundary", "id")
+
+    def __init__(
+        self,
+        key: TopicIdPartition,
+        boundary: Offset,
+        boundary_epoch: LeaderEpoch,
+        reader: DisklessReader,
+        tiered: TieredTopics,
+    ) -> None:
+        self.id = key
+        self.boundary = boundary
+        """B0, where it begins."""
+        self._boundary_epoch = boundary_epoch
+        self._reader, self._tiered = reader, tiered
+        self._followed_by: RemoteTier | None = None
+        self._epochs = _NO_EPOCHS
+        self._basis: object = None
+        """What the epochs were made from."""
+
+    # Remote storage
+
+    @property
+    def tier(self) -> RemoteTier:
+        """Remote storage, which reads the metadata of this log from now on. Raises KafkaStorageError if it is off."""
+        tier = self._tiered.tier
+        if tier is None:
+            raise KafkaStorageError(
+                f"{self.topic_partition} is converted into remote segments up to offset {self.local_log_start_offset}, "
+                "and this broker has not opened remote storage: remote.log.storage.system.enable has to be true."
+            )
+        if self._followed_by is not tier:
+            self._followed_by = tier
+            tier.read_metadata_of(self.id)
+        return tier
+
+    def close(self) -> None:
+        """The topic is gone, or the broker stops."""
+        if self._followed_by is not None:
+            self._followed_by.stop_reading_metadata_of(self.id)
+            self._followed_by = None
+
+    def check(self, offset: Offset) -> None:
+        """Raise KafkaStorageError unless remote storage is open, and the metadata read here should have an offset."""
+        if not self.epochs.holds(offset):
+            raise KafkaStorageError(
+                f"Offset {offset} of {self.topic_partition} is in a remote segment, and the remote log metadata that "
+                f"this broker has read so far ends before offset {self.epochs.end}."
+            )
+
+    async def wait_holds(self, offset: Offset, clock: Clock) -> None:
+        """Wait for the metadata of an offset. Raises as `check` does, after READY_SECONDS."""
+        end = clock.monotonic() + READY_SECONDS
+        while True:
+            try:
+                return self.check(offset)
+            except KafkaStorageError:
+                if self._tiered.tier is None or clock.monotonic() >= end or not self.has(offset):
+                    raise
+            await clock.sleep(_LOOK_SECONDS)
+
+    def has(self, offset: Offset) -> bool:
+        """Whether an offset lies in the converted part, as far as this broker knows."""
+        return self.log_start_offset <= offset < self.local_log_start_offset
+
+    def epoch_if_known(self, offset: Offset) -> LeaderEpoch | None:
+        """The leader epoch that wrote `offset`; None if that is not known here now."""
+        try:
+            self.check(offset)
+        except KafkaStorageError:
+            return None
+        return self.epoch_for_offset(offset)
+
+    # What the remote reader asks
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.id.topic_partition
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """The first offset of the converted part that may be read."""
+        return max(self.whole().log_start_offset, self.boundary)
+
+    @property
+    def local_log_start_offset(self) -> Offset:
+        """The read boundary: from it on, records are in rows of the control plane."""
+        return max(self._reader.read_boundary(self.id), self.boundary)
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self.whole().high_watermark
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        return self.whole().last_stable_offset
+
+    def whole(self) -> AnsweredOffsets:
+        """The offsets of the whole log. No transaction is open in it."""
+        end, start = self._reader.known_offsets(self.id) or (self.boundary, self.boundary)
+        return AnsweredOffsets(end, end, start)
+
+    @property
+    def epochs(self) -> ConvertedEpochs:
+        """The leader epochs with segments from B0 on. Raises KafkaStorageError while the metadata was not read."""
+        metadata = self.tier.metadata
+        try:
+            # A segment that was added has moved the read boundary, or changes the summary when it is read here.
+            basis = (metadata.remote_log_summary(self.id), self.local_log_start_offset)
+            if basis != self._basis:
+                found = metadata.leader_epochs_from(self.id, self.boundary)
+                entries = [entry for entry in found if entry[0] >= self._boundary_epoch]
+                last = metadata.highest_offset_for_epoch(self.id, entries[-1][0]) if entries else None
+                self._epochs = ConvertedEpochs(entries, self.boundary if last is None else last + 1)
+                self._basis = basis
+        except RemoteStorageError as error:
+            raise KafkaStorageError(
+                f"The remote log metadata of {self.topic_partition} has not been read yet. {error}"
+            ) from error
+        return self._epochs
+
+    def look_again(self) -> None:
+        """Make the epochs again when they are next asked for: a segment that should be there is not."""
+        self._basis = None
+
+    def epoch_for_offset(self, offset: Offset) -> LeaderEpoch | None:
+        """The leader epoch that wrote `offset`; None if no segment here begins at or before it."""
+        entries = self.epochs.entries
+        at = bisect_right(entries, offset, key=lambda entry: entry[1]) - 1
+        return entries[at][0] if at >= 0 else None
+
+    @property
+    def segments(self) -> Iterable[LocalSegment]:
+        """None are on a disk."""
+        return ()
+
+    def read(self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool) -> ReadResult:
+        """Finds nothing: the converted part has no local log."""
+        return ReadResult(None, *self.whole(), [] if isolation is FetchIsolation.TXN_COMMITTED else None)
