@@ -12,7 +12,9 @@ class MetadataUser(enum.Enum):
     """Who needs the remote log metadata of a partition."""
 
     LEADER = enum.auto()
-    """The leader, which writes it."""
+    """The leader of a replica, which writes it."""
+    CONVERTED_LEADER = enum.auto()
+    """The leader of a partition with converted records, which writes it too. It may be without a replica."""
     FOLLOWER = enum.auto()
     """A replica that may become the leader."""
     READER = enum.auto()
@@ -43,7 +45,7 @@ class MetadataSubscriptions:
         self._tell(partition, users)
 
     def _tell(self, partition: TopicIdPartition, users: set[MetadataUser]) -> None:
-        if MetadataUser.LEADER in users:
+        if users & {MetadataUser.LEADER, MetadataUser.CONVERTED_LEADER}:
             self._metadata.on_partition_leadership_changes([partition], [])
         elif users:
             self._metadata.on_partition_leadership_changes([], [partition])

@@ -116,10 +116,9 @@ class ConvertedKeeper:
     def _follow(self, tier: RemoteTier, led: Collection[TopicIdPartition]) -> None:
         """The metadata of their segments is needed as long as this broker leads them."""
         for key in led:
-            if key not in self._followed:
-                tier.on_need()
-                tier.metadata.on_partition_leadership_changes([key], [])
+            self._uploads.subscribe(tier, key)
         for key in self._followed.difference(led):
+            self._uploads.unsubscribe(tier, key)
             self._settled.pop(key, None)
             self._troubles.pop(key, None)
             self._sizes.forget_converted(key)

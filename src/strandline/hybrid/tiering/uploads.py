@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
+from uuid import UUID
 
 from strandline.clock import Clock, Ids
 from strandline.config.topic import TopicConfig
@@ -65,7 +66,8 @@ class LeaderUploads:
         self._plane, self._tiered, self._led = plane, tiered, led
         self._topic_config, self._producer_id_expiration_ms = topic_config, producer_id_expiration_ms
         self._on_committed, self._figures, self._clock, self._ids = on_committed, figures, clock, ids
-        self._begun_at: dict[object, float] = {}
+        self._begun_at: dict[UUID, float] = {}
+        self._subscribed: set[TopicIdPartition] = set()
 
     # Asked by the pipeline. All raise StrandlineError.
 

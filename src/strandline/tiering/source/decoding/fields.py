@@ -36,9 +36,7 @@ class _Bytes(NamedTuple):
     ends: Numbers
 
 
-def read_fields(
-    data: bytes, starts: Sequence[int], sizes: Sequence[int], *, include_headers: bool
-) -> RecordFields:
+def read_fields(data: bytes, starts: Sequence[int], sizes: Sequence[int], *, include_headers: bool) -> RecordFields:
     """The fields of the records that begin at `starts` and have these sizes. Raises InvalidRecord."""
     buffer = pa.py_buffer(data)
     content = pa.Array.from_buffers(pa.uint8(), len(data), [None, buffer])
@@ -58,9 +56,7 @@ def read_fields(
         is_whole = pc.all(pc.less_equal(counts.next, record_ends))
     if not is_whole.as_py():
         raise InvalidRecord("A record of the batch does not end where its length says.")
-    return RecordFields(
-        timestamps.values, offsets.values, _column(buffer, keys), _column(buffer, values), headers
-    )
+    return RecordFields(timestamps.values, offsets.values, _column(buffer, keys), _column(buffer, values), headers)
 
 
 def _read_bytes(content: Numbers, at: Numbers) -> _Bytes:
