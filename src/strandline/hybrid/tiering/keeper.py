@@ -26,6 +26,7 @@ from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.led import LedPartitions
 from strandline.hybrid.tiering.uploads import LeaderUploads
 from strandline.model import INT64_MAX, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
+from strandline.remote.ports import RemoteStorageError
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks
 
@@ -145,8 +146,8 @@ class ConvertedKeeper:
     # Retention
 
     async def _expire(self, tier: RemoteTier, log: DisklessLog, epoch: LeaderEpoch, now_ms: TimestampMs) -> None:
+        # Loaded here: it needs the manager of tiered storage, which brokers without it do not load.
         from strandline.hybrid.tiering.expiry import ConvertedRetention, plan_expiry
-        from strandline.remote.ports import RemoteStorageError
 
         key, config = log.partition, self._topic_config(log.partition.topic)
         count = tier.metadata.remote_log_summary(key).segments

@@ -23,6 +23,8 @@ from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.led import LedPartitions
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition, uuid_to_text
+from strandline.remote.ports import RemoteStorageError
+from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from strandline.tiering_api.values import (
     AbortSegment,
     BeginSegment,
@@ -37,7 +39,6 @@ from strandline.tiering_api.values import (
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.hybrid.tiered.tier import RemoteTier
-    from strandline.remote.values import RemoteLogSegmentMetadata
 
 logger = logging.getLogger(__name__)
 
@@ -192,9 +193,6 @@ class LeaderUploads:
 
     async def _take_back(self, tier: RemoteTier, upload: SegmentUpload) -> None:
         """Delete its bytes twice, at different times: an upload that was cancelled may reach the storage late."""
-        from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
-        from strandline.remote.values import RemoteLogSegmentState
-
         partition, pipeline = upload.partition, tier.manager.pipeline
         segment = pipeline.find(partition, upload.segment_id)
         if segment is not None and segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
@@ -202,10 +200,7 @@ class LeaderUploads:
             crash_point("tiering.abort.after_delete_started")
             return
         if segment is not None:
-            deletion = Deletion(segment, DeletionReason.ABANDONED)
-            is_led = lambda: self._led.epoch_of(partition) is not None  # noqa: E731
-            if not await self._remotely(partition, pipeline.delete([deletion], goes_on=is_led)):
-                return
+            await self._remotely(partition, pipeline.delete_abandoned(segment))
         with storage_errors(partition.topic_partition):
             await self._plane.forget_segment(partition, upload.segment_id)
         self._figures.segments_aborted += 1
@@ -235,8 +230,6 @@ class LeaderUploads:
             return (await self._plane.logs([partition])).get(partition)
 
     async def _remotely(self, partition: TopicIdPartition, work: Awaitable[A]) -> A:
-        from strandline.remote.ports import RemoteStorageError
-
         try:
             return await work
         except (RemoteStorageError, ValueError) as error:
@@ -247,8 +240,6 @@ class LeaderUploads:
     def _segment_of(
         self, upload: SegmentUpload, splits: Sequence[SplitFile], epoch: LeaderEpoch
     ) -> RemoteLogSegmentMetadata:
-        from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata
-
         newest = max((split.max_timestamp for split in splits), default=-1)
         return RemoteLogSegmentMetadata(
             segment_id=RemoteLogSegmentId(upload.partition, upload.segment_id),

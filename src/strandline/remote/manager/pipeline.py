@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition
-from strandline.remote.manager.deleting.plan import Deletion
+from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
@@ -75,3 +75,7 @@ class PipelineSegments:
             await self._deleter.take_back(segment)
         except ValueError as error:  # another broker was faster
             raise RemoteStorageError(f"A failed upload cannot be taken back: {error}") from error
+
+    async def delete_abandoned(self, segment: RemoteLogSegmentMetadata) -> None:
+        """Delete what is left of an upload for good."""
+        await self._deleter.delete(Deletion(segment, DeletionReason.ABANDONED))
