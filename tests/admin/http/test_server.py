@@ -32,6 +32,7 @@ from strandline.server.times import PARTS, ApiTimesStatus, Distribution
 from strandline.server.times.distributions import BUCKETS
 from strandline.server.times.recording import FOLLOWER_FETCH
 from strandline.testing.clock import VirtualClock
+from tests.admin.http.conversions import Conversions
 from tests.admin.http.statuses import CLEANER, diskless_tier, tiered
 from tests.admin.http.switches import Switches
 
@@ -76,6 +77,7 @@ class Source:
     def __init__(self) -> None:
         self.migrations = Switches()
         self.topic_settings = self.migrations
+        self.tiering = Conversions()
         self.now = READY
         self.tiered: dict[str, tuple[PartitionTierStatus, ...]] = {}
         self.rows: tuple[PartitionRow, ...] = (PartitionRow("tides", 0, size=700, start=3, end=45, segments=1),)

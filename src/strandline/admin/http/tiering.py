@@ -67,7 +67,10 @@ _METHODS: Final[Mapping[str, Any]] = {
 
 def tiering_routes(source: BrokerSource) -> list[Route]:
     """The routes, over a broker."""
+    return [*_topic_routes(source), *_pipeline_routes(source)]
 
+
+def _pipeline_routes(source: BrokerSource) -> list[Route]:
     async def versions(_: Request) -> Response:
         return JSONResponse({"api_versions": [API_VERSION]})
 
@@ -80,9 +83,20 @@ def tiering_routes(source: BrokerSource) -> list[Route]:
         return await _answer(await getattr(source.tiering, method.replace("-", "_"))(*wish))
 
     async def other_version(request: Request) -> Response:
+        if request.path_params["version"] == f"v{API_VERSION}":
+            return refusal("Send this as a POST.", 405)
         sentence = f"This broker speaks version {API_VERSION} of the tiering API, not {request.path_params['version']}."
         return refusal(sentence, NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
+    return [
+        Route(f"/tiering/v{API_VERSION}", versions),
+        Route(f"/tiering/v{API_VERSION}/{{method}}", _changing(call), methods=["POST"]),
+        Route("/tiering/{version}", other_version, methods=["GET", "POST"]),
+        Route("/tiering/{version}/{method}", other_version, methods=["GET", "POST"]),
+    ]
+
+
+def _topic_routes(source: BrokerSource) -> list[Route]:
     async def every(_: Request) -> Response:
         """How far all diskless topics are converted."""
         return await _answer({"topics": await source.tiering.statuses(())})
@@ -107,10 +121,6 @@ def tiering_routes(source: BrokerSource) -> list[Route]:
     path = "/topics/{topic}/tiering"
     return [
         Route("/tiering", in_sentences(every, _STATUSES)),
-        Route(f"/tiering/v{API_VERSION}", versions),
-        Route(f"/tiering/v{API_VERSION}/{{method}}", _changing(call), methods=["POST"]),
-        Route("/tiering/{version}", other_version, methods=["GET", "POST"]),
-        Route("/tiering/{version}/{method}", other_version, methods=["GET", "POST"]),
         Route(path, in_sentences(one, _STATUSES)),
         *(
             Route(f"{path}/{action.__name__}", _changing(action), methods=["POST"])
