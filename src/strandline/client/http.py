@@ -22,8 +22,10 @@ class HttpUnreachable(CommandFailed):
 class HttpRefused(CommandFailed):
     """A broker answered with an error."""
 
-    def __init__(self, sentence: str, *, status: int, code: str) -> None:
+    def __init__(self, sentence: str, *, reason: str, status: int, code: str) -> None:
         super().__init__(sentence)
+        self.reason = reason
+        """What the broker said."""
         self.status = status
         """The HTTP status."""
         self.code = code
@@ -76,7 +78,7 @@ def exchange(
     except urllib.error.HTTPError as error:
         reason, code = _reason(error)
         raise HttpRefused(
-            f"Broker {node_id} cannot {what}: {reason.rstrip('.')}.", status=error.code, code=code
+            f"Broker {node_id} cannot {what}: {reason.rstrip('.')}.", reason=reason, status=error.code, code=code
         ) from error
     except (OSError, ValueError) as error:
         raise HttpUnreachable(

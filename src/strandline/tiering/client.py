@@ -218,4 +218,4 @@ def _refused(node_id: int, error: HttpRefused) -> RequestRefused:
             "Strandline here and on the brokers.",
             ErrorCode.UNSUPPORTED_VERSION.name,
         )
-    return RequestRefused(str(error), error.code)
+    return RequestRefused(error.reason, error.code)
