@@ -1,0 +1,138 @@
+"""When passes run: once until nothing is left, or for as long as somebody wants."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
+
+from strandline.clock import Chance
+from strandline.tiering.client import BrokersUnavailable, RequestRefused
+from strandline.tiering.driver.merger import Merger
+from strandline.tiering.driver.splitter import Splitter
+from strandline.tiering.driver.world import RunWorld, together
+from strandline.tiering_api.values import RenewClaims, TieringStatus
+
+logger = logging.getLogger(__name__)
+
+RENEWALS: Final = 3
+"""Claims are renewed so often before they expire."""
+TRIGGER_POLL_SECONDS: Final = 2.0
+"""How often the brokers are asked whether somebody has triggered a topic."""
+_MS: Final = 1000
+
+
+async def run_once(world: RunWorld) -> None:
+    """Convert what is eligible now. Raises BrokersUnavailable, RequestRefused."""
+    renewing = asyncio.create_task(_renew(world))
+    try:
+        await Splitter(world).run_pass()
+        await Merger(world).run_pass()
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+
+
+async def follow(world: RunWorld, chance: Chance) -> None:
+    """Convert what becomes eligible, until it is cancelled. Brokers may come and go."""
+    await _Following(world, chance).run()
+
+
+class _Following:
+    """Splits and merges at their intervals; and at once when a topic is triggered."""
+
+    def __init__(self, world: RunWorld, chance: Chance) -> None:
+        self._world = world
+        self._splitter, self._merger = Splitter(world), Merger(world)
+        self._split_now, self._merge_now = asyncio.Event(), asyncio.Event()
+        # By topic, the moment of the trigger: seen, split since, and split and merged since.
+        self._triggered: dict[str, int] = {}
+        self._split: dict[str, int] = {}
+        self._merged: dict[str, int] = {}
+        settings = world.settings
+        # Several drivers that start at the same time do not ask the brokers at the same time.
+        self._split_delay = chance.below(settings.splitter_interval_ms) / _MS
+        self._merge_delay = (settings.merger_initial_delay_ms + chance.below(settings.merger_interval_ms)) / _MS
+
+    async def run(self) -> None:
+        world = self._world
+        endless: list[Coroutine[Any, Any, None]] = [
+            _renew(world),
+            self._at_intervals("Splitting", self._split_pass, self._split_now, self._split_delay),
+            self._at_intervals("Merging", self._merge_pass, self._merge_now, self._merge_delay),
+            self._watch_triggers(),
+        ]
+        await together(endless)
+
+    async def _split_pass(self) -> int:
+        world = self._world
+        described = await world.call(world.client.describe)
+        world.settings = described.pipeline
+        seen = dict(self._triggered)
+        await self._splitter.run_pass()
+        if any(self._merged.get(topic) != moment for topic, moment in seen.items()):
+            self._split = seen
+            self._merge_now.set()
+        return world.settings.splitter_interval_ms
+
+    async def _merge_pass(self) -> int:
+        split = dict(self._split)
+        await self._merger.run_pass()
+        self._merged.update(split)
+        return self._world.settings.merger_interval_ms
+
+    async def _at_intervals(
+        self, what: str, work: Callable[[], Awaitable[int]], now: asyncio.Event, delay: float
+    ) -> None:
+        """Run passes. Failures are repeated for ever, later each time. `work` says after how many ms it is due again."""
+        world = self._world
+        while True:
+            await world.clock.wait_set(now, within=delay)
+            now.clear()
+            try:
+                delay = await work() / _MS
+            except (BrokersUnavailable, RequestRefused) as error:
+                delay = world.fail(what, what, str(error)).retry_at - world.clock.monotonic()
+            else:
+                world.troubles.over(what)
+
+    async def _watch_triggers(self) -> None:
+        world = self._world
+        while True:
+            await world.clock.sleep(TRIGGER_POLL_SECONDS)
+            try:
+                statuses = await world.call(world.client.statuses, world.topics)
+            except (BrokersUnavailable, RequestRefused) as error:
+                logger.info("nobody says whether a topic was triggered: %s", error)
+                continue
+            # A topic that is paused is looked at when it is resumed.
+            found = {
+                status.topic_name: status.triggered_at_ms
+                for status in statuses
+                if status.triggered_at_ms is not None and not status.is_paused and _has_work(status)
+            }
+            news = {topic for topic, moment in found.items() if self._merged.get(topic) != moment}
+            if any(self._triggered.get(topic) != found[topic] for topic in news):
+                logger.info("triggered: %s", ", ".join(sorted(news)))
+                self._split_now.set()
+            self._triggered = {topic: found[topic] for topic in news}
+
+
+def _has_work(status: TieringStatus) -> bool:
+    return bool(status.pending_batches_count or status.pending_split_files_count)
+
+
+async def _renew(world: RunWorld) -> None:
+    """Keep what this run has claimed. Not in the threads that wait for brokers: those may all be busy."""
+    loop = asyncio.get_running_loop()
+    while True:
+        claim_ms = world.settings.splitter_claim_duration_ms
+        await world.clock.sleep(claim_ms / _MS / RENEWALS)
+        if not world.holds:
+            continue
+        request = RenewClaims(claimant=world.claimant, claim_ms=claim_ms)
+        try:
+            await loop.run_in_executor(world.control, world.client.renew_claims, request)
+        except (BrokersUnavailable, RequestRefused) as error:
+            logger.warning("claims are not renewed: %s", error)

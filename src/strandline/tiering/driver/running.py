@@ -1,0 +1,160 @@
+"""A run of the pipeline from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from strandline.clock import Chance, Clock, Ids, SystemChance, SystemClock, SystemIds
+from strandline.tiering.client import TieringClient
+from strandline.tiering.driver.holds import Holds
+from strandline.tiering.driver.jobs import SparkJobs
+from strandline.tiering.driver.probe import check_executors
+from strandline.tiering.driver.reporting import Reporter, Tally
+from strandline.tiering.driver.rounds import follow, run_once
+from strandline.tiering.driver.troubles import Troubles
+from strandline.tiering.driver.world import RunWorld
+from strandline.tiering.session import SparkOptions, open_session
+from strandline.tiering.stores import StoreSettings
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_CALLS: Final = 16
+_JOBS: Final = 8
+_GIVE_BACK_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What somebody has asked for."""
+
+    bootstrap: str
+    is_following: bool = False
+    topics: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Settings of brokers, such as passwords of stores, that executors need and brokers do not tell."""
+    spark: SparkOptions = field(default_factory=SparkOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How a run has ended."""
+
+    tally: Tally
+    was_stopped: bool
+    """By a signal, before it was done."""
+    troubles: tuple[str, ...]
+    """What could not be converted; a sentence each."""
+
+
+def run(
+    options: RunOptions,
+    reporter: Reporter,
+    *,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    chance: Chance | None = None,
+) -> RunEnd:
+    """Convert what is eligible, once or for ever. SIGTERM and Ctrl-C end it cleanly.
+
+    Raises BrokersUnavailable, RequestRefused, PipelineFailed: all of them with a sentence.
+    """
+    clock, ids, chance = clock or SystemClock(), ids or SystemIds(), chance or SystemChance()
+    claimant = f"spark:{socket.gethostname()}:{os.getpid()}:{ids.uuid()}"
+    with TieringClient(options.bootstrap) as client:
+        cluster = client.describe()
+        reporter.say("connected", f"Connected to cluster {cluster.cluster_id}.", cluster_id=cluster.cluster_id)
+        with open_session(options.spark) as session:
+            context = session.sparkContext
+            stores = StoreSettings({**cluster.store_settings, **options.properties}, cluster.cluster_id)
+            check_executors(context, stores, options.spark, must_have_stores=not options.is_following)
+            _say_started(reporter, context)
+            with _threads("call", _CALLS) as calls, _threads("job", _JOBS) as jobs, _threads("control", 4) as control:
+                world = RunWorld(
+                    client=client,
+                    jobs=SparkJobs(context, jobs, control, clock, reporter),
+                    threads=calls,
+                    control=control,
+                    claimant=claimant,
+                    topics=options.topics,
+                    settings=cluster.pipeline,
+                    stores=stores,
+                    clock=clock,
+                    reporter=reporter,
+                    holds=Holds(claimant),
+                    troubles=Troubles(clock),
+                )
+                return asyncio.run(_run(world, options, chance))
+
+
+async def _run(world: RunWorld, options: RunOptions, chance: Chance) -> RunEnd:
+    started = world.clock.monotonic()
+    work = asyncio.create_task(follow(world, chance) if options.is_following else run_once(world))
+    was_stopped = False
+
+    def stop() -> None:
+        nonlocal was_stopped
+        was_stopped = True
+        world.client.close()  # who waits for a broker gives up
+        work.cancel()
+        _listen(None)  # a second signal ends the process at once
+
+    _listen(stop)
+    try:
+        await asyncio.wait([work])
+        if work.cancelled() or was_stopped:
+            was_stopped = True
+        else:
+            work.result()
+    finally:
+        _listen(None)
+        await asyncio.get_running_loop().run_in_executor(world.control, _give_back, world, options.bootstrap)
+    world.tally.seconds = world.clock.monotonic() - started
+    return RunEnd(tally=world.tally, was_stopped=was_stopped, troubles=tuple(world.troubles.sentences()))
+
+
+def _listen(stop: object) -> None:
+    """Call `stop` at SIGTERM and SIGINT; None: as before. Only a program's main thread can."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(ValueError, RuntimeError, NotImplementedError):
+            if callable(stop):
+                loop.add_signal_handler(number, stop)
+            else:
+                loop.remove_signal_handler(number)
+
+
+def _give_back(world: RunWorld, bootstrap: str) -> None:
+    if world.holds:
+        with TieringClient(bootstrap, timeout_s=_GIVE_BACK_SECONDS) as client:
+            world.holds.give_back(client)
+
+
+def _say_started(reporter: Reporter, context: SparkContext) -> None:
+    page = context.uiWebUrl
+    reporter.say(
+        "spark-started",
+        f"Spark {context.version} runs on {context.master} with {context.defaultParallelism} cores"
+        + (f"; its page is {page}." if page else "."),
+        master=context.master,
+        spark_version=context.version,
+        ui=page,
+    )
+
+
+@contextmanager
+def _threads(name: str, count: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that a process does not wait for at its end: one may hang in a call of a JVM that is gone."""
+    pool = ThreadPoolExecutor(count, thread_name_prefix=f"tiering-{name}")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,150 @@
+"""What Spark's executors run: plan rows in, small results out, both as JSON. Bytes go from store to store.
+
+A task that fails, is repeated, or runs twice at a time has no effect by itself: split files have new names in each
+attempt, segments the same name and the same bytes, and nothing counts before the driver has told the brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from strandline.clock import SystemClock, SystemIds
+from strandline.errors import StrandlineError
+from strandline.model import Offset
+from strandline.objects import ObjectStoreError
+from strandline.remote.ports import RemoteStorageError
+from strandline.tiering.damage import ConversionFailed, DamagedWalObject
+from strandline.tiering.merging import merge_chain
+from strandline.tiering.splitting import split_file
+from strandline.tiering.stores import Stores, StoreSettings, open_stores
+from strandline.tiering_api.codec import decode, encode
+from strandline.tiering_api.values import BegunSegment, ClaimedFile, NewSplit
+
+_EXPECTED = (ConversionFailed, ObjectStoreError, RemoteStorageError, StrandlineError, OSError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitResult:
+    """What became of one WAL object."""
+
+    object_key: str
+    splits: tuple[NewSplit, ...]
+    """They are written, also if another part of the object is damaged."""
+    trouble: str = ""
+    """Why not all of it is split; a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadedSegment:
+    """A segment whose bytes are in remote storage."""
+
+    segment_id: UUID
+    end_offset: Offset
+    custom_metadata: bytes | None
+    size_bytes: int
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """What became of the segments of one partition."""
+
+    number: int
+    """Of the chain in its job."""
+    segments: tuple[UploadedSegment, ...]
+    """The first ones of the chain."""
+    trouble: str = ""
+    """Why the others are not there; a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedChain:
+    """The segments of one partition that a task has to build, one after the other."""
+
+    number: int
+    segments: tuple[BegunSegment, ...]
+
+
+def split_task(rows: Iterator[str], stores: StoreSettings, buffer_bytes: int) -> Iterator[str]:
+    """Split the WAL objects that each row has a list of; a `SplitResult` for each of them."""
+    files = [decode(ClaimedFile, one) for row in rows for one in json.loads(row)]
+    return iter(asyncio.run(_split(files, stores, buffer_bytes)))
+
+
+async def _split(files: list[ClaimedFile], settings: StoreSettings, buffer_bytes: int) -> list[str]:
+    try:
+        async with open_stores(settings) as stores:
+            return [_text(await _split_one(stores, file, buffer_bytes)) for file in files]
+    except _EXPECTED as error:
+        return [_text(SplitResult(object_key=file.object_key, splits=(), trouble=str(error))) for file in files]
+
+
+async def _split_one(stores: Stores, file: ClaimedFile, buffer_bytes: int) -> SplitResult:
+    key = file.object_key
+    try:
+        splits = await split_file(
+            stores.objects, file, buffer_bytes=buffer_bytes, clock=SystemClock(), ids=SystemIds()
+        )
+    except DamagedWalObject as damage:
+        return SplitResult(object_key=key, splits=damage.written, trouble=str(damage))
+    except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything; other objects must go on
+        return SplitResult(object_key=key, splits=(), trouble=_sentence(error, f"The WAL object {key}"))
+    return SplitResult(object_key=key, splits=splits)
+
+
+def merge_task(rows: Iterator[str], stores: StoreSettings, buffer_bytes: int) -> Iterator[str]:
+    """Build and upload the chains of segments that each row has a list of; a `MergeResult` for each chain."""
+    chains = [decode(PlannedChain, one) for row in rows for one in json.loads(row)]
+    with tempfile.TemporaryDirectory(prefix="strandline-merge-", dir=_work_directory()) as workdir:
+        return iter(asyncio.run(_merge(chains, stores, Path(workdir), buffer_bytes)))
+
+
+async def _merge(chains: list[PlannedChain], settings: StoreSettings, workdir: Path, buffer_bytes: int) -> list[str]:
+    try:
+        async with open_stores(settings) as stores:
+            return [_text(await _merge_one(stores, chain, workdir, buffer_bytes)) for chain in chains]
+    except _EXPECTED as error:
+        return [_text(MergeResult(number=chain.number, segments=(), trouble=str(error))) for chain in chains]
+
+
+async def _merge_one(stores: Stores, chain: PlannedChain, workdir: Path, buffer_bytes: int) -> MergeResult:
+    done: list[UploadedSegment] = []
+    trouble = ""
+    try:
+        async for built in merge_chain(stores, chain.segments, workdir, buffer_bytes=buffer_bytes):
+            done.append(
+                UploadedSegment(
+                    segment_id=built.segment_id,
+                    end_offset=built.end_offset,
+                    custom_metadata=built.custom_metadata,
+                    size_bytes=built.bytes,
+                    milliseconds=round(built.seconds * 1000),
+                )
+            )
+    except Exception as error:  # noqa: BLE001 - what is wrong with one partition must not stop the others
+        trouble = _sentence(error, f"{chain.segments[0].partition.topic_partition}")
+    return MergeResult(number=chain.number, segments=tuple(done), trouble=trouble)
+
+
+def _work_directory() -> str | None:
+    """Spark's own directory for this application, which it removes at the end; else the system's."""
+    from pyspark import SparkFiles
+
+    root = Path(SparkFiles.getRootDirectory())
+    return str(root) if root.is_dir() else None
+
+
+def _sentence(error: Exception, what: str) -> str:
+    if isinstance(error, _EXPECTED) and not isinstance(error, OSError):
+        return str(error)
+    return f"{what} cannot be converted: {type(error).__name__}: {error}."
+
+
+def _text(result: SplitResult | MergeResult) -> str:
+    return json.dumps(encode(result), separators=(",", ":"))
