@@ -85,7 +85,7 @@ class _Following:
     async def _at_intervals(
         self, what: str, work: Callable[[], Awaitable[int]], now: asyncio.Event, delay: float
     ) -> None:
-        """Run passes. Failures are repeated for ever, later each time. `work` says after how many ms it is due again."""
+        """Run passes, for ever; `work` says after how many ms it is due again. After a failure it is due sooner."""
         world = self._world
         while True:
             await world.clock.wait_set(now, within=delay)

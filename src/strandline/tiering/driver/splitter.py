@@ -20,6 +20,7 @@ from strandline.tiering_api.values import ClaimedFile, ClaimFiles, RecordSplits,
 
 logger = logging.getLogger(__name__)
 
+
 class Splitter:
     """Passes over the WAL objects with eligible rows, from the oldest to the newest."""
 
@@ -99,9 +100,7 @@ class Splitter:
         world = self._world
         tasks = tasks_of(files, size=wanted_bytes, slots=world.jobs.slots)
         rows = [json.dumps([encode(file) for file in task], separators=(",", ":")) for task in tasks]
-        work = functools.partial(
-            split_task, stores=world.stores, buffer_bytes=world.settings.task_buffer_bytes
-        )
+        work = functools.partial(split_task, stores=world.stores, buffer_bytes=world.settings.task_buffer_bytes)
         try:
             texts = await world.jobs.run("split", description, rows, work)
         except JobFailed as error:

@@ -88,9 +88,7 @@ async def _split(files: list[ClaimedFile], settings: StoreSettings, buffer_bytes
 async def _split_one(stores: Stores, file: ClaimedFile, buffer_bytes: int) -> SplitResult:
     key = file.object_key
     try:
-        splits = await split_file(
-            stores.objects, file, buffer_bytes=buffer_bytes, clock=SystemClock(), ids=SystemIds()
-        )
+        splits = await split_file(stores.objects, file, buffer_bytes=buffer_bytes, clock=SystemClock(), ids=SystemIds())
     except DamagedWalObject as damage:
         return SplitResult(object_key=key, splits=damage.written, trouble=str(damage))
     except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything; other objects must go on
