@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Task = Callable[[Iterator[str]], Iterator[str]]
+Task = Callable[[Iterable[str]], Iterable[str]]
 _POLL_SECONDS: Final = 0.5
 _CAUSE: Final = re.compile(r"(?:Exception|Error|failure): (.+)")
 

@@ -7,7 +7,7 @@ import functools
 import logging
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from strandline.errors import StrandlineError
@@ -54,7 +54,7 @@ def check_executors(
         logger.warning("executors cannot reach the stores yet: %s", trouble)
 
 
-def probe_task(rows: Iterator[str], stores: StoreSettings) -> Iterator[str]:
+def probe_task(rows: Iterable[str], stores: StoreSettings) -> Iterator[str]:
     """On an executor: what is wrong there, a sentence; empty if nothing is."""
     return iter([asyncio.run(_probe(stores)) for _ in rows])
 

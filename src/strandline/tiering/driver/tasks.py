@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -71,7 +71,7 @@ class PlannedChain:
     segments: tuple[BegunSegment, ...]
 
 
-def split_task(rows: Iterator[str], stores: StoreSettings, buffer_bytes: int) -> Iterator[str]:
+def split_task(rows: Iterable[str], stores: StoreSettings, buffer_bytes: int) -> Iterator[str]:
     """Split the WAL objects that each row has a list of; a `SplitResult` for each of them."""
     files = [decode(ClaimedFile, one) for row in rows for one in json.loads(row)]
     return iter(asyncio.run(_split(files, stores, buffer_bytes)))
@@ -96,7 +96,7 @@ async def _split_one(stores: Stores, file: ClaimedFile, buffer_bytes: int) -> Sp
     return SplitResult(object_key=key, splits=splits)
 
 
-def merge_task(rows: Iterator[str], stores: StoreSettings, buffer_bytes: int) -> Iterator[str]:
+def merge_task(rows: Iterable[str], stores: StoreSettings, buffer_bytes: int) -> Iterator[str]:
     """Build and upload the chains of segments that each row has a list of; a `MergeResult` for each chain."""
     chains = [decode(PlannedChain, one) for row in rows for one in json.loads(row)]
     with tempfile.TemporaryDirectory(prefix="strandline-merge-", dir=_work_directory()) as workdir:
