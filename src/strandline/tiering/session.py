@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 from strandline.crash import ENVIRONMENT_VARIABLE as CRASH_AT
 from strandline.tiering.errors import PipelineFailed
 from strandline.tiering.java import find_java
+from strandline.tiering.packaging import make_package
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -92,6 +93,8 @@ def open_session(options: SparkOptions | None = None) -> Iterator[SparkSession]:
         jvm = _Jvm(log)
         try:
             with _within(wish, lambda: jvm.start(_conf(wish)), give_up=jvm.kill) as context:
+                if not is_local(wish.master):
+                    _send_package(context)
                 yield SparkSession(context)
         finally:
             jvm.stop()
@@ -256,6 +259,7 @@ def _reason(text: str) -> str:
     return said if not said or said.endswith((".", "!", "?")) else f"{said}."
 
 
-def package_directory() -> Path:
-    """Where the code of this package is."""
-    return Path(__file__).resolve().parents[1]
+def _send_package(context: SparkContext) -> None:
+    """Give executors the code of this program, so that both sides are of one version."""
+    with tempfile.TemporaryDirectory(prefix="strandline-package-") as directory:
+        context.addPyFile(str(make_package(Path(directory)).archive))

@@ -30,12 +30,8 @@ class JobFailed(Exception):
 class SparkJobs:
     """Jobs of one Spark application. Several may run at a time; Spark gives free cores to the oldest first."""
 
-    def __init__(
-        self, context: SparkContext, threads: Executor, control: Executor, clock: Clock, reporter: Reporter
-    ) -> None:
-        """`threads` wait for jobs; `control` cancels them, and asks how far they are."""
-        self._context, self._threads, self._control = context, threads, control
-        self._clock, self._reporter = clock, reporter
+    def __init__(self, context: SparkContext, threads: Executor, clock: Clock, reporter: Reporter) -> None:
+        self._context, self._threads, self._clock, self._reporter = context, threads, clock, reporter
         self._numbers = itertools.count(1)
 
     @property
@@ -55,7 +51,7 @@ class SparkJobs:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await loop.run_in_executor(self._control, self._context.cancelJobGroup, group)
+            await loop.run_in_executor(self._threads, self._context.cancelJobGroup, group)
             await asyncio.wait([running])
             if not running.cancelled() and (error := running.exception()) is not None:
                 logger.debug("job %s was cancelled: %s", group, error)
@@ -83,7 +79,7 @@ class SparkJobs:
             return
         loop = asyncio.get_running_loop()
         while True:
-            done = await loop.run_in_executor(self._control, self._tasks_done, group)
+            done = await loop.run_in_executor(self._threads, self._tasks_done, group)
             self._reporter.job_runs(group, description, done=done, total=total)
             await self._clock.sleep(_POLL_SECONDS)
 

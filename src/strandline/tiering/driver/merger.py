@@ -23,6 +23,8 @@ from strandline.tiering_api.values import BeginSegment, BegunSegment, CommitSegm
 
 logger = logging.getLogger(__name__)
 
+_LEADERS_AT_ONCE: Final = 16
+"""Partitions whose leaders are asked at the same time."""
 _RANGES: Final = 100
 _RANGES_OF_FAILING: Final = 1000
 """More are asked for while some partitions are left alone, so that others are in the list."""
@@ -33,6 +35,7 @@ class Merger:
 
     def __init__(self, world: RunWorld) -> None:
         self._world = world
+        self._leaders = asyncio.Semaphore(_LEADERS_AT_ONCE)
 
     async def run_pass(self) -> int:
         """Merge until nothing is left that can be merged now; how many segments that were.
@@ -97,7 +100,8 @@ class Merger:
                 claim_ms=world.settings.splitter_claim_duration_ms,
             )
             try:
-                answer = await world.call(world.client.begin_segment, request)
+                async with self._leaders:
+                    answer = await world.call(world.client.begin_segment, request)
             except RequestRefused as error:
                 # Another driver is at work on the partition, or was faster; or it was paused, deleted, trimmed.
                 logger.info("no segment of %s from offset %d: %s", chain.partition, one.base_offset, error)
@@ -135,7 +139,8 @@ class Merger:
                 custom_metadata=one.custom_metadata,
             )
             try:
-                answer = await world.call(world.client.commit_segment, request)
+                async with self._leaders:
+                    answer = await world.call(world.client.commit_segment, request)
             except RequestRefused as error:
                 trouble = str(error)
                 break

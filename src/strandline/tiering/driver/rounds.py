@@ -124,8 +124,7 @@ def _has_work(status: TieringStatus) -> bool:
 
 
 async def _renew(world: RunWorld) -> None:
-    """Keep what this run has claimed. Not in the threads that wait for brokers: those may all be busy."""
-    loop = asyncio.get_running_loop()
+    """Keep what this run has claimed."""
     while True:
         claim_ms = world.settings.splitter_claim_duration_ms
         await world.clock.sleep(claim_ms / _MS / RENEWALS)
@@ -133,6 +132,6 @@ async def _renew(world: RunWorld) -> None:
             continue
         request = RenewClaims(claimant=world.claimant, claim_ms=claim_ms)
         try:
-            await loop.run_in_executor(world.control, world.client.renew_claims, request)
+            await world.call(world.client.renew_claims, request)
         except (BrokersUnavailable, RequestRefused) as error:
             logger.warning("claims are not renewed: %s", error)

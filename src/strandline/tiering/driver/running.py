@@ -6,9 +6,8 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from strandline.tiering.driver.jobs import SparkJobs
 from strandline.tiering.driver.probe import check_executors
 from strandline.tiering.driver.reporting import Reporter, Tally
 from strandline.tiering.driver.rounds import follow, run_once
+from strandline.tiering.driver.threads import DaemonThreads
 from strandline.tiering.driver.troubles import Troubles
 from strandline.tiering.driver.world import RunWorld
 from strandline.tiering.session import SparkOptions, open_session
@@ -27,8 +27,6 @@ from strandline.tiering.stores import StoreSettings
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-_CALLS: Final = 16
-_JOBS: Final = 8
 _GIVE_BACK_SECONDS: Final = 5.0
 
 
@@ -77,22 +75,21 @@ def run(
             stores = StoreSettings({**cluster.store_settings, **options.properties}, cluster.cluster_id)
             check_executors(context, stores, options.spark, must_have_stores=not options.is_following)
             _say_started(reporter, context)
-            with _threads("call", _CALLS) as calls, _threads("job", _JOBS) as jobs, _threads("control", 4) as control:
-                world = RunWorld(
-                    client=client,
-                    jobs=SparkJobs(context, jobs, control, clock, reporter),
-                    threads=calls,
-                    control=control,
-                    claimant=claimant,
-                    topics=options.topics,
-                    settings=cluster.pipeline,
-                    stores=stores,
-                    clock=clock,
-                    reporter=reporter,
-                    holds=Holds(claimant),
-                    troubles=Troubles(clock),
-                )
-                return asyncio.run(_run(world, options, chance))
+            threads = DaemonThreads()
+            world = RunWorld(
+                client=client,
+                jobs=SparkJobs(context, threads, clock, reporter),
+                threads=threads,
+                claimant=claimant,
+                topics=options.topics,
+                settings=cluster.pipeline,
+                stores=stores,
+                clock=clock,
+                reporter=reporter,
+                holds=Holds(claimant),
+                troubles=Troubles(clock),
+            )
+            return asyncio.run(_run(world, options, chance))
 
 
 async def _run(world: RunWorld, options: RunOptions, chance: Chance) -> RunEnd:
@@ -103,7 +100,7 @@ async def _run(world: RunWorld, options: RunOptions, chance: Chance) -> RunEnd:
     def stop() -> None:
         nonlocal was_stopped
         was_stopped = True
-        world.client.close()  # who waits for a broker gives up
+        world.threads.submit(world.client.close)  # who waits for a broker gives up
         work.cancel()
         _listen(None)  # a second signal ends the process at once
 
@@ -116,7 +113,7 @@ async def _run(world: RunWorld, options: RunOptions, chance: Chance) -> RunEnd:
             work.result()
     finally:
         _listen(None)
-        await asyncio.get_running_loop().run_in_executor(world.control, _give_back, world, options.bootstrap)
+        await world.call(_give_back, world, options.bootstrap)
     world.tally.seconds = world.clock.monotonic() - started
     return RunEnd(tally=world.tally, was_stopped=was_stopped, troubles=tuple(world.troubles.sentences()))
 
@@ -148,13 +145,3 @@ def _say_started(reporter: Reporter, context: SparkContext) -> None:
         spark_version=context.version,
         ui=page,
     )
-
-
-@contextmanager
-def _threads(name: str, count: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that a process does not wait for at its end: one may hang in a call of a JVM that is gone."""
-    pool = ThreadPoolExecutor(count, thread_name_prefix=f"tiering-{name}")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)

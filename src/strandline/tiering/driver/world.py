@@ -33,9 +33,6 @@ class RunWorld:
     client: TieringClient
     jobs: SparkJobs
     threads: Executor
-    """For calls that may wait long for a broker."""
-    control: Executor
-    """For what must not wait for those."""
     claimant: str
     topics: tuple[str, ...]
     settings: PipelineSettings
