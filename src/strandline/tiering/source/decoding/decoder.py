@@ -196,7 +196,7 @@ class Decoder:
 
 
 def _timestamps(page: _Page, deltas: Any) -> tuple[Any, Any]:
-    """Timestamps in milliseconds, and their types. Under LogAppendTime all records of a batch have that of the batch."""
+    """Timestamps in milliseconds, and their types. Under LogAppendTime a batch has one time for all its records."""
     bases = repeated(page.base_timestamps, page.run_ends)
     rows = len(page.starts)
     kinds = set(page.timestamp_types)

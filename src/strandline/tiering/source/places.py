@@ -1,0 +1,40 @@
+"""Where records are, asked page by page: on the driver for a whole query, in a task when a plan has become old."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from strandline.model import Offset, TopicIdPartition, TopicPartition
+from strandline.tiering.client import TieringClient
+from strandline.tiering.source.errors import SourceFailed
+from strandline.tiering.source.parts import Part, parts_of
+from strandline.tiering_api.values import PlanRead
+
+Lost = Callable[[str, Offset], Offset]
+"""Called with a sentence when records are gone; raises, or returns where to go on."""
+
+
+def find_places(
+    client: TieringClient, partition: TopicPartition, start: Offset, end: Offset, lost: Lost
+) -> tuple[TopicIdPartition, list[Part]]:
+    """The parts that hold every record from `start` to `end`, exclusive. Raises CommandFailed, and what `lost` does."""
+    found: list[Part] = []
+    at = start
+    while True:
+        plan = client.plan_read(PlanRead(topic=partition.topic, partition=partition.partition, from_offset=at))
+        if plan.log_start_offset > at:
+            at = lost(
+                f"Records of {partition} from offset {at} on are gone: it begins at {plan.log_start_offset} now",
+                min(plan.log_start_offset, end),
+            )
+        parts = parts_of(plan, at, end)
+        found += parts
+        reached = min(plan.end_offset, end)
+        if reached >= end:
+            return plan.partition, found
+        if reached <= at:
+            raise SourceFailed(
+                f"{partition} ends at offset {plan.high_watermark}, but was to be read up to {end}. Was the topic "
+                "deleted and created again?"
+            )
+        at = reached
