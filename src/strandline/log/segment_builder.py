@@ -122,7 +122,7 @@ class SegmentBuilder:
     def _begin_epoch(self, header: BatchHeader) -> None:
         if header.leader_epoch < max(self._epoch, 0):
             raise CorruptMessage(
-                f"The batch with offset {header.base_offset} has leader epoch {header.leader_epoch}, but "
+                f"The batch of offset {header.base_offset} has leader epoch {header.leader_epoch}, but "
                 f"{self._epoch} has been before."
             )
         self._epochs.assign(header.leader_epoch, header.base_offset)

@@ -186,6 +186,7 @@ class _Filling:
         self._rest = bytearray()
         """The beginning of a batch whose end is in the next piece."""
         self._first_batch = builder.batch_count
+        self._newest = max(builder.max_timestamp, split.max_timestamp)
         if builder.next_offset != split.base_offset:
             raise self._damaged(f"it begins with offset {split.base_offset} instead of {builder.next_offset}")
 
@@ -221,6 +222,8 @@ class _Filling:
         epochs = builder.epochs_in(split.base_offset, builder.next_offset)
         if epochs != split.leader_epochs:
             raise self._damaged(f"its leader epochs and their first offsets are {epochs}, not {split.leader_epochs}")
+        if builder.max_timestamp != self._newest:
+            raise self._damaged(f"its newest timestamp is {builder.max_timestamp} instead of {self._newest}")
 
     def _damaged(self, why: str) -> DamagedSplit:
         split = self.split

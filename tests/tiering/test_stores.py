@@ -1,0 +1,60 @@
+"""Opening the stores of a cluster where a task runs: only those that the brokers use."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import InvalidConfig
+from strandline.objects import claim_prefix
+from strandline.objects.store import ForeignStore
+from strandline.tiering.stores import StoreSettings, open_stores
+
+
+def settings(root: Path, **changed: str) -> dict[str, str]:
+    (root / "objects").mkdir(exist_ok=True)
+    (root / "remote").mkdir(exist_ok=True)
+    found = {"strandline.objects.url": f"file://{root}/objects", "rsm.config.url": f"file://{root}/remote"}
+    return found | {name.replace("_", "."): value for name, value in changed.items()}
+
+
+async def test_settings_travel_to_another_process_and_do_not_show_passwords(tmp_path: Path) -> None:
+    made = StoreSettings(settings(tmp_path) | {"inkless.storage.aws.secret.access.key": "hunter2"}, "a-cluster")
+    assert "hunter2" not in repr(made)
+    arrived = pickle.loads(pickle.dumps(made))
+    assert arrived == made
+
+
+async def test_both_stores_are_those_of_the_brokers(tmp_path: Path) -> None:
+    async with open_stores(StoreSettings(settings(tmp_path))) as stores:
+        assert stores.objects.url == f"file://{tmp_path}/objects"
+        assert stores.remote.url == f"file://{tmp_path}/remote"
+        await claim_prefix(stores.objects, "a-cluster")
+    async with open_stores(StoreSettings(settings(tmp_path), "a-cluster")):
+        pass
+    with pytest.raises(ForeignStore, match="belongs to the cluster a-cluster, and this is the cluster another"):
+        async with open_stores(StoreSettings(settings(tmp_path), "another")):
+            pass
+
+
+@pytest.mark.parametrize("name", ["strandline.objects.url", "rsm.config.url"])
+async def test_a_directory_that_is_not_here_is_not_created(tmp_path: Path, name: str) -> None:
+    """A worker on another machine would write segments where no broker finds them."""
+    with pytest.raises(InvalidConfig, match=rf"{name}=.* is not a directory of this machine"):
+        async with open_stores(StoreSettings(settings(tmp_path) | {name: f"file://{tmp_path}/elsewhere"})):
+            pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_the_memory_of_a_broker_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="in the memory of one process"):
+        async with open_stores(StoreSettings(settings(tmp_path, strandline_objects_url="memory://"))):
+            pass
+
+
+async def test_a_setting_that_nobody_knows(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match=r"strandline\.objects\.ulr"):
+        async with open_stores(StoreSettings(settings(tmp_path, strandline_objects_ulr="x"))):
+            pass

@@ -1,0 +1,222 @@
+"""The tiering pipeline in plain Python: it converts topics of a running broker as Spark does, in this process.
+
+    convert(broker.bootstrap, "orders")
+
+converts everything that is committed by now. Tests that look at what is between two steps use `Pipeline`: each of its
+methods is one step, and what a step has made is in the stores and in the control plane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+from strandline.tiering.client import TieringClient
+
+from strandline.clock import SystemClock, SystemIds
+from strandline.model import Offset, TopicIdPartition
+from strandline.tiering.calls import TieringCalls
+from strandline.tiering.damage import ConversionFailed, DamagedWalObject
+from strandline.tiering.merging import BuiltSegment, merge_chain
+from strandline.tiering.splitting import split_file
+from strandline.tiering.stores import Stores, StoreSettings, open_stores
+from strandline.tiering_api.values import (
+    BeginSegment,
+    BegunSegment,
+    ClaimedFile,
+    ClaimFiles,
+    CommitSegment,
+    ListMerges,
+    MergeRange,
+    NewSplit,
+    RecordedSplits,
+    RecordSplits,
+)
+
+T = TypeVar("T")
+CLAIM_MS = 60_000
+BUFFER_BYTES = 1024 * 1024
+
+
+class Converted(NamedTuple):
+    """What a run has done."""
+
+    splits: tuple[NewSplit, ...] = ()
+    segments: tuple[BuiltSegment, ...] = ()
+    boundaries: Mapping[TopicIdPartition, Offset] = {}
+    """Where the rows of the control plane begin, of each partition that has a new segment."""
+    failures: tuple[ConversionFailed, ...] = ()
+
+
+@dataclass
+class Pipeline:
+    """One run of the pipeline, by one claimant. Blocking: in a test with an event loop use `asyncio.to_thread`."""
+
+    calls: TieringCalls
+    topics: tuple[str, ...] = ()
+    claimant: str = field(default_factory=lambda: f"test:{SystemIds().uuid()}")
+    claim_ms: int = CLAIM_MS
+    buffer_bytes: int = BUFFER_BYTES
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What describe does not tell: secrets."""
+
+    def run(self) -> Converted:
+        """Split what is eligible, then merge what is mergeable."""
+        splits, failures = self.split()
+        segments: list[BuiltSegment] = []
+        boundaries: dict[TopicIdPartition, Offset] = {}
+        while chains := self.begin():
+            for chain in chains:
+                for built in self.build(chain):
+                    boundaries[chain[0].partition] = self.commit(chain[0].partition, built)
+                    segments.append(built)
+        return Converted(tuple(splits), tuple(segments), boundaries, tuple(failures))
+
+    # Splitting
+
+    def split(self) -> tuple[list[NewSplit], list[ConversionFailed]]:
+        """Claim, split and record until no file is left. A damaged file does not hold the others up."""
+        splits: list[NewSplit] = []
+        failures: list[ConversionFailed] = []
+        for file in self.claim():
+            try:
+                written: Sequence[NewSplit] = self.write_splits(file)
+            except DamagedWalObject as damage:
+                written = damage.written
+                failures.append(damage)
+            except ConversionFailed as failure:
+                written = ()
+                failures.append(failure)
+            refused = self.record(file, written).refused
+            splits += [split for split in written if split.file.object_key not in refused]
+        return splits, failures
+
+    def claim(self, *, max_files: int = 100) -> Iterator[ClaimedFile]:
+        """The files to split, oldest first."""
+        after = 0
+        while True:
+            answer = self.calls.claim_files(
+                ClaimFiles(
+                    claimant=self.claimant,
+                    max_files=max_files,
+                    max_rows=10_000,
+                    claim_ms=self.claim_ms,
+                    after_file_id=after,
+                    topics=self.topics,
+                )
+            )
+            yield from answer.files
+            after = answer.next_file_id
+            if not after:
+                return
+
+    def write_splits(self, file: ClaimedFile) -> tuple[NewSplit, ...]:
+        """Write the split files of a WAL object."""
+
+        async def write(stores: Stores) -> tuple[NewSplit, ...]:
+            clock, ids = SystemClock(), SystemIds()
+            return await split_file(stores.objects, file, buffer_bytes=self.buffer_bytes, clock=clock, ids=ids)
+
+        return self._with_stores(write)
+
+    def record(self, file: ClaimedFile, splits: Iterable[NewSplit]) -> RecordedSplits:
+        """Let split files count."""
+        return self.calls.record_splits(
+            RecordSplits(claimant=self.claimant, object_key=file.object_key, splits=tuple(splits))
+        )
+
+    # Merging
+
+    def begin(self) -> list[list[BegunSegment]]:
+        """Announce the segments that can be built now: a chain for each partition."""
+        ranges = self.calls.list_merges(ListMerges(topics=self.topics)).ranges
+        return [
+            [self.begin_segment(one) for one in chain] for _, chain in groupby(ranges, key=lambda one: one.partition)
+        ]
+
+    def begin_segment(self, merged: MergeRange) -> BegunSegment:
+        return self.calls.begin_segment(
+            BeginSegment(
+                claimant=self.claimant,
+                partition=merged.partition,
+                base_offset=merged.base_offset,
+                last_offset=merged.last_offset,
+                claim_ms=self.claim_ms,
+            )
+        )
+
+    def build(self, chain: Sequence[BegunSegment]) -> list[BuiltSegment]:
+        """Build and upload the segments of a chain."""
+
+        async def build(stores: Stores) -> list[BuiltSegment]:
+            with tempfile.TemporaryDirectory() as workdir:
+                merging = merge_chain(stores, chain, Path(workdir), buffer_bytes=self.buffer_bytes)
+                async with aclosing(merging):
+                    return [built async for built in merging]
+
+        return self._with_stores(build)
+
+    def commit(self, partition: TopicIdPartition, built: BuiltSegment) -> Offset:
+        """Let a segment be read. Where the rows of the control plane begin from then on."""
+        answer = self.calls.commit_segment(
+            CommitSegment(
+                claimant=self.claimant,
+                partition=partition,
+                segment_id=built.segment_id,
+                end_offset=built.end_offset,
+                custom_metadata=built.custom_metadata,
+            )
+        )
+        return answer.diskless_start_offset
+
+    def _with_stores(self, work: Any) -> Any:
+        description = self.calls.describe()
+        settings = StoreSettings({**description.store_settings, **self.settings}, description.cluster_id)
+
+        async def run() -> Any:
+            async with open_stores(settings) as stores:
+                return await work(stores)
+
+        return asyncio.run(run())
+
+
+def convert(
+    bootstrap: str, *topics: str, is_triggered: bool = True, settings: Mapping[str, str] | None = None
+) -> Converted:
+    """Convert topics of a running broker: everything that is committed by now, or what is old enough.
+
+    Nothing may fail. `settings` are those that open the stores and that brokers do not tell, such as secrets.
+    """
+    with TieringClient(bootstrap) as client:
+        for topic in topics if is_triggered else ():
+            client.trigger(topic)
+        done = Pipeline(client, topics, settings=settings or {}).run()
+    assert done.failures == ()
+    return done
+
+
+class ServiceCalls:
+    """The calls on a `TieringService` whose event loop runs in another thread."""
+
+    def __init__(self, service: object, loop: asyncio.AbstractEventLoop) -> None:
+        self._service, self._loop = service, loop
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._service, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            work: Coroutine[Any, Any, Any] = method(*arguments, **named)
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+        return call
+
+
+def calls_of(service: object, loop: asyncio.AbstractEventLoop) -> TieringCalls:
+    """A service as the pipeline calls it; the pipeline must run in another thread than the loop."""
+    return cast(TieringCalls, ServiceCalls(service, loop))
