@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from strandline.tiering.client import TieringClient
-
 from strandline.clock import SystemClock, SystemIds
 from strandline.model import Offset, TopicIdPartition
-from strandline.tiering.calls import TieringCalls
+from strandline.tiering.client import TieringClient
 from strandline.tiering.damage import ConversionFailed, DamagedWalObject
 from strandline.tiering.merging import BuiltSegment, merge_chain
 from strandline.tiering.splitting import split_file
@@ -38,6 +36,7 @@ from strandline.tiering_api.values import (
     RecordedSplits,
     RecordSplits,
 )
+from tests.tiering.calls import TieringCalls
 
 T = TypeVar("T")
 CLAIM_MS = 60_000
@@ -175,11 +174,11 @@ class Pipeline:
         )
         return answer.diskless_start_offset
 
-    def _with_stores(self, work: Any) -> Any:
+    def _with_stores(self, work: Callable[[Stores], Awaitable[T]]) -> T:
         description = self.calls.describe()
         settings = StoreSettings({**description.store_settings, **self.settings}, description.cluster_id)
 
-        async def run() -> Any:
+        async def run() -> T:
             async with open_stores(settings) as stores:
                 return await work(stores)
 

@@ -1,4 +1,4 @@
-"""What the pipeline asks of brokers, whoever carries it to them: `TieringClient` does it over the network."""
+"""What a run of the pipeline asks of brokers: `TieringClient` over the network, `TieringService` in a broker."""
 
 from __future__ import annotations
 
