@@ -216,14 +216,23 @@ class LeaderUploads:
                 f"Batches of {partition.topic_partition} cannot be converted: this broker has not opened remote "
                 "storage. remote.log.storage.system.enable has to be true."
             )
-        tier.on_need()
+        self.subscribe(tier, partition)
         if not tier.metadata.is_ready(partition):
-            tier.metadata.on_partition_leadership_changes([partition], [])
-            if not tier.metadata.is_ready(partition):
-                raise KafkaStorageError(
-                    f"The remote log metadata of {partition.topic_partition} has not been read yet."
-                )
+            raise KafkaStorageError(f"The remote log metadata of {partition.topic_partition} has not been read yet.")
         return tier
+
+    def subscribe(self, tier: RemoteTier, partition: TopicIdPartition) -> None:
+        """The metadata of a led partition is needed from now on. May be repeated."""
+        if partition not in self._subscribed:
+            self._subscribed.add(partition)
+            tier.on_need()
+            tier.subscriptions.add(partition, MetadataUser.CONVERTED_LEADER)
+
+    def unsubscribe(self, tier: RemoteTier, partition: TopicIdPartition) -> None:
+        """Another broker leads the partition, or it has nothing that is converted."""
+        if partition in self._subscribed:
+            self._subscribed.discard(partition)
+            tier.subscriptions.remove(partition, MetadataUser.CONVERTED_LEADER)
 
     async def _log(self, partition: TopicIdPartition) -> DisklessLog | None:
         with storage_errors(partition.topic_partition):
