@@ -19,6 +19,7 @@ from strandline.controlplane.values import DisklessLog, MigrationState, Refusal
 from strandline.crash import crash_point
 from strandline.errors import InvalidRequest, KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.hybrid.diskless.refusals import storage_errors
+from strandline.hybrid.tiered.subscriptions import MetadataUser
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.led import LedPartitions
