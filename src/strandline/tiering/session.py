@@ -89,12 +89,16 @@ def open_session(options: SparkOptions | None = None) -> Iterator[SparkSession]:
         # Otherwise tasks run in whatever python3 is first on the PATH, which has no strandline.
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with tempfile.TemporaryFile(prefix="strandline-spark-") as log:
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-spark-") as directory,
+        open(Path(directory) / "spark.log", "w+b") as log,
+    ):
         jvm = _Jvm(log)
         try:
             with _within(wish, lambda: jvm.start(_conf(wish)), give_up=jvm.kill) as context:
                 if not is_local(wish.master):
-                    _send_package(context)
+                    # Executors get the code of this program, from here: both sides are of one version.
+                    context.addPyFile(str(make_package(Path(directory)).archive))
                 yield SparkSession(context)
         finally:
             jvm.stop()
@@ -257,9 +261,3 @@ def _reason(text: str) -> str:
     said = causes[-1] if causes else next((line for line in text.splitlines() if line.startswith("Error: ")), "")
     said = said.strip()
     return said if not said or said.endswith((".", "!", "?")) else f"{said}."
-
-
-def _send_package(context: SparkContext) -> None:
-    """Give executors the code of this program, so that both sides are of one version."""
-    with tempfile.TemporaryDirectory(prefix="strandline-package-") as directory:
-        context.addPyFile(str(make_package(Path(directory)).archive))
