@@ -1,0 +1,32 @@
+"""What fails is tried again for ever, later each time."""
+
+from __future__ import annotations
+
+from strandline.testing import VirtualClock
+from strandline.tiering.driver.troubles import LONGEST_WAIT_SECONDS, Troubles
+
+
+def test_waits_grow_up_to_a_limit_and_end_with_a_success() -> None:
+    clock = VirtualClock()
+    troubles = Troubles(clock)
+    waits = []
+    for _ in range(12):
+        trouble = troubles.failed("wal/1", "It is damaged.")
+        waits.append(trouble.retry_at - clock.monotonic())
+        assert troubles.is_waiting("wal/1")
+        clock.move(waits[-1])
+        assert not troubles.is_waiting("wal/1")
+    assert waits[:4] == [2, 4, 8, 16]
+    assert waits[-1] == LONGEST_WAIT_SECONDS
+    assert trouble.attempts == 12
+    assert troubles.sentences() == ["It is damaged."]
+
+    troubles.over("wal/1")
+    assert not troubles.sentences()
+    assert troubles.failed("wal/1", "Again.").attempts == 1
+
+
+def test_one_thing_does_not_wait_for_another() -> None:
+    troubles = Troubles(VirtualClock())
+    troubles.failed("wal/1", "It is damaged.")
+    assert not troubles.is_waiting("wal/2")
