@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.tiering import java
 from strandline.tiering.errors import PipelineFailed
 from strandline.tiering.java import find_java
-
-ROOT = Path(__file__).parents[2]
 
 
 def _installed(home: Path, *modules: str, status: int = 0) -> Path:
@@ -23,11 +20,6 @@ def _installed(home: Path, *modules: str, status: int = 0) -> Path:
     program.write_text(f'#!/bin/sh\ncat <<"."\n{lines}\n.\nexit {status}\n')
     program.chmod(0o755)
     return home
-
-
-@pytest.fixture(autouse=True)
-def _no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "cache_of_checkout", lambda: None)
 
 
 def test_java_home_comes_first(tmp_path: Path) -> None:
@@ -43,6 +35,11 @@ def test_an_old_java_home_does_not_hide_a_good_java_on_the_path(tmp_path: Path) 
     assert find_java({"JAVA_HOME": str(old), "PATH": f"/bin:{good / 'bin'}"}).home == good
 
 
+def test_a_checkout_may_have_a_java_of_its_own(tmp_path: Path) -> None:
+    kept = _installed(tmp_path / "java", "java.base@17.0.1", "jdk.incubator.vector@17.0.1")
+    assert find_java({"PATH": ""}, kept).home == kept
+
+
 def test_every_java_that_will_not_do_is_named_with_the_reason(tmp_path: Path) -> None:
     old = _installed(tmp_path / "a", "Unrecognized option: --list-modules", status=1)
     small = _installed(tmp_path / "b", "java.base@21.0.2", "java.sql@21.0.2")
@@ -55,7 +52,7 @@ def test_every_java_that_will_not_do_is_named_with_the_reason(tmp_path: Path) ->
 
 
 def test_no_java_at_all_is_a_sentence_that_says_what_to_install(tmp_path: Path) -> None:
-    with pytest.raises(PipelineFailed, match="no java on the PATH. Install a Java runtime"):
+    with pytest.raises(PipelineFailed, match=r"no java on the PATH\. Install a Java runtime"):
         find_java({"PATH": str(tmp_path)})
 
 

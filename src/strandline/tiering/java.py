@@ -36,10 +36,18 @@ class JavaRuntime:
     """17 of 17.0.15."""
 
 
-def find_java(environment: Mapping[str, str] | None = None) -> JavaRuntime:
-    """The first Java that will do. Raises PipelineFailed with a sentence that says what to install."""
+def cache_of_checkout() -> Path | None:
+    """Where a checkout of the project keeps a Java of its own; None if this is an installed package."""
+    root = Path(__file__).resolve().parents[3]
+    return root / ".cache" / "java" if (root / "pyproject.toml").is_file() else None
+
+
+def find_java(environment: Mapping[str, str] | None = None, cache: Path | None = None) -> JavaRuntime:
+    """The first Java that will do; `cache` is the last place to look at. Raises PipelineFailed."""
+    if environment is None:
+        environment, cache = os.environ, cache or cache_of_checkout()
     tried = []
-    for where, home in _candidates(os.environ if environment is None else environment):
+    for where, home in _candidates(environment, cache):
         found = _look_at(home)
         if isinstance(found, JavaRuntime):
             return found
@@ -48,20 +56,14 @@ def find_java(environment: Mapping[str, str] | None = None) -> JavaRuntime:
     raise PipelineFailed(f"Spark needs Java {OLDEST} or newer: {why} {HOW_TO_GET_IT}")
 
 
-def cache_of_checkout() -> Path | None:
-    """Where a checkout of the project keeps a Java of its own; None if this is an installed package."""
-    root = Path(__file__).resolve().parents[3]
-    return root / ".cache" / "java" if (root / "pyproject.toml").is_file() else None
-
-
-def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+def _candidates(environment: Mapping[str, str], cache: Path | None) -> Iterator[tuple[str, Path]]:
     if named := environment.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(named)
     if program := shutil.which("java", path=environment.get("PATH", "")):
         # On macOS there is a /usr/bin/java that only opens a window: what it says about itself decides.
         yield "java on the PATH", Path(program).resolve().parent.parent
-    if (cached := cache_of_checkout()) is not None and cached.is_dir():
-        yield "the Java of this checkout", cached
+    if cache is not None and cache.is_dir():
+        yield "the Java of this checkout", cache
 
 
 def _look_at(home: Path) -> JavaRuntime | str:

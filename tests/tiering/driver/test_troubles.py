@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.testing import VirtualClock
+from strandline.testing.clock import VirtualClock
 from strandline.tiering.driver.troubles import LONGEST_WAIT_SECONDS, Troubles
 
 
