@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.admin.commands.tiering_run import tiering_package, tiering_run
 from strandline.admin.text import size, timestamp
 from strandline.tiering.client import TieringClient
 from strandline.tiering_api.codec import encode
@@ -23,11 +24,13 @@ _CELLS: Final = 10
 _COLUMNS: Final = ("converted", "boundary", "end", "to split", "eligible", "to merge", "not converted")
 
 
+tiering_app.command("run")(tiering_run)
+tiering_app.command("package")(tiering_package)
+
+
 @tiering_app.command("status")
 def status(
-    topics: Annotated[
-        list[str] | None, typer.Argument(metavar="TOPIC", help="All diskless topics without it.")
-    ] = None,
+    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="All diskless topics without it.")] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
