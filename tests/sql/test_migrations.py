@@ -127,10 +127,14 @@ _ROW = (
 )
 
 
+_TIERING = ("inkless_tiering_segment", "inkless_tiering_topic")
+
+
 async def before_last_epoch(url: str, epochs: dict[int, list[int]]) -> None:
     """A database as the version before left it: logs by their ids, each with rows of these epochs."""
     async with open_store(url) as sql, sql.transaction() as tx:
-        await tx.execute("DROP TABLE inkless_migration")
+        for table in ("inkless_migration", *_TIERING):
+            await tx.execute(f"DROP TABLE {table}")
         await tx.execute("ALTER TABLE inkless_log DROP COLUMN last_epoch")
         await tx.execute("DELETE FROM schema_migrations WHERE version >= 3")
         for log_id, of_log in epochs.items():
@@ -171,7 +175,8 @@ async def test_commits_do_not_queue_behind_a_migration_that_waits() -> None:
 async def before_switches(url: str, epochs: dict[int, list[int]]) -> None:
     """A database as the version before left it: logs by their ids, each with rows of these epochs."""
     async with open_store(url) as sql, sql.transaction() as tx:
-        await tx.execute("DROP TABLE inkless_migration")
+        for table in ("inkless_migration", *_TIERING):
+            await tx.execute(f"DROP TABLE {table}")
         await tx.execute("DELETE FROM schema_migrations WHERE version >= 4")
         for log_id, of_log in epochs.items():
             await tx.execute(_LOG.format(number=log_id))
@@ -198,5 +203,40 @@ async def test_the_table_of_switches_is_made_while_others_commit() -> None:
             await commit.execute("UPDATE inkless_log SET byte_size = 1")
             async with asyncio.timeout(10), open_store(url) as sql, sql.transaction() as tx:
                 assert await tx.fetch("SELECT count(*) FROM inkless_migration") == [(0,)]
+    finally:
+        await commit.close()
+
+
+# V005: tiering
+
+
+async def before_tiering(url: str, epochs: dict[int, list[int]]) -> None:
+    """A database as the version before left it, with its two tables for claims and splits, which nobody used."""
+    (first,) = (step.script for step in load_migrations("postgresql") if step.version == 2)
+    old = re.findall(r"CREATE TABLE inkless_(?:wal_file_claim|split_batch) \(.*?\n\);", first, re.DOTALL)
+    assert len(old) == 2
+    async with open_store(url) as sql, sql.transaction() as tx:
+        for table in ("inkless_wal_file_claim", "inkless_split_batch", *_TIERING):
+            await tx.execute(f"DROP TABLE {table}")
+        for statement in old:
+            await tx.execute(statement)
+        await tx.execute("DELETE FROM schema_migrations WHERE version >= 5")
+        for log_id, of_log in epochs.items():
+            await tx.execute(_LOG.format(number=log_id))
+            await tx.execute_many(_ROW, [(log_id, offset, epoch) for offset, epoch in enumerate(of_log)])
+
+
+async def test_the_tables_of_tiering_are_made_while_others_commit() -> None:
+    url = start_postgres().new_database()
+    await before_tiering(url, {1: [3, 3]})
+    commit = await asyncpg.connect(url)
+    try:
+        async with commit.transaction():
+            await commit.execute("UPDATE inkless_log SET byte_size = 1")
+            await commit.execute("UPDATE inkless_batch SET byte_size = 2")
+            async with asyncio.timeout(10), open_store(url) as sql, sql.transaction() as tx:
+                assert await tx.fetch("SELECT count(claimed_by) FROM inkless_wal_file_claim") == [(0,)]
+                assert await tx.fetch("SELECT count(file_id) FROM inkless_split_batch") == [(0,)]
+                assert await tx.fetch("SELECT count(*) FROM inkless_batch WHERE tiering_state = 'DISKLESS'") == [(2,)]
     finally:
         await commit.close()

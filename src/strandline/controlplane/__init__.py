@@ -4,7 +4,7 @@ Here: commit, find, list offsets, retention, files and their deletion, producer 
 sum of small ports (`ports`). Not here: bytes of records, object storage, which broker serves which client.
 """
 
-from strandline.controlplane.database import COMMIT_CHANNEL, MIGRATION_CHANNEL, TRIM_CHANNEL
+from strandline.controlplane.database import COMMIT_CHANNEL, MIGRATION_CHANNEL, TIERING_CHANNEL, TRIM_CHANNEL
 from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.migration_requests import abort_migration, migrating_topics, request_migration
 from strandline.controlplane.plane import SqlControlPlane
@@ -16,7 +16,20 @@ from strandline.controlplane.ports import (
     LogTrimming,
     Migrations,
     ProducerStates,
+    SegmentUploads,
+    SplitClaims,
+    TieringWishes,
     WalFiles,
+)
+from strandline.controlplane.tiering_values import (
+    LogSplits,
+    LogTieringProgress,
+    PendingSplit,
+    SegmentCommit,
+    SegmentUpload,
+    TieringRule,
+    TopicTiering,
+    UploadAnswer,
 )
 from strandline.controlplane.values import (
     BatchRow,
@@ -42,6 +55,7 @@ from strandline.controlplane.values import (
 __all__ = [
     "COMMIT_CHANNEL",
     "MIGRATION_CHANNEL",
+    "TIERING_CHANNEL",
     "TRIM_CHANNEL",
     "BatchCommits",
     "BatchReads",
@@ -55,19 +69,30 @@ __all__ = [
     "FindBatches",
     "FoundBatches",
     "LogLifecycle",
+    "LogSplits",
+    "LogTieringProgress",
     "LogTrimming",
     "MigrationState",
     "Migrations",
     "NewBoundary",
     "OffsetBoundary",
+    "PendingSplit",
     "PrefixProgress",
     "ProducerBatches",
     "ProducerStates",
     "Refusal",
     "RetentionRule",
+    "SegmentCommit",
+    "SegmentUpload",
+    "SegmentUploads",
+    "SplitClaims",
     "SqlControlPlane",
+    "TieringRule",
+    "TieringWishes",
     "TopicMigration",
+    "TopicTiering",
     "Trimmed",
+    "UploadAnswer",
     "WalFile",
     "WalFiles",
     "abort_migration",

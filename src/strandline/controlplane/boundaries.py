@@ -78,10 +78,13 @@ def advanced(log: DisklessLog, report: PrefixProgress) -> DisklessLog:
     boundary = log.diskless_log_start_offset
     if boundary < 0 or report.leader_epoch < log.diskless_log_start_epoch:
         return log
+    # Segments above B0 were converted, by others: reports about the prefix say nothing about them.
+    is_converted = log.diskless_start_offset > boundary
+    state = log.migration_state if is_converted else max(log.migration_state, report.state, key=_ORDER.index)
     return replace(
         log,
         log_start_offset=max(log.log_start_offset, min(report.log_start_offset, boundary)),
         tiered_log_start_offset=max(log.tiered_log_start_offset, min(report.tiered_log_start_offset, boundary)),
         tiered_high_offset=max(log.tiered_high_offset, min(report.tiered_high_offset, boundary - 1)),
-        migration_state=max(log.migration_state, report.state, key=_ORDER.index),
+        migration_state=state,
     )

@@ -15,6 +15,8 @@ TRIM_CHANNEL: Final = "inkless_trim"
 """Notified when log starts have moved."""
 MIGRATION_CHANNEL: Final = "inkless_migration"
 """Notified when a switch was requested, aborted or finished, or a boundary or a state has changed."""
+TIERING_CHANNEL: Final = "inkless_tiering"
+"""Notified when the conversion of a topic was triggered, paused or resumed."""
 
 
 class Database:

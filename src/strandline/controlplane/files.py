@@ -38,6 +38,8 @@ class SqlWalFiles(Database):
 
         async def work(tx: Transaction) -> None:
             now_ms = await self._now_ms(tx)
+            await self._execute(tx, "drop_claims_of_files", rows, 1)
+            await self._execute(tx, "drop_split_files", rows, 1)
             await self._execute(tx, "forget_files", rows, 1, now_ms)
             # Twice as many as were added, so that a backlog shrinks.
             await tx.execute(self._sql["drop_files"], now_ms - _REMEMBERED_MS, 2 * len(rows))

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from strandline.controlplane.trimming import PAGE, SqlPruning
 from strandline.crash import crash_point
-from strandline.model import TopicIdPartition
+from strandline.model import INT64_MAX, TopicIdPartition
 from strandline.sql import Row, Transaction
 
 
@@ -24,8 +24,9 @@ class SqlLogLifecycle(SqlPruning):
             await self._store.transact(work)
 
     async def delete_topics(self, topic_ids: Collection[UUID]) -> None:
-        async def end_switches(tx: Transaction) -> int:
-            return await self._execute(tx, "drop_migrations", [(topic_id,) for topic_id in topic_ids], 1)
+        async def end_switches(tx: Transaction) -> None:
+            await self._execute(tx, "drop_migrations", [(topic_id,) for topic_id in topic_ids], 1)
+            await self._execute(tx, "drop_wishes", [(topic_id,) for topic_id in topic_ids], 1)
 
         async def close(tx: Transaction) -> list[int]:
             log_ids = await self._fetch(tx, "lock_topics", [(topic_id,) for topic_id in topic_ids], 1)
@@ -43,13 +44,18 @@ class SqlLogLifecycle(SqlPruning):
             await self._drop(log_id)
 
     async def _drop(self, log_id: int) -> None:
-        """Remove the producers of a log whose batches are gone, then the log itself."""
+        """Remove the producers of a log whose batches are gone, then its uploads and the log itself.
+
+        The bytes of the uploads are the remote log manager's, with all segments of the topic.
+        """
 
         async def forget(tx: Transaction) -> int:
             return await tx.execute(self._sql["forget_producers_of_log"], log_id, PAGE)
 
-        async def drop(tx: Transaction) -> int:
-            return await tx.execute(self._sql["drop_log"], log_id)
+        async def drop(tx: Transaction) -> None:
+            await self._mark_unused(tx, await self._drop_splits(tx, log_id, INT64_MAX))
+            await tx.execute(self._sql["drop_uploads_of_log"], log_id)
+            await tx.execute(self._sql["drop_log"], log_id)
 
         while await self._store.transact(forget) == PAGE:
             pass

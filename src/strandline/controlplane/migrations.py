@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from strandline.controlplane.boundaries import advanced, judge_boundary, judge_reset, new_columns
-from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, Database, numbered
+from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, numbered
+from strandline.controlplane.log_locks import LogLocks
 from strandline.controlplane.producers import pack_spans
 from strandline.controlplane.reads import diskless_log
 from strandline.controlplane.values import (
@@ -38,17 +39,11 @@ _WITHIN_S: Final = 60.0
 """For that many producers. Without it they would fail at the deadline of the store, and again each time."""
 
 
-class _LockedLog(NamedTuple):
-    log_id: int
-    is_deleted: bool
-    log: DisklessLog
-
-
 class _SwitchEnded(Exception):
     """The switch was aborted, or its topic deleted, while boundaries were being written."""
 
 
-class SqlMigrations(Database):
+class SqlMigrations(LogLocks):
     """See Migrations."""
 
     async def topic_migrations(self) -> Sequence[TopicMigration]:
@@ -218,11 +213,6 @@ class SqlMigrations(Database):
     ) -> dict[TopicIdPartition, DisklessLog]:
         rows = await self._fetch(tx, "logs", numbered(partitions), 3)
         return {partitions[row[0]]: diskless_log(partitions[row[0]], row[1:]) for row in rows}
-
-    async def _lock(self, tx: Transaction, partitions: Sequence[TopicIdPartition]) -> dict[int, _LockedLog]:
-        """The logs of those partitions that have one, by their place in `partitions`."""
-        rows = await self._fetch(tx, "lock_boundaries", numbered(partitions), 3)
-        return {row[0]: _LockedLog(row[1], bool(row[2]), diskless_log(partitions[row[0]], row[3:])) for row in rows}
 
 
 def _seeds(accepted: Mapping[int, NewBoundary]) -> Iterator[tuple[object, ...]]:

@@ -8,6 +8,9 @@ from strandline.controlplane.lifecycle import SqlLogLifecycle
 from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.producers import SqlProducerStates
 from strandline.controlplane.reads import SqlBatchReads
+from strandline.controlplane.tiering_claims import SqlSplitClaims
+from strandline.controlplane.tiering_uploads import SqlSegmentUploads
+from strandline.controlplane.tiering_wishes import SqlTieringWishes
 from strandline.controlplane.trimming import SqlLogTrimming
 
 
@@ -19,6 +22,9 @@ class SqlControlPlane(
     SqlWalFiles,
     SqlProducerStates,
     SqlMigrations,
+    SqlSplitClaims,
+    SqlSegmentUploads,
+    SqlTieringWishes,
 ):
     """Every port on one SqlStore: a ControlPlane. Passes tests/contracts/test_control_plane*.py on both databases.
 

@@ -108,7 +108,7 @@ class LogLifecycle(Protocol):
         """
 
     async def topic_ids(self) -> frozenset[UUID]:
-        """Every topic that has a log, or whose switch was requested, or that has rows left by its deletion."""
+        """Every topic that has a log or a wish, or whose switch was requested, or that its deletion left rows of."""
 
     async def diskless_topic_ids(self) -> frozenset[UUID]:
         """Every topic of which a partition is diskless, with B0. Not those that are only to be switched."""
@@ -146,13 +146,14 @@ class WalFiles(Protocol):
         """Files that have been marked for at least this long, in the order of their marking."""
 
     async def forget_files(self, file_ids: Collection[int]) -> None:
-        """Remove the rows of files whose objects were deleted; rows that are not marked stay.
+        """Remove the rows of files whose objects were deleted, and their claims; rows that are not marked stay.
 
-        Their keys are kept for a day, in which a late commit is refused (STALE_FILE).
+        Their keys are kept for a day, in which a late commit is refused (STALE_FILE); not those of split files that
+        were recorded, whose rows tell.
         """
 
     async def take_orphans(self, object_keys: Collection[str], *, broker_id: int) -> Sequence[str]:
-        """Mark objects without a file row for deletion, so that a late commit of them is refused.
+        """Mark objects without a file row for deletion, so that a late commit or record of them is refused.
 
         Returns the keys that were marked. Those with a row are left alone, unless their objects were deleted before.
         """
@@ -229,7 +230,9 @@ class SplitClaims(Protocol):
 
         A row is eligible if it is DISKLESS, its topic is among the rules and not paused, and it is old enough: its
         newest record or its commit is older than the rule says, or it was committed before the topic was triggered.
-        Looks at a bounded number of files.
+        Rows of a log whose prefix is still being copied wait for it. Looks at a bounded number of files, so that an
+        answer may be empty although there is more behind `next_file_id`. A search from 0 begins at the first file that
+        has something to split: a row behind one that is too young, which could not be merged either, may wait for it.
         """
 
     async def record_splits(self, request: RecordSplits) -> RecordedSplits:
@@ -238,6 +241,7 @@ class SplitClaims(Protocol):
         A split counts if the control plane has exactly its offsets as DISKLESS rows of that file; if not (they were
         deleted, or another claimant was faster) it is refused and its object becomes the file cleaner's. All are
         refused if another claimant has the file, or their objects were taken as orphans. Repeated, it succeeds again.
+        The claim ends with it: what is left of the file may be anybody's.
         """
 
     async def release_wal_file_claims(self, claimant: str, object_keys: Collection[str]) -> None:
@@ -255,9 +259,10 @@ class SegmentUploads(Protocol):
     """
 
     async def mergeable_splits(self, topic_ids: Collection[UUID], *, max_splits: int) -> Sequence[LogSplits]:
-        """Split files that can be merged: of logs that are not paused, from where their segments end, without a gap.
+        """Split files that can be merged: of logs that are not paused, from `next_upload_offset` on, without a gap.
 
-        At most `max_splits` of each log. Logs without any are left out.
+        At most `max_splits` of each log. Logs without any are left out, and those whose prefix is being copied. If the
+        log start has passed the segments, the first split file is the one that holds it.
         """
 
     async def begin_segment(
@@ -281,13 +286,17 @@ class SegmentUploads(Protocol):
         self, partition: TopicIdPartition, segment_id: UUID, *, leader_epoch: LeaderEpoch, claimant: str | None = None
     ) -> UploadAnswer:
         """Its bytes are there: UPLOADING becomes FINISHING, and succeeds if it is. UNKNOWN_UPLOAD if it is ABORTING,
-        gone, or another claimant's; `claimant` None: whoever's."""
+        gone, or another claimant's; `claimant` None: whoever's. In the order of offsets: NOT_MERGEABLE if an earlier
+        upload of the log is UPLOADING."""
 
     async def commit_segment(
         self, partition: TopicIdPartition, segment_id: UUID, *, leader_epoch: LeaderEpoch
     ) -> SegmentCommit:
         """Its remote metadata is COPY_SEGMENT_FINISHED: rows and splits of its offsets go, `tiered_high_offset` and
-        `diskless_start_offset` move behind it, the log is HYBRID. One transaction. Wakes TRIM_CHANNEL.
+        `diskless_start_offset` move behind it, the log is HYBRID. Wakes TRIM_CHANNEL.
+
+        The boundary moves in one short transaction, rows and splits below it go in further ones, page by page: nobody
+        reads them any more. What a crash leaves goes with the next segment, or with retention.
 
         Only a FINISHING upload (UNKNOWN_UPLOAD), and only the first of its log (NOT_MERGEABLE). The log start, and what
         producers are remembered, stay. WAL files without rows and the objects of splits become the file cleaner's.
@@ -328,7 +337,7 @@ class TieringWishes(Protocol):
         """The topics that are paused or were triggered."""
 
     async def tiering_progress(self, rules: Sequence[TieringRule]) -> Sequence[LogTieringProgress]:
-        """The logs of these topics, by topic and partition."""
+        """The logs of these topics, by topic and partition. What is eligible is counted for paused topics too."""
 
 
 class ControlPlane(
@@ -339,6 +348,9 @@ class ControlPlane(
     WalFiles,
     ProducerStates,
     Migrations,
+    SplitClaims,
+    SegmentUploads,
+    TieringWishes,
     Protocol,
 ):
     """The sum of the ports. A component asks for the one it uses."""

@@ -38,8 +38,12 @@ class Pruned(NamedTuple):
 class SqlPruning(Database):
     """Deletes rows of a log page by page: for deleted topics, retention and DeleteRecords."""
 
-    async def _prune(self, log_id: int, before: Offset = INT64_MAX, *, is_urgent: bool = True) -> Pruned:
-        """Delete the rows of a log that end below `before`, and move its log start with them, page by page.
+    async def _prune(
+        self, log_id: int, before: Offset = INT64_MAX, *, is_urgent: bool = True, is_converted: bool = False
+    ) -> Pruned:
+        """Delete the rows of a log that end below `before`, with their split files, page by page.
+
+        The log start moves with them, unless they are converted: then the log goes on below its rows.
 
         Work that is not urgent has small pages and pauses after each for as long as the page took: at least half of
         the database's time stays for others.
@@ -50,7 +54,7 @@ class SqlPruning(Database):
         limit = PAGE if is_urgent else CALM_PAGE
         while True:
             started = self._clock.monotonic()
-            page = await self._store.transact(lambda tx: self._prune_page(tx, log_id, before, limit))
+            page = await self._store.transact(lambda tx: self._prune_page(tx, log_id, before, limit, is_converted))
             crash_point("controlplane.prune.after_page")
             if not is_urgent:
                 await self._clock.sleep(self._clock.monotonic() - started)
@@ -58,19 +62,32 @@ class SqlPruning(Database):
             if page.rows < limit:
                 return Pruned(rows, size)
 
-    async def _prune_page(self, tx: Transaction, log_id: int, before: Offset, limit: int) -> Pruned:
+    async def _prune_page(self, tx: Transaction, log_id: int, before: Offset, limit: int, is_converted: bool) -> Pruned:
         """Locks rows, then files, then the log: the log last, because commits wait for it."""
         found = await tx.fetch_one(self._sql["rows_to_prune"], log_id, before, limit)
         if found is None or not found[0]:
             return Pruned(0, 0)
         rows, size, last_offset, file_ids = found
         await tx.execute(self._sql["prune_rows"], log_id, last_offset)
-        files = self._dialect.bulk([(file_id,) for file_id in json.loads(file_ids)], 1)
+        # Whoever records split files locks their rows too: those that are recorded by now are seen.
+        splits = await self._drop_splits(tx, log_id, last_offset)
+        await self._mark_unused(tx, [*json.loads(file_ids), *splits])
+        if is_converted:
+            await tx.execute(self._sql["shrink_log"], log_id, size)
+        else:
+            await tx.execute(self._sql["trim_log"], log_id, last_offset, size)
+            tx.notify(TRIM_CHANNEL)
+        return Pruned(rows, size)
+
+    async def _drop_splits(self, tx: Transaction, log_id: int, last_offset: Offset) -> list[int]:
+        """Remove the split files of a log that end at `last_offset` or earlier; returns the ids of their objects."""
+        return [row[0] for row in await tx.fetch(self._sql["drop_splits"], log_id, last_offset)]
+
+    async def _mark_unused(self, tx: Transaction, file_ids: Sequence[int]) -> None:
+        """Files that no row refers to become the file cleaner's."""
+        files = self._dialect.bulk([(file_id,) for file_id in file_ids], 1)
         await tx.fetch(self._sql["lock_files"], *files)
         await tx.execute(self._sql["mark_unused_files"], self._given_ms(), *files)
-        await tx.execute(self._sql["trim_log"], log_id, last_offset, size)
-        tx.notify(TRIM_CHANNEL)
-        return Pruned(rows, size)
 
 
 class SqlLogTrimming(SqlPruning):
@@ -121,8 +138,10 @@ class SqlLogTrimming(SqlPruning):
             return await self._fetch(tx, "retention_heads", wanted, 5)
 
         answers = [_UNKNOWN] * len(rules)
-        for position, log_id, log_start, has_work in await self._store.read(heads):
+        for position, log_id, log_start, has_work, converted_before in await self._store.read(heads):
             answers[position] = Trimmed(None, log_start)
+            if converted_before is not None:
+                await self._prune(log_id, converted_before, is_urgent=False, is_converted=True)
             if has_work:
                 limits = wanted[position][3:]
                 answers[position] = await self._enforce(log_id, answers[position], *limits, max_rows=max_rows)

@@ -1,0 +1,14 @@
+SELECT
+    l.topic_id, l.topic_name, l.partition, l.log_start_offset, l.high_watermark, l.tiered_log_start_offset,
+    l.tiered_high_offset, l.diskless_start_offset, l.diskless_log_start_offset, l.diskless_log_start_epoch,
+    l.migration_state, l.byte_size, l.last_epoch
+FROM inkless_log l
+WHERE NOT l.is_deleted AND l.diskless_log_start_offset >= 0 AND (
+    (l.migration_state = 'HYBRID' AND l.diskless_start_offset > l.diskless_log_start_offset)
+    OR EXISTS (
+        SELECT 1
+        FROM inkless_tiering_segment s
+        WHERE s.topic_id = l.topic_id AND s.partition = l.partition
+    )
+)
+ORDER BY l.topic_id, l.partition

@@ -1,0 +1,3 @@
+UPDATE inkless_log
+SET migration_state = 'DISKLESS_ONLY'
+WHERE log_id = $1

@@ -1,0 +1,2 @@
+DELETE FROM inkless_tiering_topic
+WHERE topic_id = ANY ($1::uuid[])

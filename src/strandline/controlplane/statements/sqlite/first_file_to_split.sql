@@ -1,0 +1,29 @@
+-- Where to begin the search for files with eligible rows: that of the oldest first row of a log that is not split. $1: see
+-- Cutoff. A row behind one that is not eligible waits for it, because segments have no gaps. One lookup for each log, and
+-- one for each split file: files behind which there is nothing to split cost nothing.
+SELECT min(b.file_id)
+FROM (
+    SELECT
+        l.log_id, r.value->>1 AS older_than_ms, r.value->>2 AS committed_until_ms,
+        max(l.log_start_offset, l.diskless_start_offset, coalesce((
+            SELECT CASE
+                WHEN l.diskless_start_offset + sum(s.last_offset + 1 - s.base_offset) = max(s.last_offset) + 1
+                THEN max(s.last_offset) + 1
+            END
+            FROM inkless_split_batch s
+            WHERE s.topic_id = l.topic_id AND s.partition = l.partition AND s.base_offset >= l.diskless_start_offset
+        ), 0)) AS from_offset
+    FROM json_each($1) AS r
+    CROSS JOIN inkless_log l ON l.topic_id = r.value->>0
+    WHERE NOT l.is_deleted AND l.migration_state <> 'MIGRATING'
+) AS h
+CROSS JOIN inkless_batch b ON b.log_id = h.log_id AND b.last_offset = (
+    SELECT m.last_offset
+    FROM inkless_batch m
+    WHERE m.log_id = h.log_id AND m.last_offset >= h.from_offset AND m.tiering_state = 'DISKLESS'
+    ORDER BY m.last_offset
+    LIMIT 1
+)
+WHERE CASE WHEN b.max_timestamp BETWEEN 0 AND b.log_append_timestamp THEN b.max_timestamp
+        ELSE b.log_append_timestamp END < h.older_than_ms
+    OR b.log_append_timestamp <= h.committed_until_ms

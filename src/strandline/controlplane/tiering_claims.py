@@ -1,0 +1,268 @@
+"""Claiming WAL files that are to be split, and recording their split files.
+
+Claims keep claimants from doing the same work; they decide nothing. What counts are the rows: a split file counts if
+all its rows are DISKLESS, and makes them SPLIT. Rows are locked in the order of log and offset, as by everyone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from strandline.controlplane.conversion import Cutoff, UnsplitRow, cutoffs_of, planned_splits, rows_of_split
+from strandline.controlplane.tiering_values import TieringRule
+from strandline.controlplane.tiering_wishes import SqlTieringWishes
+from strandline.crash import crash_point
+from strandline.model import Offset, TimestampMs, TopicIdPartition, TopicPartition
+from strandline.sql import Row, Transaction
+from strandline.tiering_api.values import (
+    ClaimedFile,
+    ClaimedFiles,
+    ClaimFiles,
+    NewSplit,
+    PlannedRow,
+    RecordedSplits,
+    RecordSplits,
+    RenewedClaims,
+)
+
+_FILES_AT_ONCE: Final = 100
+"""Files that one query looks at."""
+_FILES_PER_CALL: Final = 2_000
+"""Files that one call looks at, if it finds too few."""
+NO_BROKER: Final = -1
+_STALE: Final = "The object was taken as an orphan, or its batches were merged, before it was recorded."
+
+
+class _Candidate(NamedTuple):
+    file_id: int
+    object_key: str
+    size: int
+
+
+class SqlSplitClaims(SqlTieringWishes):
+    """See SplitClaims."""
+
+    async def claim_wal_files_for_splitting(self, wish: ClaimFiles, rules: Sequence[TieringRule]) -> ClaimedFiles:
+        now_ms, cutoffs = await self._store.read(lambda tx: self._cutoffs(tx, rules, wish.topics))
+        after = wish.after_file_id or await self._first_file(cutoffs) - 1
+        claimed: list[ClaimedFile] = []
+        looked_at, is_end = 0, after < 0
+        while not is_end and looked_at < _FILES_PER_CALL and len(claimed) < wish.max_files:
+            page = await self._files_to_split(after, wish.claimant, now_ms)
+            chosen, after = await self._choose(page, cutoffs, wish, claimed)
+            claimed += await self._claim(chosen, cutoffs, wish)
+            is_end = len(page) < _FILES_AT_ONCE and (not page or after == page[-1][0])
+            looked_at += len(page)
+            if page and after != page[-1][0]:
+                break  # the rest of the page would be too much
+        return ClaimedFiles(files=tuple(claimed), next_file_id=0 if is_end else after)
+
+    async def _cutoffs(
+        self, tx: Transaction, rules: Sequence[TieringRule], topics: Collection[str]
+    ) -> tuple[TimestampMs, list[Cutoff]]:
+        now_ms = await self._now_ms(tx)
+        cutoffs = cutoffs_of(rules, await self._wishes(tx), now_ms=now_ms)
+        if topics and cutoffs:
+            named = await self._fetch(tx, "logs_of_topics", [(cutoff.topic_id,) for cutoff in cutoffs], 1)
+            wanted = {self._dialect.uuid(row[0]) for row in named if row[1] in topics}
+            cutoffs = [cutoff for cutoff in cutoffs if cutoff.topic_id in wanted]
+        return now_ms, cutoffs
+
+    async def _first_file(self, cutoffs: Sequence[Cutoff]) -> int:
+        """Where the search begins; 0 if there is nothing to split."""
+
+        async def work(tx: Transaction) -> Row | None:
+            return await tx.fetch_one(self._sql["first_file_to_split"], *self._dialect.bulk(cutoffs, 3))
+
+        found = await self._store.read(work) if cutoffs else None
+        return found[0] or 0 if found else 0
+
+    async def _files_to_split(self, after: int, claimant: str, now_ms: TimestampMs) -> list[Row]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql["files_to_split"], after, _FILES_AT_ONCE, claimant, now_ms)
+
+        return await self._store.read(work)
+
+    async def _choose(
+        self, page: Sequence[Row], cutoffs: Sequence[Cutoff], wish: ClaimFiles, claimed: Sequence[ClaimedFile]
+    ) -> tuple[list[_Candidate], int]:
+        """Files of a page to claim, and the last one that was looked at."""
+        free = [(row[0],) for row in page if row[3]]
+
+        async def work(tx: Transaction) -> list[Row]:
+            bulk = self._dialect.bulk
+            return await tx.fetch(self._sql["eligible_rows_of_files"], *bulk(cutoffs, 3), *bulk(free, 1))
+
+        counts: dict[int, int] = dict(await self._store.read(work)) if free and cutoffs else {}
+        rows = sum(len(split.rows) for file in claimed for split in file.splits)
+        chosen: list[_Candidate] = []
+        after = 0
+        for file_id, object_key, size, _ in page:
+            if count := counts.get(file_id, 0):
+                found = len(claimed) + len(chosen)
+                if found == wish.max_files or (found and rows + count > wish.max_rows):
+                    return chosen, after or file_id - 1
+                chosen.append(_Candidate(file_id, object_key, size))
+                rows += count
+            after = file_id
+        return chosen, after
+
+    async def _claim(
+        self, chosen: Sequence[_Candidate], cutoffs: Sequence[Cutoff], wish: ClaimFiles
+    ) -> list[ClaimedFile]:
+        """Those of the files that nobody else was faster to claim."""
+
+        async def work(tx: Transaction) -> list[ClaimedFile]:
+            now_ms = await self._now_ms(tx)
+            bulk = self._dialect.bulk
+            expires_at_ms = now_ms + wish.claim_ms
+            keys = bulk([(file.object_key,) for file in chosen], 1)
+            found = await tx.fetch(self._sql["claim_files"], wish.claimant, now_ms, expires_at_ms, *keys)
+            won = {row[0] for row in found}
+            ids = bulk([(file.file_id,) for file in chosen if file.object_key in won], 1)
+            rows = await tx.fetch(self._sql["rows_to_split"], *bulk(cutoffs, 3), *ids)
+            splits = {file_id: planned_splits([*of_file]) for file_id, of_file in self._planned(rows)}
+            idle = [(file.object_key,) for file in chosen if file.object_key in won and file.file_id not in splits]
+            await self._execute(tx, "release_claims", idle, 1, wish.claimant)
+            return [
+                ClaimedFile(
+                    file_id=file.file_id,
+                    object_key=file.object_key,
+                    size=file.size,
+                    expires_at_ms=expires_at_ms,
+                    splits=splits[file.file_id],
+                )
+                for file in chosen
+                if file.object_key in won and file.file_id in splits
+            ]
+
+        return await self._store.transact(work) if chosen else []
+
+    def _planned(self, rows: Sequence[Row]) -> Iterator[tuple[int, list[tuple[TopicIdPartition, PlannedRow]]]]:
+        for file_id, of_file in groupby(rows, key=lambda row: row[0]):
+            yield (
+                file_id,
+                [
+                    (
+                        TopicIdPartition(self._dialect.uuid(row[1]), TopicPartition(row[2], row[3])),
+                        PlannedRow._make(row[4:]),
+                    )
+                    for row in of_file
+                ],
+            )
+
+    async def release_wal_file_claims(self, claimant: str, object_keys: Collection[str]) -> None:
+        async def work(tx: Transaction) -> int:
+            return await self._execute(tx, "release_claims", [(key,) for key in object_keys], 1, claimant)
+
+        if object_keys:
+            await self._store.transact(work)
+
+    async def renew_claims(self, claimant: str, *, claim_ms: int) -> RenewedClaims:
+        async def work(tx: Transaction) -> RenewedClaims:
+            until_ms = await self._now_ms(tx) + claim_ms
+            files = await tx.execute(self._sql["renew_file_claims"], claimant, until_ms)
+            segments = await tx.execute(self._sql["renew_segment_claims"], claimant, until_ms)
+            return RenewedClaims(files=files, segments=segments)
+
+        return await self._store.transact(work)
+
+    # Recording
+
+    async def record_splits(self, request: RecordSplits) -> RecordedSplits:
+        return await self._store.transact(lambda tx: self._record_splits(tx, request))
+
+    async def _record_splits(self, tx: Transaction, request: RecordSplits) -> RecordedSplits:
+        now_ms = await self._now_ms(tx)
+        by_key = {split.file.object_key: split for split in request.splits}
+        wal = await tx.fetch_one(self._sql["file_to_split"], request.object_key, now_ms)
+        file_id, holder = wal or (-1, None)
+        # From here on nobody deletes the rows. Keys are looked up afterwards: an earlier attempt of the same request
+        # has ended, or has recorded nothing yet.
+        unsplit = await self._lock_unsplit(tx, file_id)
+        known = {row[0]: bool(row[1]) for row in await self._fetch(tx, "known_files", [(key,) for key in by_key], 1)}
+        refused = {key: _STALE for key, is_used in known.items() if not is_used}
+        accepted: dict[str, list[UnsplitRow]] = {}
+        for key, split in by_key.items():
+            if key in known:
+                continue
+            if holder not in (None, request.claimant):
+                refused[key] = f"The WAL object {request.object_key} is claimed by {holder}."
+            elif isinstance(found := rows_of_split(split, unsplit), str):
+                refused[key] = found
+            else:
+                accepted[key] = found
+                for row in found:
+                    del unsplit[split.partition.topic_id, split.partition.partition][row.base_offset]
+        refused |= await self._write_splits(tx, request.claimant, accepted, by_key, now_ms)
+        # Those that are refused become the file cleaner's, and stay refused.
+        if refused:
+            keys = self._dialect.bulk([(key,) for key in refused], 1)
+            await tx.fetch(self._sql["take_orphans"], now_ms, NO_BROKER, *keys)
+        is_done = not any(unsplit.values()) and not any(key in refused for key in accepted)
+        await self._settle_claim(tx, request, is_done=is_done, is_known=wal is not None, now_ms=now_ms)
+        crash_point("controlplane.tiering.before_record_commit")
+        return RecordedSplits(refused=refused, is_file_done=is_done)
+
+    async def _lock_unsplit(self, tx: Transaction, file_id: int) -> dict[tuple[UUID, int], dict[Offset, UnsplitRow]]:
+        unsplit: dict[tuple[UUID, int], dict[Offset, UnsplitRow]] = {}
+        for topic_id, partition, *columns in await tx.fetch(self._sql["lock_unsplit_rows"], file_id):
+            row = UnsplitRow._make(columns)
+            unsplit.setdefault((self._dialect.uuid(topic_id), partition), {})[row.base_offset] = row
+        return unsplit
+
+    async def _write_splits(
+        self,
+        tx: Transaction,
+        claimant: str,
+        accepted: Mapping[str, Sequence[UnsplitRow]],
+        splits: Mapping[str, NewSplit],
+        now_ms: TimestampMs,
+    ) -> dict[str, str]:
+        """Returns those whose objects were taken as orphans at this moment."""
+        if not accepted:
+            return {}
+        files = [(key, splits[key].file.size_bytes) for key in accepted]
+        file_ids: dict[str, int] = dict(
+            await tx.fetch(self._sql["add_split_files"], now_ms, *self._dialect.bulk(files, 2))
+        )
+        rows = [(row.log_id, row.last_offset) for key in accepted if key in file_ids for row in accepted[key]]
+        await self._execute(tx, "mark_rows_split", rows, 2)
+        columns = [
+            _columns(splits[key], file_ids[key], max(row.committed_at_ms for row in accepted[key]))
+            for key in accepted
+            if key in file_ids
+        ]
+        await self._execute(tx, "add_splits", columns, 11, now_ms, claimant)
+        return {key: _STALE for key in accepted if key not in file_ids}
+
+    async def _settle_claim(
+        self, tx: Transaction, request: RecordSplits, *, is_done: bool, is_known: bool, now_ms: TimestampMs
+    ) -> None:
+        """What is left of a file may be anybody's once it is eligible; a file that is done is never looked at again."""
+        if is_done and is_known:
+            await tx.execute(self._sql["complete_claim"], request.object_key, request.claimant, now_ms)
+        else:
+            await self._execute(tx, "release_claims", [(request.object_key,)], 1, request.claimant)
+
+
+def _columns(split: NewSplit, file_id: int, committed_at_ms: TimestampMs) -> tuple[object, ...]:
+    """A row of inkless_split_batch, in the order of the statement."""
+    (topic_id, (_, number)), file = split
+    return (
+        topic_id,
+        number,
+        file.base_offset,
+        file.last_offset,
+        file.object_key,
+        file_id,
+        file.size_bytes,
+        file.batch_count,
+        file.max_timestamp,
+        json.dumps(file.leader_epochs, separators=(",", ":")),
+        committed_at_ms,
+    )

@@ -1,0 +1,145 @@
+"""Claims, split files and segments for tests of the control plane."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+from strandline.clock import SystemIds
+from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.tiering_values import SegmentCommit, TieringRule, UploadAnswer
+from strandline.model import TopicIdPartition
+from strandline.tiering_api.values import (
+    ClaimedFile,
+    ClaimedFiles,
+    ClaimFiles,
+    NewSplit,
+    PlannedSplit,
+    RecordedSplits,
+    RecordSplits,
+    SplitFile,
+)
+from tests.controlplane.making import OTHER_TOPIC, TOPIC, batch, commit
+
+_IDS = SystemIds()
+ME, RIVAL = "spark:here:1", "spark:there:2"
+CLAIM_MS = 300_000
+AT_ONCE = (TieringRule(TOPIC, 0), TieringRule(OTHER_TOPIC, 0))
+"""Whatever is older than this moment may be converted."""
+LATER = 10_000
+"""A moment at which everything that was committed at NOW is eligible."""
+
+
+def wish(claimant: str = ME, **fields: object) -> ClaimFiles:
+    """A claim of all there is."""
+    given = {"max_files": 1_000, "max_rows": 1_000_000, "claim_ms": CLAIM_MS} | fields
+    return ClaimFiles(claimant=claimant, **given)  # type: ignore[arg-type]
+
+
+async def claim(
+    plane: SqlControlPlane, claimant: str = ME, *, rules: Sequence[TieringRule] = AT_ONCE, **fields: object
+) -> ClaimedFiles:
+    """Claim files."""
+    return await plane.claim_wal_files_for_splitting(wish(claimant, **fields), rules)
+
+
+def keys(claimed: ClaimedFiles) -> list[str]:
+    """Of the files that were claimed."""
+    return [file.object_key for file in claimed.files]
+
+
+def offsets(splits: Iterable[PlannedSplit]) -> list[tuple[int, int, int]]:
+    """Partition, first and last offset of each planned split."""
+    return [(s.partition.partition, s.rows[0].base_offset, s.rows[-1].last_offset) for s in splits]
+
+
+def new_split(planned: PlannedSplit, attempt: str = "") -> NewSplit:
+    """The split file that an executor writes."""
+    rows = planned.rows
+    epochs: dict[int, int] = {}
+    for row in rows:
+        epochs.setdefault(row.leader_epoch, row.base_offset)
+    name = f"{planned.partition.topic_id.int}-{planned.partition.partition}-{rows[0].base_offset}"
+    return NewSplit(
+        planned.partition,
+        SplitFile(
+            object_key=f"split/{name}-{attempt or _IDS.uuid()}",
+            base_offset=rows[0].base_offset,
+            last_offset=rows[-1].last_offset,
+            size_bytes=sum(row.byte_size for row in rows),
+            batch_count=len(rows),
+            max_timestamp=max(row.max_timestamp for row in rows),
+            leader_epochs=tuple(epochs.items()),
+        ),
+    )
+
+
+def record_of(file: ClaimedFile, claimant: str = ME, attempt: str = "") -> RecordSplits:
+    """All planned splits of a file, written."""
+    splits = tuple(new_split(planned, attempt) for planned in file.splits)
+    return RecordSplits(claimant=claimant, object_key=file.object_key, splits=splits)
+
+
+async def split_all(
+    plane: SqlControlPlane, claimant: str = ME, *, rules: Sequence[TieringRule] = AT_ONCE
+) -> list[RecordedSplits]:
+    """Split every eligible row."""
+    answers: list[RecordedSplits] = []
+    after = 0
+    while True:
+        claimed = await claim(plane, claimant, rules=rules, after_file_id=after)
+        answers += [await plane.record_splits(record_of(file, claimant)) for file in claimed.files]
+        after = claimed.next_file_id
+        if after == 0:
+            return answers
+
+
+async def begin(
+    plane: SqlControlPlane,
+    partition: TopicIdPartition,
+    base: int,
+    last: int,
+    *,
+    claimant: str = ME,
+    epoch: int = 0,
+    segment_id: uuid.UUID | None = None,
+) -> UploadAnswer:
+    """Begin a segment with a new id."""
+    return await plane.begin_segment(
+        partition,
+        segment_id or _IDS.uuid(),
+        base_offset=base,
+        last_offset=last,
+        claimant=claimant,
+        claim_ms=CLAIM_MS,
+        leader_epoch=epoch,
+    )
+
+
+async def merge(plane: SqlControlPlane, partition: TopicIdPartition, base: int, last: int) -> SegmentCommit:
+    """Begin, finish and commit a segment."""
+    begun = await begin(plane, partition, base, last)
+    assert begun.upload is not None, begun
+    segment_id = begun.upload.segment_id
+    finished = await plane.finish_segment(partition, segment_id, leader_epoch=0, claimant=ME)
+    assert finished.refusal is None, finished
+    return await plane.commit_segment(partition, segment_id, leader_epoch=0)
+
+
+async def fill(plane: SqlControlPlane, *partitions: TopicIdPartition, files: int = 3, records: int = 10) -> None:
+    """Commit files f0, f1, … with one batch of each partition."""
+    for number in range(files):
+        await commit(plane, f"f{number}", *(batch(partition, records) for partition in partitions))
+
+
+async def states(plane: SqlControlPlane) -> dict[str, str]:
+    """The state of every object that the control plane knows, by its key."""
+    async with plane.store.transaction() as tx:
+        return dict(await tx.fetch("SELECT object_key, state FROM inkless_file"))
+
+
+async def count(plane: SqlControlPlane, table: str) -> int:
+    """Rows of a table."""
+    async with plane.store.transaction() as tx:
+        (row,) = await tx.fetch(f"SELECT count(*) FROM {table}")
+        return int(row[0])
