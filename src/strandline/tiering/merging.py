@@ -123,7 +123,7 @@ async def _state_after(stores: Stores, begun: BegunSegment) -> _StateBefore:
     except RemoteResourceNotFound as error:
         raise MissingObject(
             f"The producer snapshot or the leader epochs of {name} are missing: {error} "
-            "`strandline fsck --remote` finds all missing files of segments."
+            "`strandline fsck --tier remote` finds all missing files of segments."
         ) from error
     try:
         history = parse_epochs(epochs, f"The leader-epoch-checkpoint of {name}")
