@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +18,8 @@ from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.migration.status import MigrationSource
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
+from strandline.hybrid.tiering.progress import ConversionProgress
+from strandline.hybrid.tiering.service import TieringService
 from strandline.metadata import MetadataLoader
 from strandline.model import BrokerId, TopicPartition
 from strandline.replication import ReplicaManager
@@ -43,6 +46,8 @@ class MonitoredParts(Protocol):
 
     @property
     def migrations(self) -> MigrationSource: ...
+    @property
+    def tiering(self) -> TieringService: ...
 
 
 class Monitoring:
@@ -54,6 +59,7 @@ class Monitoring:
         self.assignment = Assignment(broker.node_id, lambda: broker.loader.image, broker.diskless)
         self._migrations = broker.migrations
         self.figures = DisklessFigures(broker.diskless, self._ordered_elsewhere, clock)
+        self.conversion = ConversionProgress(broker.tiering, self._ordered_elsewhere, clock)
         self.load = Load(broker.network, broker.dispatcher.times, clock)
 
     def _ordered_elsewhere(self) -> Sequence[TopicPartition]:
@@ -81,8 +87,9 @@ class Monitoring:
 
     async def refresh(self) -> None:
         """See `MonitoringSource`."""
-        await self.figures.refresh()
+        await asyncio.gather(self.figures.refresh(), self.conversion.refresh())
 
     async def close(self) -> None:
         """Measure nothing more."""
         await self.figures.close()
+        await self.conversion.close()

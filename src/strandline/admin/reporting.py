@@ -116,6 +116,7 @@ def describe_broker(
         diskless=_diskless(broker.diskless),
         tiered=read(broker.tiered.tier, _tiered, None),
         migration=broker.migrations.figures(),
+        tiering=broker.monitoring.conversion.status(),
         topic_rows=tuple(_topic_rows(broker)),
         traffic=broker.partitions.traffic.of_all(),
         load=broker.monitoring.load.status(),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from strandline.admin.load import LoadStatus
 from strandline.health import HealthStatus
 from strandline.hybrid.migration.status import MigrationFigures, MigrationSource
+from strandline.hybrid.tiering.progress import ConversionStatus
 from strandline.hybrid.tiering.source import TieringSource
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
 
@@ -174,6 +175,8 @@ class BrokerStatus:
     """None on a broker without tiered storage."""
     migration: MigrationFigures = field(default_factory=MigrationFigures)
     """Partitions led here of topics that are switched to diskless."""
+    tiering: ConversionStatus = field(default_factory=ConversionStatus)
+    """The conversion of diskless topics into tiered segments."""
     topic_rows: tuple[TopicRow, ...] = ()
     """Sorted by name."""
     traffic: TrafficTotals = NO_TRAFFIC

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx
 import pytest
 import pytest_asyncio
 from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
 
 from strandline.admin.http.listener import bind_http
+from strandline.admin.http.metrics.exposition import exposition
 from strandline.admin.http.server import open_http
 from strandline.errors import (
     InvalidRequest,
@@ -20,10 +23,13 @@ from strandline.errors import (
     StrandlineError,
     UnknownTopicOrPartition,
 )
+from strandline.hybrid.tiering.figures import LATENCY_BOUNDS_S
+from strandline.hybrid.tiering.progress import ConversionBacklog, ConversionStatus
 from strandline.tiering_api.codec import decode, encode
 from strandline.tiering_api.values import TieringStatus
 from tests.admin.http.conversions import CALLS, ORDERS, Conversions
-from tests.admin.http.test_server import Source
+from tests.admin.http.statuses import tiered
+from tests.admin.http.test_server import READY, Source, plain
 
 
 @pytest.fixture
@@ -31,10 +37,15 @@ def conversions() -> Conversions:
     return Conversions()
 
 
-@pytest_asyncio.fixture
-async def client(conversions: Conversions) -> AsyncIterator[httpx.AsyncClient]:
+@pytest.fixture
+def source(conversions: Conversions) -> Source:
     source = Source()
     source.tiering = conversions
+    return source
+
+
+@pytest_asyncio.fixture
+async def client(source: Source) -> AsyncIterator[httpx.AsyncClient]:
     async with (
         open_http(source, CollectorRegistry(), bind_http("127.0.0.1", 0)) as (host, port),
         httpx.AsyncClient(base_url=f"http://{host}:{port}") as http,
@@ -155,3 +166,59 @@ async def test_pages_in_a_browser_cannot_ask_for_changes(
     assert (await client.post(path, json={}, headers={"Origin": "http://evil.example"})).status_code == 403
     assert (await client.get(path)).status_code == 405
     assert not conversions.asked
+
+
+CONVERSION = ConversionStatus(
+    batches_split=7,
+    segments_created=2,
+    segments_aborted=1,
+    split_latency=((1, 0, 2, *[0] * (len(LATENCY_BOUNDS_S) - 2)), 1.25),
+    topics={
+        "orders": ConversionBacklog(
+            pending_split=12,
+            pending_merge=5,
+            eligible_bytes=4_000_000,
+            lag_bytes=9_000_000,
+            is_paused=True,
+            boundary=600,
+            high_watermark=1000,
+        )
+    },
+)
+
+
+async def test_the_eight_metrics_of_the_design() -> None:
+    source = Source()
+    source.now = replace(READY, tiering=CONVERSION)
+    text = (await exposition(source, CollectorRegistry())).decode()
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name.startswith(("inkless_tiering_", "strandline_tiering_"))
+    }
+    assert found["inkless_tiering_batches_split_total",] == 7
+    assert found["inkless_tiering_segments_created_total",] == 2
+    assert found["inkless_tiering_batches_pending_split", "orders"] == 12
+    assert found["inkless_tiering_batches_pending_merge", "orders"] == 5
+    assert found["inkless_tiering_eligible_bytes", "orders"] == 4_000_000
+    assert found["inkless_tiering_lag_bytes", "orders"] == 9_000_000
+    assert found["inkless_tiering_split_latency_bucket", "0.1"] == 1
+    assert found["inkless_tiering_split_latency_bucket", "0.5"] == 3
+    assert found["inkless_tiering_split_latency_bucket", "+Inf"] == 3
+    assert found["inkless_tiering_split_latency_sum",] == 1.25
+    assert found["inkless_tiering_merge_latency_count",] == 0
+    assert found["strandline_tiering_paused", "orders"] == 1
+    assert found["strandline_tiering_segments_aborted_total",] == 1
+
+
+async def test_the_page_and_the_status_show_topics_on_a_broker_with_tiered_storage(
+    client: httpx.AsyncClient, source: Source
+) -> None:
+    source.now = replace(READY, tiering=CONVERSION)
+    assert "Conversion of diskless topics" not in (await client.get("/")).text
+    source.now = replace(source.now, tiered=tiered(url="file:///remote"))
+    page = plain(await client.get("/"))
+    row = ("orders", "paused", "600", "1000", "12", "5", "9.0 MB")
+    assert "".join(f"<td>{cell}</td>" for cell in row) in page
+    assert (await client.get("/status")).json()["tiering"]["orders"]["pending_split"] == 12

@@ -20,6 +20,7 @@ from strandline.admin.status import (
 )
 from strandline.admin.text import count, duration, sentence, size
 from strandline.health import HealthStatus
+from strandline.hybrid.tiering.progress import ConversionStatus
 
 _TOPICS_SHOWN: Final = 50
 _NOTHING: Final = "0 (0 B)"
@@ -41,6 +42,11 @@ _NUMBERS: Final = frozenset(
         "remote",
         "still to copy",
         "to delete",
+        "boundary",
+        "end",
+        "rows to split",
+        "rows to merge",
+        "not converted",
     }
 )
 
@@ -73,6 +79,7 @@ def _parts(status: BrokerStatus, rates: Rates, groups: Sequence[GroupRow]) -> It
     yield _section("Database and stores", ("what", "where", "state"), map(_dependency, status.dependencies))
     yield read(status.diskless.tier, lambda tier: _diskless(status.diskless, tier), "")
     yield read(status.tiered, _tiered, "")
+    yield _conversion(status.tiering) if status.tiered else ""
     yield render_migrations(status.migration)
     yield _section(
         "Log directories",
@@ -208,6 +215,25 @@ def _tiered_rows(status: TieredStatus) -> Iterable[tuple[str, ...]]:
             read(topic, lambda t: f"{t.copy_lag_segments} ({size(t.copy_lag_bytes)})", _NOTHING),
             read(topic, lambda t: f"{t.delete_lag_segments} ({size(t.delete_lag_bytes)})", _NOTHING),
         )
+
+
+def _conversion(status: ConversionStatus) -> str:
+    heads = ("topic", "state", "boundary", "end", "rows to split", "rows to merge", "not converted")
+    largest = sorted(status.topics.items(), key=lambda item: (-item[1].lag_bytes, item[0]))
+    rows = (
+        (
+            topic,
+            "paused" if one.is_paused else "converting" if one.pending_split or one.pending_merge else "up to date",
+            str(one.boundary),
+            str(one.high_watermark),
+            count(one.pending_split),
+            count(one.pending_merge),
+            size(one.lag_bytes),
+        )
+        for topic, one in largest[:_TOPICS_SHOWN]
+    )
+    note = "Of the partitions led here; boundary and end of the one that is least far. Below the boundary are segments."
+    return _section("Conversion of diskless topics into segments", heads, rows, note=note)
 
 
 def _online(is_online: bool) -> str:

@@ -124,6 +124,7 @@ def broker_status(status: BrokerStatus) -> Json:
         "diskless": _diskless(status.diskless),
         "tiered": _fields(_TIERED, status.tiered),
         "migration": {topic: led_migrations(rows) for topic, rows in status.migration.of_topics().items()},
+        "tiering": {topic: backlog._asdict() for topic, backlog in status.tiering.topics.items()},
         "topic_rows": [_topic(row) for row in status.topic_rows],
         "traffic": asdict(status.traffic),
         "dependencies": [asdict(health) for health in status.dependencies],

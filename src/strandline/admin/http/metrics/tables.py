@@ -15,6 +15,7 @@ from strandline.admin.http.metrics.load import LOAD
 from strandline.admin.http.metrics.migration import MIGRATION
 from strandline.admin.http.metrics.partitions import PARTITIONS
 from strandline.admin.http.metrics.tiered import TIERED
+from strandline.admin.http.metrics.tiering import TIERING
 from strandline.admin.http.metrics.traffic import TRAFFIC
 from strandline.admin.status import BrokerStatus
 
@@ -26,6 +27,7 @@ TABLES: Final[tuple[tuple[tuple[Family[Any], ...], Callable[[BrokerStatus], Any]
     (DISKLESS_TIER, lambda status: status.diskless.tier),
     ((*TIERED, *TIERED_ALIASES), lambda status: status.tiered),
     (MIGRATION, lambda status: status.migration),
+    (TIERING, lambda status: status.tiering),
 )
 
 
