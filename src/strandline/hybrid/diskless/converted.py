@@ -33,9 +33,10 @@ class ConvertedEpochs(NamedTuple):
     entries: Sequence[tuple[LeaderEpoch, Offset]]
     end: Offset
 
-    def holds(self, offset: Offset) -> bool:
-        """Whether a segment should have this offset."""
-        return bool(self.entries) and self.entries[0][1] <= offset < self.end
+    @property
+    def start(self) -> Offset:
+        """Where the first segment begins; where the part ends if there is none."""
+        return self.entries[0][1] if self.entries else self.end
 
 
 _NO_EPOCHS: Final = ConvertedEpochs((), 0)
@@ -92,22 +93,22 @@ class ConvertedLog:
 
     def check(self, offset: Offset) -> None:
         """Raise KafkaStorageError unless remote storage is open, and the metadata read here should have an offset."""
-        if not self.epochs.holds(offset):
+        epochs = self.epochs
+        if not epochs.start <= offset < epochs.end:
             raise KafkaStorageError(
-                f"Offset {offset} of {self.topic_partition} is in a remote segment, and the remote log metadata that "
-                f"this broker has read so far ends before offset {self.epochs.end}."
+                f"Offset {offset} of {self.topic_partition} is in a remote segment, but the remote log metadata that "
+                f"this broker has read has segments from offset {epochs.start} to {epochs.end} only."
             )
 
     async def wait_holds(self, offset: Offset, clock: Clock) -> None:
-        """Wait for the metadata of an offset. Raises as `check` does, after READY_SECONDS."""
-        end = clock.monotonic() + READY_SECONDS
-        while True:
-            try:
-                return self.check(offset)
-            except KafkaStorageError:
-                if self._tiered.tier is None or clock.monotonic() >= end or not self.has(offset):
-                    raise
+        """Wait for the metadata of an offset: it may not have been read to its end. Raises as `check` does."""
+        until = clock.monotonic() + READY_SECONDS
+        metadata = self.tier.metadata
+        while clock.monotonic() < until and self.has(offset):
+            if metadata.is_ready(self.id) and offset < self.epochs.end:
+                break  # what is missing before the end is deleted, or lost
             await clock.sleep(_LOOK_SECONDS)
+        self.check(offset)
 
     def has(self, offset: Offset) -> bool:
         """Whether an offset lies in the converted part, as far as this broker knows."""

@@ -10,7 +10,6 @@ from strandline.clock import Clock
 from strandline.diskless.values import WalObjectGone
 from strandline.errors import UnsupportedVersion
 from strandline.hybrid.diskless.converted import ConvertedLog
-from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.model import NO_EPOCH, NO_OFFSET, Offset, TimestampMs
 from strandline.reads import (
     EARLIEST,
@@ -21,8 +20,9 @@ from strandline.reads import (
     FoundOffset,
 )
 
-if TYPE_CHECKING:  # a broker without tiered storage does not load it
+if TYPE_CHECKING:  # a broker without diskless topics does not load it
     from strandline.controlplane.values import DisklessLog
+    from strandline.diskless.reader import DisklessReader, OffsetLookups
 
 
 class DisklessOffsets:
@@ -31,15 +31,18 @@ class DisklessOffsets:
     KafkaStorageError also stands for remote storage that is not open here, or cannot be read.
     """
 
-    __slots__ = ("_clock", "_log", "_tier", "_timeout_ms")
+    __slots__ = ("_clock", "_log", "_lookups", "_reader", "_timeout_ms")
 
-    def __init__(self, tier: DisklessTier, log: ConvertedLog, clock: Clock, *, timeout_ms: int) -> None:
+    def __init__(
+        self, lookups: OffsetLookups, reader: DisklessReader, log: ConvertedLog, clock: Clock, *, timeout_ms: int
+    ) -> None:
         """The client waits `timeout_ms` for remote storage; 0: as long as the broker's setting says."""
-        self._tier, self._log, self._clock, self._timeout_ms = tier, log, clock, timeout_ms
+        self._lookups, self._reader, self._log = lookups, reader, log
+        self._clock, self._timeout_ms = clock, timeout_ms
 
     async def find(self, timestamp: TimestampMs) -> FoundOffset:
         """A special timestamp, or the first record at or after a time."""
-        lookups, key = self._tier.lookups, self._log.id
+        lookups, key = self._lookups, self._log.id
         if timestamp >= 0:
             return await self._by_timestamp(timestamp)
         if timestamp == LATEST:
@@ -55,7 +58,7 @@ class DisklessOffsets:
         raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}.")
 
     async def _earliest(self) -> FoundOffset:
-        found = await self._tier.lookups.earliest(self._log.id)
+        found = await self._lookups.earliest(self._log.id)
         if found.leader_epoch != NO_EPOCH or not self._is_converted(await self._read_log(), found.offset):
             return found
         await self._log.wait_holds(found.offset, self._clock)
@@ -64,7 +67,7 @@ class DisklessOffsets:
 
     async def _latest_tiered(self) -> FoundOffset:
         """Its epoch is known where remote log metadata is read, and left out elsewhere."""
-        found = await self._tier.lookups.latest_tiered(self._log.id)
+        found = await self._lookups.latest_tiered(self._log.id)
         if found.offset < self._log.boundary:
             return found
         await self._read_log()
@@ -82,13 +85,13 @@ class DisklessOffsets:
             found = await self._in_segments(timestamp, log)
             if found is not None:
                 return found
-        in_rows = await self._in_rows(partial(self._tier.lookups.by_timestamp, self._log.id, timestamp))
+        in_rows = await self._in_rows(partial(self._lookups.by_timestamp, self._log.id, timestamp))
         log = await self._read_log()
         found = await self._in_segments(timestamp, log) if log.diskless_start_offset > searched else None
         return in_rows if found is None else found
 
     async def _of_max_timestamp(self) -> FoundOffset:
-        in_rows = await self._in_rows(partial(self._tier.lookups.of_max_timestamp, self._log.id))
+        in_rows = await self._in_rows(partial(self._lookups.of_max_timestamp, self._log.id))
         found = await self._in_segments(MAX_TIMESTAMP, await self._read_log())
         return in_rows if found is None or in_rows.timestamp > found.timestamp else found
 
@@ -118,6 +121,6 @@ class DisklessOffsets:
         return max(log.log_start_offset, self._log.boundary) <= offset < log.diskless_start_offset
 
     async def _read_log(self) -> DisklessLog:
-        log = await self._tier.lookups.log(self._log.id)
-        self._tier.reader.learn(log)
+        log = await self._lookups.log(self._log.id)
+        self._reader.learn(log)
         return log

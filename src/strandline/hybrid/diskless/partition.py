@@ -257,7 +257,8 @@ class DisklessPartition:
         self.check_leader(current_leader_epoch)
         if timestamp == EARLIEST_PENDING_UPLOAD:
             return NOTHING  # every committed batch is uploaded already
-        offsets = DisklessOffsets(self._tier, self._converted, self._clock, timeout_ms=timeout_ms)
+        tier = self._tier
+        offsets = DisklessOffsets(tier.lookups, tier.reader, self._converted, self._clock, timeout_ms=timeout_ms)
         found = await offsets.find(timestamp)
         is_empty = found.leader_epoch == NO_EPOCH and timestamp in (EARLIEST, EARLIEST_LOCAL)
         if timestamp == LATEST or is_empty:  # the epoch of the next record: never older than that of the last one

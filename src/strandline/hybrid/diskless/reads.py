@@ -14,11 +14,11 @@ from strandline.clock import Clock
 from strandline.diskless.values import BelowReadBoundary, DisklessRead
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.hybrid.diskless.converted import ConvertedLog
-from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.reads import ReadResult
 
-if TYPE_CHECKING:  # a broker without tiered storage does not load it
+if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
+    from strandline.diskless.reader import DisklessReader
     from strandline.remote.reader import RemoteLogReader, RemoteRead
 
 
@@ -34,8 +34,8 @@ class DisklessReads:
 
     always_gives_a_batch: ClassVar[bool] = True
 
-    def __init__(self, tier: DisklessTier, clock: Clock) -> None:
-        self._tier, self._clock = tier, clock
+    def __init__(self, reader: DisklessReader, clock: Clock) -> None:
+        self._reader, self._clock = reader, clock
 
     def begin(self, read: RoutedRead, *, min_one_message: bool) -> FinalRead | PendingRead:
         """What memory cannot answer: from remote segments if those are at hand; else it is left for `read`."""
@@ -52,7 +52,7 @@ class DisklessReads:
 
     def _is_converted(self, read: RoutedRead) -> bool:
         partition, offset, _, _ = read.request
-        return offset >= read.log.boundary and self._tier.reader.is_converted(partition, offset)
+        return offset >= read.log.boundary and self._reader.is_converted(partition, offset)
 
     async def read(
         self,
@@ -93,7 +93,7 @@ class DisklessReads:
     async def _read_rows(self, reads: Sequence[RoutedRead], max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
         if not reads:
             return ()
-        return await self._tier.reader.read([read.request for read in reads], max_bytes=max(max_bytes, 1))
+        return await self._reader.read([read.request for read in reads], max_bytes=max(max_bytes, 1))
 
     async def _read_remote(
         self, reads: Sequence[RoutedRead], max_bytes: int, *, min_one_message: bool, is_wanted: Callable[[], bool]
@@ -115,7 +115,7 @@ class DisklessReads:
                 answers[place] = answer
         failed = [read for read, answer in zip(reads, answers, strict=True) if isinstance(answer, StrandlineError)]
         if failed:  # perhaps because the records were deleted: this broker may not have heard of it yet
-            await self._tier.reader.refresh([read.request.partition for read in failed])
+            await self._reader.refresh([read.request.partition for read in failed])
         return [self._checked(read, answer) for read, answer in zip(reads, answers, strict=True) if answer is not None]
 
     async def _trouble(self, read: RoutedRead) -> KafkaStorageError | None:

@@ -36,7 +36,7 @@ class DisklessPartitions:
         kind = DisklessSuffix if boundary > 0 and not is_joined else DisklessPartition
         limits = TopicLimits.of(self._topic_config(name.topic))
         if self._reads is None:
-            self._reads = DisklessReads(tier, self._clock)
+            self._reads = DisklessReads(tier.reader, self._clock)
         converted = ConvertedLog(key, boundary, log.diskless_log_start_epoch, tier.reader, self._tiered)
         partition = kind(
             name, key.topic_id, tier, reads=self._reads, converted=converted, limits=limits, clock=self._clock
