@@ -4,3 +4,19 @@ Here: what reads and writes the bytes, the driver that asks brokers what to do a
 Not here: who decides (`hybrid.tiering` on brokers). Spark, Arrow and Java are used in this package only, and loaded by
 those who run them: importing the package loads none of them.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make `spark.read.format("strandline")` and `spark.readStream.format("strandline")` known to a session."""
+    from strandline.tiering.source.datasource import register as register_source
+
+    register_source(spark)

@@ -43,31 +43,44 @@ async def open_stores(settings: StoreSettings) -> AsyncIterator[Stores]:
 
     A directory must exist: the brokers have made it, so one that is missing is not the brokers'.
     """
+    async with open_object_store(settings) as objects, open_segment_store(settings) as remote:
+        yield Stores(objects, remote)
+
+
+@asynccontextmanager
+async def open_object_store(settings: StoreSettings) -> AsyncIterator[ObjectStore]:
+    """Only the store of WAL objects and split files."""
     known = Settings.from_properties(dict(settings.settings))
     address = known.diskless.objects_address
     _check_shared("strandline.objects.url", address)
+    async with AsyncExitStack() as stack:
+        with advised(object_place(known.diskless)):
+            options = object_options(known.diskless)
+            objects = await stack.enter_async_context(
+                open_objects(address, options, clock=SystemClock(), ids=SystemIds(), chance=SystemChance())
+            )
+            if settings.cluster_id:
+                check_owner(objects, await prefix_owner(objects), settings.cluster_id)
+        yield objects
+
+
+@asynccontextmanager
+async def open_segment_store(settings: StoreSettings) -> AsyncIterator[RemoteStorageManager]:
+    """Only the store of segments."""
+    known = Settings.from_properties(dict(settings.settings))
     _check_shared("rsm.config.url", known.rsm_config.get("url", ""))
-    clock, ids, chance = SystemClock(), SystemIds(), SystemChance()
     context = PluginContext(
         data_dir=Path(known.cluster.strandline_data_dir),
         log_dirs=tuple(map(Path, known.log.log_dirs)),
         node_id=known.cluster.node_id,
         cluster_id=settings.cluster_id,
-        clock=clock,
-        ids=ids,
-        chance=chance,
+        clock=SystemClock(),
+        ids=SystemIds(),
+        chance=SystemChance(),
     )
-    async with AsyncExitStack() as stack:
-        with advised(object_place(known.diskless)):
-            objects = await stack.enter_async_context(
-                open_objects(address, object_options(known.diskless), clock=clock, ids=ids, chance=chance)
-            )
-            if settings.cluster_id:
-                check_owner(objects, await prefix_owner(objects), settings.cluster_id)
-        remote = await stack.enter_async_context(
-            open_remote_storage(known.rsm_config, context, class_name=known.tiers.remote_log_storage_manager_class_name)
-        )
-        yield Stores(objects, remote)
+    class_name = known.tiers.remote_log_storage_manager_class_name
+    async with open_remote_storage(known.rsm_config, context, class_name=class_name) as remote:
+        yield remote
 
 
 def _check_shared(setting: str, url: str) -> None:

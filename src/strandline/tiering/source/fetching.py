@@ -22,7 +22,7 @@ from strandline.tiering.source.brokers import TopicBrokers
 from strandline.tiering.source.committed import first_transactional, without_aborted
 from strandline.tiering.source.errors import RecordsGone, SourceFailed
 from strandline.tiering.source.parts import BrokerPart, Part, RowPart, SegmentPart
-from strandline.tiering.stores import Stores
+from strandline.tiering.source.stores import LazyStores
 from strandline.tiering_api.values import PlannedRow
 
 CHUNK_BYTES: Final = 8 << 20
@@ -53,7 +53,7 @@ class PartsFetcher:
     def __init__(
         self,
         partition: TopicIdPartition,
-        stores: Stores,
+        stores: LazyStores,
         brokers: TopicBrokers,
         *,
         isolation: FetchIsolation,
@@ -105,13 +105,14 @@ class PartsFetcher:
 
     async def _read_rows(self, together: list[RowPart], size: int) -> bytes:
         key, begin = together[0].placed.object_key, together[0].placed.row.byte_offset
+        objects = await self._stores.objects()
         try:
-            data = await self._stores.objects.get_range(key, begin, size)
+            data = await objects.get_range(key, begin, size)
         except ObjectNotFound as error:
-            raise RecordsGone(f"Object {key} is not in {self._stores.objects.url} any more.") from error
+            raise RecordsGone(f"Object {key} is not in {objects.url} any more.") from error
         if len(data) != size:
             raise SourceFailed(
-                f"Object {key} in {self._stores.objects.url} ends at byte {begin + len(data)}, but records of "
+                f"Object {key} in {objects.url} ends at byte {begin + len(data)}, but records of "
                 f"{self._partition.topic_partition} lie there up to {begin + size}: it is damaged."
             )
         return bytes(data)
@@ -156,7 +157,8 @@ class PartsFetcher:
         return asyncio.ensure_future(self._read_segment(segment, position, min(CHUNK_BYTES, end - position)))
 
     async def _read_segment(self, segment: RemoteLogSegmentMetadata, position: int, length: int) -> bytes:
-        return bytes(await self._stores.remote.fetch_log_segment(segment, position, length))
+        remote = await self._stores.remote()
+        return bytes(await remote.fetch_log_segment(segment, position, length))
 
     async def _extent(self, segment: RemoteLogSegmentMetadata, part: SegmentPart) -> tuple[int, int]:
         """The bytes of a segment that hold the records of a part, and are not all too old: by its indexes."""
@@ -165,7 +167,7 @@ class PartsFetcher:
         if part.start == segment.start_offset and part.end > segment.end_offset and not is_late:
             return 0, size
         name = f"An index of segment {part.segment.segment_id}"
-        remote = self._stores.remote
+        remote = await self._stores.remote()
         offsets = await _present(asyncio.ensure_future(remote.fetch_index(segment, IndexType.OFFSET)), name)
         check_offset_index(segment, offsets)
         times = b""

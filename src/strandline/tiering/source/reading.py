@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -28,7 +28,8 @@ from strandline.tiering.source.errors import RecordsGone, SourceFailed
 from strandline.tiering.source.fetching import Chunk, PartsFetcher
 from strandline.tiering.source.parts import Part, ReadTask
 from strandline.tiering.source.places import find_places
-from strandline.tiering.stores import StoreSettings, open_stores
+from strandline.tiering.source.stores import LazyStores
+from strandline.tiering.stores import StoreSettings
 
 T = TypeVar("T")
 
@@ -67,7 +68,8 @@ async def read_chunks(task: ReadTask, context: ReadingContext) -> AsyncGenerator
         TopicBrokers(context.bootstrap, timeout_s=context.timeout_s) as brokers,
         TieringClient(context.bootstrap, timeout_s=context.timeout_s) as client,
     ):
-        async with open_stores(context.stores) as stores:
+        async with AsyncExitStack() as stack:
+            stores = LazyStores(context.stores, stack)
             fetcher = PartsFetcher(
                 task.partition,
                 stores,
