@@ -283,11 +283,17 @@ class SegmentUploads(Protocol):
         """
 
     async def finish_segment(
-        self, partition: TopicIdPartition, segment_id: UUID, *, leader_epoch: LeaderEpoch, claimant: str | None = None
+        self,
+        partition: TopicIdPartition,
+        segment_id: UUID,
+        *,
+        leader_epoch: LeaderEpoch,
+        custom_metadata: bytes | None = None,
+        claimant: str | None = None,
     ) -> UploadAnswer:
         """Its bytes are there: UPLOADING becomes FINISHING, and succeeds if it is. UNKNOWN_UPLOAD if it is ABORTING,
-        gone, or another claimant's; `claimant` None: whoever's. In the order of offsets: NOT_MERGEABLE if an earlier
-        upload of the log is UPLOADING."""
+        gone, or another claimant's; `claimant` None: whoever's. What the storage returned for the bytes is kept.
+        """
 
     async def commit_segment(
         self, partition: TopicIdPartition, segment_id: UUID, *, leader_epoch: LeaderEpoch

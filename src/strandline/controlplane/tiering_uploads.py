@@ -151,7 +151,13 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
         return ""
 
     async def finish_segment(
-        self, partition: TopicIdPartition, segment_id: UUID, *, leader_epoch: LeaderEpoch, claimant: str | None = None
+        self,
+        partition: TopicIdPartition,
+        segment_id: UUID,
+        *,
+        leader_epoch: LeaderEpoch,
+        custom_metadata: bytes | None = None,
+        claimant: str | None = None,
     ) -> UploadAnswer:
         async def work(tx: Transaction) -> UploadAnswer:
             locked = await self._lock_uploads(tx, partition, segment_id)
@@ -165,7 +171,9 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
             if not is_next_to_finish(upload, locked.uploads):
                 message = f"An earlier segment of {partition.topic_partition} has to be finished first."
                 return UploadAnswer(Refusal.NOT_MERGEABLE, upload, message=message)
-            upload = replace(upload, leader_epoch=leader_epoch, state=UploadState.FINISHING)
+            if upload.state is UploadState.UPLOADING:
+                upload = replace(upload, state=UploadState.FINISHING, custom_metadata=custom_metadata)
+            upload = replace(upload, leader_epoch=leader_epoch)
             await self._touch(tx, upload)
             return UploadAnswer(None, upload)
 
@@ -280,7 +288,7 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
         self, tx: Transaction, partitions: Sequence[TopicIdPartition]
     ) -> dict[TopicIdPartition, list[SegmentUpload]]:
         uploads: dict[TopicIdPartition, list[SegmentUpload]] = {partition: [] for partition in partitions}
-        for number, segment_id, base, last, size, claimant, epoch, state, expires in await self._fetch(
+        for number, segment_id, base, last, size, claimant, epoch, state, expires, custom in await self._fetch(
             tx, "uploads_of_logs", numbered(partitions), 3
         ):
             partition = partitions[number]
@@ -295,6 +303,7 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
                     leader_epoch=epoch,
                     state=UploadState(state),
                     expires_at_ms=expires,
+                    custom_metadata=None if custom is None else bytes.fromhex(custom),
                 )
             )
         return uploads
@@ -324,7 +333,12 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
 
     async def _touch(self, tx: Transaction, upload: SegmentUpload) -> None:
         await tx.execute(
-            self._sql["touch_upload"], upload.segment_id, upload.leader_epoch, upload.state.value, upload.expires_at_ms
+            self._sql["touch_upload"],
+            upload.segment_id,
+            upload.leader_epoch,
+            upload.state.value,
+            upload.expires_at_ms,
+            None if upload.custom_metadata is None else upload.custom_metadata.hex(),
         )
 
 

@@ -62,6 +62,8 @@ class SegmentUpload:
     """Of the leader that has last touched it."""
     state: UploadState
     expires_at_ms: TimestampMs
+    custom_metadata: bytes | None = None
+    """What the storage returned for its bytes."""
 
 
 class UploadAnswer(NamedTuple):

@@ -232,7 +232,7 @@ class Tiers:
                 await self._open_tiered(stack, controller)
             stack.callback(self._sql.listen(MIGRATION_CHANNEL, self._boundary_set))
             switching = {"topic-switches": self._switches.run(), "prefixes": self._prefixes.run()}
-            await stack.enter_async_context(in_background(switching))
+            await stack.enter_async_context(in_background({**switching, "converted": self._converted.run()}))
             await self._switches.first_look(within=_OPENED_WITHIN_S)
             yield
 

@@ -213,6 +213,7 @@ class ConvertingWorld:
             ),
             fetch_quota=RateQuota(1 << 62, windows=2, window_seconds=1, clock=clock),
             prefixes=PrefixCoverage(metadata),
+            on_need=lambda: None,
             subscriptions=MetadataSubscriptions(metadata),
         )
 

@@ -121,7 +121,11 @@ class LeaderUploads:
         epoch, tier = self._led.check(partition), self.open_tier(partition)
         with storage_errors(partition.topic_partition):
             answer = await self._plane.finish_segment(
-                partition, request.segment_id, leader_epoch=epoch, claimant=request.claimant
+                partition,
+                request.segment_id,
+                leader_epoch=epoch,
+                custom_metadata=request.custom_metadata,
+                claimant=request.claimant,
             )
         if answer.refusal is Refusal.UNKNOWN_UPLOAD:
             log = await self._log(partition)
@@ -130,7 +134,7 @@ class LeaderUploads:
         if answer.refusal is not None or answer.upload is None:
             raise refused(answer.refusal, answer.message)
         try:
-            return await self._finish(tier, answer.upload, epoch, request.custom_metadata)
+            return await self._finish(tier, answer.upload, epoch)
         except BaseException:
             self._on_committed(partition)  # it will be finished, by the keeper of whichever broker leads the partition
             raise
@@ -163,13 +167,11 @@ class LeaderUploads:
             with storage_errors(partition.topic_partition):
                 await self._plane.abort_segment(partition, upload.segment_id, leader_epoch=epoch)
         elif upload.state is UploadState.FINISHING:
-            await self._finish(tier, upload, epoch, None)
+            await self._finish(tier, upload, epoch)
         elif upload.state is UploadState.ABORTING:
             await self._take_back(tier, upload)
 
-    async def _finish(
-        self, tier: RemoteTier, upload: SegmentUpload, epoch: LeaderEpoch, custom_metadata: bytes | None
-    ) -> CommittedSegment:
+    async def _finish(self, tier: RemoteTier, upload: SegmentUpload, epoch: LeaderEpoch) -> CommittedSegment:
         partition, pipeline = upload.partition, tier.manager.pipeline
         segment = pipeline.find(partition, upload.segment_id)
         if segment is None:
@@ -178,7 +180,7 @@ class LeaderUploads:
                 f"{uuid_to_text(upload.segment_id)}, which is to be finished. Was __remote_log_metadata deleted?"
             )
         crash_point("tiering.commit.before_finished")
-        await self._remotely(partition, pipeline.finish(segment, custom_metadata))
+        await self._remotely(partition, pipeline.finish(segment, upload.custom_metadata))
         crash_point("tiering.commit.after_finished")
         with storage_errors(partition.topic_partition):
             done = await self._plane.commit_segment(partition, upload.segment_id, leader_epoch=epoch)

@@ -1,5 +1,6 @@
 SELECT json_group_array(json_array(
-    position, segment_id, base_offset, last_offset, size_bytes, claimed_by, leader_epoch, state, claim_expires_at_ms
+    position, segment_id, base_offset, last_offset, size_bytes, claimed_by, leader_epoch, state, claim_expires_at_ms,
+    custom_metadata
 ))
 FROM (
     SELECT r.value->>0 AS position, s.*

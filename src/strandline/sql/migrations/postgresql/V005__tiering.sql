@@ -38,6 +38,7 @@ CREATE TABLE inkless_split_batch (
 );
 
 -- Segments on their way to remote storage. A row goes when the segment is part of the log, or its bytes are deleted.
+-- `custom_metadata`: what the storage returned for its bytes, in hexadecimal, once they are there.
 CREATE TABLE inkless_tiering_segment (
     segment_id UUID PRIMARY KEY,
     topic_id UUID NOT NULL,
@@ -49,7 +50,8 @@ CREATE TABLE inkless_tiering_segment (
     leader_epoch INTEGER NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('UPLOADING', 'FINISHING', 'ABORTING')),
     created_at_ms BIGINT NOT NULL,
-    claim_expires_at_ms BIGINT NOT NULL
+    claim_expires_at_ms BIGINT NOT NULL,
+    custom_metadata TEXT
 );
 
 CREATE INDEX inkless_tiering_segment_log ON inkless_tiering_segment (topic_id, partition, base_offset);
