@@ -283,6 +283,28 @@ async def test_the_search_begins_where_there_is_something_to_split(plane: SqlCon
     assert keys(await claim(plane, rules=rules, max_files=1)) == ["f1"]
 
 
+async def test_the_search_ends_where_everything_is_too_young(plane: SqlControlPlane, time: HandSetClock) -> None:
+    await commit(plane, "f0", batch(A))
+    time.now = LATER
+    await plane.commit_files([wal(f"young{number}", batch(A, timestamp=LATER)) for number in range(2_500)])
+    claimed = await claim(plane, rules=[TieringRule(TOPIC, 1_000)])
+    assert (keys(claimed), claimed.next_file_id) == (["f0"], 0)
+
+
+async def test_old_records_are_found_in_young_files(plane: SqlControlPlane, time: HandSetClock) -> None:
+    """However many files lie between; an answer may be empty although there is more behind it."""
+    await commit(plane, "aged", batch(A))
+    time.now = LATER
+    await plane.commit_files([wal(f"never{number}", batch(C, timestamp=LATER)) for number in range(2_500)])
+    await commit(plane, "backfill", batch(A, timestamp=0), batch(B, timestamp=0))
+    rules = [TieringRule(TOPIC, 1_000)]
+    found = await claim(plane, rules=rules)
+    assert keys(found) == ["aged"]
+    assert found.next_file_id > 0
+    found = await claim(plane, rules=rules, after_file_id=found.next_file_id)
+    assert (keys(found), found.next_file_id) == (["backfill"], 0)
+
+
 async def test_a_hole_between_splits_is_found(plane: SqlControlPlane, time: HandSetClock) -> None:
     await fill(plane, A)
     time.now = LATER

@@ -16,7 +16,7 @@ from strandline.controlplane.conversion import Cutoff, UnsplitRow, cutoffs_of, p
 from strandline.controlplane.tiering_values import TieringRule
 from strandline.controlplane.tiering_wishes import SqlTieringWishes
 from strandline.crash import crash_point
-from strandline.model import Offset, TimestampMs, TopicIdPartition, TopicPartition
+from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction
 from strandline.tiering_api.values import (
     ClaimedFile,
@@ -37,10 +37,21 @@ NO_BROKER: Final = -1
 _STALE: Final = "The object was taken as an orphan, or its batches were merged, before it was recorded."
 
 
+class _Area(NamedTuple):
+    """The files that a search looks at."""
+
+    first_file_id: int
+    committed_until_ms: TimestampMs
+
+
 class _Candidate(NamedTuple):
+    """A file, and whether the claimant may split it."""
+
     file_id: int
     object_key: str
     size: int
+    committed_at_ms: TimestampMs
+    is_free: bool
 
 
 class SqlSplitClaims(SqlTieringWishes):
@@ -48,17 +59,22 @@ class SqlSplitClaims(SqlTieringWishes):
 
     async def claim_wal_files_for_splitting(self, wish: ClaimFiles, rules: Sequence[TieringRule]) -> ClaimedFiles:
         now_ms, cutoffs = await self._store.read(lambda tx: self._cutoffs(tx, rules, wish.topics))
-        after = wish.after_file_id or await self._first_file(cutoffs) - 1
+        area = await self._area(cutoffs)
+        if area is None:
+            return ClaimedFiles(files=(), next_file_id=0)
+        after = max(wish.after_file_id, area.first_file_id - 1)
         claimed: list[ClaimedFile] = []
-        looked_at, is_end = 0, after < 0
-        while not is_end and looked_at < _FILES_PER_CALL and len(claimed) < wish.max_files:
+        looked_at, is_full, is_end = 0, False, False
+        while not (is_full or is_end) and looked_at < _FILES_PER_CALL:
             page = await self._files_to_split(after, wish.claimant, now_ms)
             chosen, after = await self._choose(page, cutoffs, wish, claimed)
             claimed += await self._claim(chosen, cutoffs, wish)
-            is_end = len(page) < _FILES_AT_ONCE and (not page or after == page[-1][0])
             looked_at += len(page)
-            if page and after != page[-1][0]:
-                break  # the rest of the page would be too much
+            is_full = bool(page) and after != page[-1].file_id
+            # Not at the first file that is too young: ids are not quite in the order of time.
+            is_end = not is_full and (
+                len(page) < _FILES_AT_ONCE or min(file.committed_at_ms for file in page) > area.committed_until_ms
+            )
         return ClaimedFiles(files=tuple(claimed), next_file_id=0 if is_end else after)
 
     async def _cutoffs(
@@ -72,26 +88,29 @@ class SqlSplitClaims(SqlTieringWishes):
             cutoffs = [cutoff for cutoff in cutoffs if cutoff.topic_id in wanted]
         return now_ms, cutoffs
 
-    async def _first_file(self, cutoffs: Sequence[Cutoff]) -> int:
-        """Where the search begins; 0 if there is nothing to split."""
+    async def _area(self, cutoffs: Sequence[Cutoff]) -> _Area | None:
+        """Where to search; None if there is nothing to split."""
 
         async def work(tx: Transaction) -> Row | None:
             return await tx.fetch_one(self._sql["first_file_to_split"], *self._dialect.bulk(cutoffs, 3))
 
         found = await self._store.read(work) if cutoffs else None
-        return found[0] or 0 if found else 0
+        if found is None or found[0] is None:
+            return None
+        newest = max(max(cutoff.older_than_ms, cutoff.committed_until_ms) for cutoff in cutoffs)
+        return _Area(found[0], INT64_MAX if found[1] else newest)
 
-    async def _files_to_split(self, after: int, claimant: str, now_ms: TimestampMs) -> list[Row]:
+    async def _files_to_split(self, after: int, claimant: str, now_ms: TimestampMs) -> list[_Candidate]:
         async def work(tx: Transaction) -> list[Row]:
             return await tx.fetch(self._sql["files_to_split"], after, _FILES_AT_ONCE, claimant, now_ms)
 
-        return await self._store.read(work)
+        return [_Candidate._make(row) for row in await self._store.read(work)]
 
     async def _choose(
-        self, page: Sequence[Row], cutoffs: Sequence[Cutoff], wish: ClaimFiles, claimed: Sequence[ClaimedFile]
+        self, page: Sequence[_Candidate], cutoffs: Sequence[Cutoff], wish: ClaimFiles, claimed: Sequence[ClaimedFile]
     ) -> tuple[list[_Candidate], int]:
         """Files of a page to claim, and the last one that was looked at."""
-        free = [(row[0],) for row in page if row[3]]
+        free = [(file.file_id,) for file in page if file.is_free]
 
         async def work(tx: Transaction) -> list[Row]:
             bulk = self._dialect.bulk
@@ -101,14 +120,14 @@ class SqlSplitClaims(SqlTieringWishes):
         rows = sum(len(split.rows) for file in claimed for split in file.splits)
         chosen: list[_Candidate] = []
         after = 0
-        for file_id, object_key, size, _ in page:
-            if count := counts.get(file_id, 0):
+        for file in page:
+            if count := counts.get(file.file_id, 0):
                 found = len(claimed) + len(chosen)
-                if found == wish.max_files or (found and rows + count > wish.max_rows):
-                    return chosen, after or file_id - 1
-                chosen.append(_Candidate(file_id, object_key, size))
+                if found >= wish.max_files or (found and rows + count > wish.max_rows):
+                    return chosen, after or file.file_id - 1
+                chosen.append(file)
                 rows += count
-            after = file_id
+            after = file.file_id
         return chosen, after
 
     async def _claim(

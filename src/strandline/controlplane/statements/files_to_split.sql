@@ -1,6 +1,6 @@
 -- The next $2 files behind file $1, and whether claimant $3 may split them at time $4. Split files have format -1.
 SELECT
-    f.file_id, f.object_key, f.size,
+    f.file_id, f.object_key, f.size, f.committed_at_ms,
     f.state = 'uploaded' AND f.format > 0 AND (
         c.object_key IS NULL
         OR (NOT c.split_completed AND (c.claimed_by = $3 OR c.claim_expires_at_ms <= $4))

@@ -1,7 +1,12 @@
--- Where to begin the search for files with eligible rows: that of the oldest first row of a log that is not split. $1..$3:
--- see Cutoff. A row behind one that is not eligible waits for it, because segments have no gaps. One lookup for each log,
--- and one for each split file: files behind which there is nothing to split cost nothing.
-SELECT min(b.file_id)
+-- Where the search for files with eligible rows begins, and whether it has to go to the very end. $1..$3: see Cutoff. It
+-- begins with the oldest first row of a log that is not split: a row behind one that is not eligible waits for it, because
+-- segments have no gaps. It has to go to the end if such a row is eligible only because its records are old: if not, files
+-- that were committed after all cutoffs need no look. One lookup for each log and for each split file, however many files
+-- have nothing to split.
+SELECT
+    min(b.file_id),
+    max(CASE WHEN b.log_append_timestamp >= r.older_than_ms
+        AND b.log_append_timestamp > r.committed_until_ms THEN 1 ELSE 0 END)
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS r(topic_id, older_than_ms, committed_until_ms)
 JOIN inkless_log l ON l.topic_id = r.topic_id AND NOT l.is_deleted AND l.migration_state <> 'MIGRATING'
 CROSS JOIN LATERAL (

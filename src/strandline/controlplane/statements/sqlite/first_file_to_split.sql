@@ -1,7 +1,12 @@
--- Where to begin the search for files with eligible rows: that of the oldest first row of a log that is not split. $1: see
--- Cutoff. A row behind one that is not eligible waits for it, because segments have no gaps. One lookup for each log, and
--- one for each split file: files behind which there is nothing to split cost nothing.
-SELECT min(b.file_id)
+-- Where the search for files with eligible rows begins, and whether it has to go to the very end. $1: see Cutoff. It
+-- begins with the oldest first row of a log that is not split: a row behind one that is not eligible waits for it, because
+-- segments have no gaps. It has to go to the end if such a row is eligible only because its records are old: if not, files
+-- that were committed after all cutoffs need no look. One lookup for each log and for each split file, however many files
+-- have nothing to split.
+SELECT
+    min(b.file_id),
+    max(CASE WHEN b.log_append_timestamp >= h.older_than_ms
+        AND b.log_append_timestamp > h.committed_until_ms THEN 1 ELSE 0 END)
 FROM (
     SELECT
         l.log_id, r.value->>1 AS older_than_ms, r.value->>2 AS committed_until_ms,
