@@ -244,6 +244,12 @@ class SplitClaims(Protocol):
         The claim ends with it: what is left of the file may be anybody's.
         """
 
+    async def undo_splits(self, object_keys: Collection[str]) -> Sequence[str]:
+        """These split files are lost or damaged: their rows are DISKLESS again, and will be split anew.
+
+        Their objects become the file cleaner's. Returns those that were waiting to be merged.
+        """
+
     async def release_wal_file_claims(self, claimant: str, object_keys: Collection[str]) -> None:
         """Let others claim these files at once. Claims of others stay."""
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from strandline.controlplane.conversion import Cutoff, UnsplitRow, cutoffs_of, planned_splits, rows_of_split
 from strandline.controlplane.tiering_values import TieringRule
 from strandline.controlplane.tiering_wishes import SqlTieringWishes
+from strandline.controlplane.trimming import SqlPruning
 from strandline.crash import crash_point
 from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction
@@ -54,7 +55,7 @@ class _Candidate(NamedTuple):
     is_free: bool
 
 
-class SqlSplitClaims(SqlTieringWishes):
+class SqlSplitClaims(SqlPruning, SqlTieringWishes):
     """See SplitClaims."""
 
     async def claim_wal_files_for_splitting(self, wish: ClaimFiles, rules: Sequence[TieringRule]) -> ClaimedFiles:
@@ -267,6 +268,20 @@ class SqlSplitClaims(SqlTieringWishes):
             await tx.execute(self._sql["complete_claim"], request.object_key, request.claimant, now_ms)
         else:
             await self._execute(tx, "release_claims", [(request.object_key,)], 1, request.claimant)
+
+    async def undo_splits(self, object_keys: Collection[str]) -> Sequence[str]:
+        async def work(tx: Transaction) -> list[str]:
+            keys = self._dialect.bulk([(key,) for key in object_keys], 1)
+            undone, wal_files, split_files = [], set(), []
+            for key, file_id, *where in await tx.fetch(self._sql["undo_splits"], *keys):
+                wal_files |= {row[0] for row in await tx.fetch(self._sql["unsplit_rows"], *where)}
+                undone.append(key)
+                split_files.append(file_id)
+            await self._execute(tx, "reopen_claims", [(file_id,) for file_id in wal_files], 1)
+            await self._mark_unused(tx, split_files)
+            return undone
+
+        return await self._store.transact(work) if object_keys else []
 
 
 def _columns(split: NewSplit, file_id: int, committed_at_ms: TimestampMs) -> tuple[object, ...]:

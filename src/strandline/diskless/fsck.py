@@ -10,29 +10,38 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
-from strandline.controlplane import BatchRow, WalFile, WalFiles
-from strandline.diskless.wal import DamagedObject, Footer, keys, read_footer, verify_extent
-from strandline.model import TimestampMs, TopicIdPartition
+from strandline.controlplane import BatchRow, SegmentUploads, SplitClaims, WalFile, WalFiles
+from strandline.diskless.wal import DamagedObject, Footer, keys, read_footer, split_keys, verify_extent, verify_split
+from strandline.diskless.wal.hours import HourlyKeys
+from strandline.model import TimestampMs, TopicIdPartition, uuid_to_text
 from strandline.objects.comparing import ComparisonReport, Progress, for_each, ignore_progress
 from strandline.objects.comparing import Finding as Finding
 from strandline.objects.store import ObjectNotFound, ObjectStore
 
 _PAGE: Final = 1000
+_KINDS: Final[tuple[HourlyKeys, ...]] = (keys, split_keys)
+
+
+class FsckPlane(WalFiles, SplitClaims, SegmentUploads, Protocol):
+    """What is compared with the objects."""
 
 
 class WalFault(enum.StrEnum):
-    """What is wrong with a WAL object."""
+    """What is wrong with a WAL object, a split file or a segment under way."""
 
     MISSING = "missing"
-    """Batches refer to the object, and it does not exist: their records are lost."""
+    """Batches refer to the object, and it does not exist: their records are lost. Not those of a split file, which is
+    made of a WAL object that still exists."""
     DAMAGED = "damaged"
     """Its bytes are not those that were written, or batches refer to bytes of other partitions."""
     ORPHAN = "orphan"
     """It has no row, and is too old to be an upload that waits for its commit."""
     OVERDUE = "overdue"
     """It was marked for deletion long ago and still exists: no cleaner runs, or it cannot delete."""
+    STUCK = "stuck"
+    """A segment of the tiering pipeline that was neither finished nor given up, long after its claim expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +51,10 @@ class FsckReport(ComparisonReport):
     files: int
     marked_files: int
     """Files that wait for the file cleaner, which is normal."""
+    split_files: int
+    """Of the files: those that wait to be merged."""
+    uploads: int
+    """Segments of the tiering pipeline that are under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +68,7 @@ class FsckOptions:
     deep: bool = False
     """Read every byte and check every checksum and row, not only sizes and footers."""
     repair: bool = False
-    """Delete orphans."""
+    """Delete orphans, and let split files that are missing or damaged be made anew."""
     broker_id: int = -1
 
 
@@ -69,6 +82,8 @@ class _WalTally:
     bytes: int = 0
     files: int = 0
     marked: int = 0
+    splits: int = 0
+    uploads: int = 0
     young: int = 0
     foreign: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -79,7 +94,7 @@ class Fsck:
 
     def __init__(
         self,
-        files: WalFiles,
+        files: FsckPlane,
         store: ObjectStore,
         options: FsckOptions,
         progress: Progress = ignore_progress,
@@ -97,6 +112,7 @@ class Fsck:
         async for page in self._pages():
             await self._check(page)
         await self._judge_unclaimed()
+        await self._judge_uploads()
         return FsckReport(
             objects=seen.count,
             object_bytes=seen.bytes,
@@ -104,13 +120,19 @@ class Fsck:
             young_objects=seen.young,
             marked_files=seen.marked,
             foreign_objects=seen.foreign,
+            split_files=seen.splits,
+            uploads=seen.uploads,
             findings=tuple(sorted(seen.findings)),
         )
 
     async def _list(self) -> None:
+        for kind in _KINDS:
+            await self._list_kind(kind)
+
+    async def _list_kind(self, kind: HourlyKeys) -> None:
         seen = self._seen
-        async for item in self._store.list(keys.PREFIX):
-            if keys.parse(item.key) is None:
+        async for item in self._store.list(kind.PREFIX):
+            if kind.parse(item.key) is None:
                 seen.foreign += 1
                 continue
             seen.objects[item.key] = (item.size, item.modified_ms)
@@ -136,8 +158,13 @@ class Fsck:
         if file.marked_for_deletion_at_ms is not None:
             self._judge_marked(file, file.marked_for_deletion_at_ms, is_there=size is not None)
             return
+        is_split = split_keys.parse(file.object_key) is not None
+        self._seen.splits += is_split
         try:
-            await _check_object(self._files, self._store, file, listed_size=size, deep=self._options.deep)
+            if is_split:
+                await _check_split(self._store, file, listed_size=size, deep=self._options.deep)
+            else:
+                await _check_object(self._files, self._store, file, listed_size=size, deep=self._options.deep)
         except (ObjectNotFound, DamagedObject) as error:
             await self._judge_broken(file, error)
 
@@ -155,11 +182,24 @@ class Fsck:
             self._seen.marked += 1
             return
         age_ms = self._now_ms - file.committed_at_ms
-        if isinstance(error, ObjectNotFound):
+        if split_keys.parse(file.object_key) is not None:
+            await self._judge_broken_split(file, age_ms, error)
+        elif isinstance(error, ObjectNotFound):
             rows = await self._files.rows_of_file(file.file_id)
             self._find(WalFault.MISSING, file, age_ms, f"{len(rows)} rows of batches refer to it.")
         else:
             self._find(WalFault.DAMAGED, file, age_ms, str(error))
+
+    async def _judge_broken_split(self, file: WalFile, age_ms: int, error: ObjectNotFound | DamagedObject) -> None:
+        """Nothing is lost: the WAL object exists until the split file is part of a segment."""
+        is_missing = isinstance(error, ObjectNotFound)
+        kind = WalFault.MISSING if is_missing else WalFault.DAMAGED
+        detail = "It waits to be merged." if is_missing else str(error)
+        if self._options.repair and await self._files.undo_splits([file.object_key]):
+            finding = Finding(kind, file.object_key, file.size, age_ms, f"{detail} It will be made anew.", True)
+            self._seen.findings.append(finding)
+        else:
+            self._find(kind, file, age_ms, f"{detail} Its records are in the WAL object that it is made of.")
 
     def _find(self, kind: WalFault, file: WalFile, age_ms: int, detail: str) -> None:
         self._seen.findings.append(Finding(kind, file.object_key, file.size, age_ms, detail))
@@ -200,6 +240,38 @@ class Fsck:
         self._progress("orphans deleted", len(taken))
         # An object that was not marked has been committed since it was found: it is no orphan.
         return [by_key[key]._replace(detail="It was deleted.", is_repaired=True) for key in taken]
+
+    # Segments under way
+
+    async def _judge_uploads(self) -> None:
+        logs = await self._files.converted_logs()
+        uploads = await self._files.segment_uploads([log.partition for log in logs])
+        now_ms = await self._files.now_ms()
+        self._seen.uploads = len(uploads)
+        for upload in uploads:
+            age_ms = now_ms - upload.expires_at_ms
+            if age_ms > self._options.overdue_ms:
+                self._seen.findings.append(
+                    Finding(
+                        WalFault.STUCK,
+                        f"{upload.partition.topic_partition} {uuid_to_text(upload.segment_id)}",
+                        upload.size_bytes,
+                        age_ms,
+                        f"The segment of offsets {upload.base_offset} to {upload.last_offset} is {upload.state}.",
+                    )
+                )
+
+
+async def _check_split(store: ObjectStore, file: WalFile, *, listed_size: int | None, deep: bool) -> None:
+    """Check the size; if `deep`, also every byte. Raises ObjectNotFound or DamagedObject, and the store's errors."""
+    key = split_keys.parse(file.object_key)
+    assert key is not None
+    if listed_size is not None and listed_size != file.size:
+        raise DamagedObject(f"The object has {listed_size} bytes instead of {file.size}.")
+    if listed_size is None or deep:
+        data = await store.get_range(file.object_key, 0, file.size if deep else 1)
+        if deep:
+            verify_split(data, file.size, key.base_offset)
 
 
 async def _check_object(

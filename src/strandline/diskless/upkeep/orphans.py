@@ -1,4 +1,4 @@
-"""Finds WAL objects of uploads that were never committed, and marks them for the file cleaner.
+"""Finds WAL objects and split files that were never committed, and marks them for the file cleaner.
 
 An object without a file row is not an orphan yet: its commit may be under way. So only objects older than a grace
 period are marked, in the control plane: from then on their commit is refused, and a broker that resumes after a long
@@ -8,20 +8,22 @@ pause has to write its batches again under another key.
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from strandline.clock import Chance, Clock
 from strandline.controlplane import WalFiles
 from strandline.crash import crash_point
 from strandline.diskless.upkeep.loop import IsOnDuty, UpkeepLoop, UpkeepStatus, always_on_duty
-from strandline.diskless.wal import keys
+from strandline.diskless.wal import keys, split_keys
+from strandline.diskless.wal.hours import HOUR_MS, HourlyKeys
 from strandline.model import TimestampMs
 from strandline.objects.store import ObjectStore
 
 # Keys in one call to the control plane: few, because on SQLite commits wait for it.
 _PAGE: Final = 200
-_FULL_SCAN_MS: Final = 24 * keys.HOUR_MS
+_FULL_SCAN_MS: Final = 24 * HOUR_MS
+_KINDS: Final[tuple[HourlyKeys, ...]] = (keys, split_keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +47,18 @@ class OrphanStatus:
 
 @dataclass(slots=True)
 class _Scan:
-    """A scan over the objects in the order of their keys, and so of their hours."""
+    """A scan over the objects of each kind in the order of their keys, and so of their hours."""
 
     until_ms: TimestampMs
     is_full: bool
-    after: str
-    """Keys up to this one are done."""
+    from_ms: TimestampMs | None
+    """None: from the beginning."""
+    after: dict[str, str] = field(default_factory=dict)
+    """By prefix: keys up to this one are done."""
 
 
 class OrphanFinder:
-    """Compares what lies under `wal/` with the file rows.
+    """Compares what lies under `wal/` and `split/` with the file rows.
 
     The first round lists all objects that are old enough, and so does one round each day; the others list the hours
     that have become old enough since. An object that a broker with a wrong clock writes into an hour long past waits
@@ -77,7 +81,7 @@ class OrphanFinder:
         self._broker_id = broker_id
         self._grace_ms = grace_ms
         self._upkeep = UpkeepLoop(
-            "The search for lost WAL objects",
+            "The search for lost objects",
             interval_ms=interval_ms,
             clock=clock,
             chance=chance,
@@ -96,25 +100,30 @@ class OrphanFinder:
         """Search once. Raises SqlErrors and ObjectStoreErrors; objects marked before stay marked."""
         listed, taken = self._listed, self._taken
         scan = self._scan = self._scan or self._begin(await self._files.now_ms())
+        for kind in _KINDS:
+            await self._search(kind, scan)
+        self._end(scan)
+        return OrphanSummary(
+            objects_listed=self._listed - listed, orphans_taken=self._taken - taken, is_full=scan.is_full
+        )
+
+    async def _search(self, kind: HourlyKeys, scan: _Scan) -> None:
         page: list[str] = []
-        async with aclosing(self._store.list(keys.PREFIX, after=scan.after)) as items:
+        begin = "" if scan.from_ms is None else kind.hour_prefix(scan.from_ms)
+        async with aclosing(self._store.list(kind.PREFIX, after=scan.after.get(kind.PREFIX, begin))) as items:
             async for item in items:
                 self._listed += 1
-                key = keys.parse(item.key)
+                key = kind.parse(item.key)
                 if key is None:
-                    continue  # not a WAL object: never deleted
+                    continue  # not ours: never deleted
                 if key.hour_ms > scan.until_ms:
                     break
                 if item.modified_ms <= scan.until_ms:
                     page.append(item.key)
                 if len(page) == _PAGE:
-                    await self._take(page, scan)
+                    await self._take(page, kind, scan)
                     page = []
-        await self._take(page, scan)
-        self._end(scan)
-        return OrphanSummary(
-            objects_listed=self._listed - listed, orphans_taken=self._taken - taken, is_full=scan.is_full
-        )
+        await self._take(page, kind, scan)
 
     def status(self) -> OrphanStatus:
         return OrphanStatus(upkeep=self._upkeep.status(), objects_listed=self._listed, orphans_taken=self._taken)
@@ -122,9 +131,9 @@ class OrphanFinder:
     def _begin(self, now_ms: TimestampMs) -> _Scan:
         until_ms = now_ms - self._grace_ms
         if now_ms >= self._full_scan_due_ms:
-            return _Scan(until_ms, is_full=True, after="")
+            return _Scan(until_ms, is_full=True, from_ms=None)
         # One hour earlier: the last hour was not over, and an upload of the hour before may have ended in it.
-        return _Scan(until_ms, is_full=False, after=keys.hour_prefix(self._scanned_until_ms - keys.HOUR_MS))
+        return _Scan(until_ms, is_full=False, from_ms=self._scanned_until_ms - HOUR_MS)
 
     def _end(self, scan: _Scan) -> None:
         self._scan = None
@@ -132,7 +141,7 @@ class OrphanFinder:
         if scan.is_full:
             self._full_scan_due_ms = scan.until_ms + self._grace_ms + _FULL_SCAN_MS
 
-    async def _take(self, page: list[str], scan: _Scan) -> None:
+    async def _take(self, page: list[str], kind: HourlyKeys, scan: _Scan) -> None:
         if not page:
             return
         started = self._clock.monotonic()
@@ -140,6 +149,6 @@ class OrphanFinder:
         taken = await self._files.take_orphans(page, broker_id=self._broker_id)
         crash_point("diskless.orphans.after_take")
         self._taken += len(taken)
-        scan.after = page[-1]
+        scan.after[kind.PREFIX] = page[-1]
         # A full scan is long: at least half of the database's time stays for others.
         await self._clock.sleep(self._clock.monotonic() - started)

@@ -1,7 +1,15 @@
 """The format of WAL objects: their layout, their footer, their keys. docs/wal-format.md describes every byte."""
 
 from strandline.diskless.wal.footer import DamagedObject, Footer, WalExtent, parse_footer
-from strandline.diskless.wal.format import PackedObject, iter_batches, pack, read_footer, verify, verify_extent
+from strandline.diskless.wal.format import (
+    PackedObject,
+    iter_batches,
+    pack,
+    read_footer,
+    verify,
+    verify_extent,
+    verify_split,
+)
 
 __all__ = [
     "DamagedObject",
@@ -14,4 +22,5 @@ __all__ = [
     "read_footer",
     "verify",
     "verify_extent",
+    "verify_split",
 ]

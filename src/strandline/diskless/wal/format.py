@@ -21,7 +21,7 @@ from strandline.diskless.wal.footer import (
     parse_footer,
 )
 from strandline.errors import CorruptMessage
-from strandline.model import TimestampMs, TopicIdPartition
+from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.objects.store import Buffer, ObjectStore
 from strandline.records import BatchHeader, crc_matches, read_header
 from strandline.records.batch import CRC_START
@@ -164,6 +164,23 @@ def verify_extent(extent: WalExtent, data: Buffer) -> None:
         )
     if crc != extent.crc:
         raise DamagedObject(f"{where} does not match its checksum.")
+
+
+def verify_split(data: Buffer, size: int, base_offset: Offset) -> None:
+    """Check the bytes of a split file: every batch, and that their offsets are dense. Raises DamagedObject."""
+    if len(data) != size:
+        raise DamagedObject(f"The object has {len(data)} bytes instead of {size}.")
+    position, offset = 0, base_offset
+    while position < len(data):
+        try:
+            header = read_header(data, position)
+        except CorruptMessage as error:
+            raise DamagedObject(f"There is no batch at byte {position}: {error}") from error
+        if position + header.size > len(data) or not crc_matches(data, position, header):
+            raise DamagedObject(f"The batch at byte {position} does not match its checksum.")
+        if header.base_offset != offset:
+            raise DamagedObject(f"The batch at byte {position} has offset {header.base_offset} instead of {offset}.")
+        position, offset = position + header.size, header.last_offset + 1
 
 
 def iter_batches(extent: WalExtent, data: Buffer) -> Iterator[tuple[int, BatchHeader]]:

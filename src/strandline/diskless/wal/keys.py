@@ -6,16 +6,14 @@ wrote an object. The content of an object is described by its footer and by the 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from strandline.diskless.wal.hours import HOUR_MS as HOUR_MS
+from strandline.diskless.wal.hours import hour_of, hour_text
 from strandline.model import TimestampMs, uuid_from_text, uuid_to_text
 
 PREFIX: Final = "wal/"
-HOUR_MS: Final = 3_600_000
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WalKey(NamedTuple):
@@ -34,8 +32,7 @@ def make(created_ms: TimestampMs, broker_id: int, unique: UUID) -> str:
 
 def hour_prefix(timestamp_ms: TimestampMs) -> str:
     """The common prefix of the keys of all objects created in the hour of `timestamp_ms`."""
-    # Added to the epoch: fromtimestamp() refuses times that a wrong clock may show.
-    return f"{PREFIX}{_EPOCH + timedelta(milliseconds=timestamp_ms):%Y%m%d%H}/"
+    return f"{PREFIX}{hour_text(timestamp_ms)}/"
 
 
 def parse(key: str) -> WalKey | None:
@@ -47,8 +44,7 @@ def parse(key: str) -> WalKey | None:
     if not _is_number(broker):
         return None
     try:
-        moment = datetime.strptime(parts[1], "%Y%m%d%H").replace(tzinfo=UTC)
-        return WalKey((moment - _EPOCH) // timedelta(milliseconds=1), int(broker), uuid_from_text(unique))
+        return WalKey(hour_of(parts[1]), int(broker), uuid_from_text(unique))
     except ValueError:
         return None
 

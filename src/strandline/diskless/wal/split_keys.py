@@ -7,15 +7,14 @@ own: attempts never overwrite each other.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from strandline.diskless.wal.hours import hour_of, hour_text
 from strandline.model import Offset, TimestampMs, uuid_from_text, uuid_to_text
 
 PREFIX: Final = "split/"
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _KEY: Final = re.compile(rf"{PREFIX}([0-9]{{10}})/([\w-]{{22}})-([0-9]+)-([0-9]{{20}})-([\w-]{{22}})", re.ASCII)
 
 
@@ -38,7 +37,7 @@ def make(created_ms: TimestampMs, topic_id: UUID, partition: int, base_offset: O
 
 def hour_prefix(timestamp_ms: TimestampMs) -> str:
     """The common prefix of the keys of all objects created in the hour of `timestamp_ms`."""
-    return f"{PREFIX}{_EPOCH + timedelta(milliseconds=timestamp_ms):%Y%m%d%H}/"
+    return f"{PREFIX}{hour_text(timestamp_ms)}/"
 
 
 def parse(key: str) -> SplitKey | None:
@@ -48,8 +47,6 @@ def parse(key: str) -> SplitKey | None:
         return None
     hour, topic, partition, offset, unique = match.groups()
     try:
-        moment = datetime.strptime(hour, "%Y%m%d%H").replace(tzinfo=UTC)
-        hour_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
-        return SplitKey(hour_ms, uuid_from_text(topic), int(partition), int(offset), uuid_from_text(unique))
+        return SplitKey(hour_of(hour), uuid_from_text(topic), int(partition), int(offset), uuid_from_text(unique))
     except ValueError:
         return None

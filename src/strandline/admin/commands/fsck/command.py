@@ -89,7 +89,10 @@ class _Compared:
 
 def fsck(
     deep: Annotated[bool, typer.Option("--deep", help="Read every byte and check every checksum.")] = False,
-    repair: Annotated[bool, typer.Option("--repair", help="Delete orphans. Nothing else is ever changed.")] = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Delete orphans, and have lost split files made anew. Nothing else changes."),
+    ] = False,
     grace: Annotated[
         float | None,
         typer.Option(

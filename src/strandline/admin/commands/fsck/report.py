@@ -16,6 +16,8 @@ from strandline.remote.fsck import RemoteFindingKind as RemoteKind
 from strandline.remote.fsck import RemoteFsckReport
 
 _DISKLESS_ADVICE: Final = {
+    WalFault.STUCK: "Stuck: the leader of the partition finishes such a segment, or deletes its bytes, by itself "
+    "(remote.log.storage.system.enable=true). If it does not, its log says why.",
     WalFault.ORPHAN: "Orphans hold no records that a consumer can read. The broker deletes them by itself; "
     "--repair does it now.",
 }
@@ -39,10 +41,12 @@ def print_diskless(report: FsckReport) -> None:
     """The findings in the objects of diskless topics, and what to do about them."""
     _print_findings(("found", "object", "size", "age", "what"), report.findings)
     print_line(
-        f"{report.objects} objects ({size(report.object_bytes)}), {report.files} files in the control plane: "
+        f"{report.objects} objects ({size(report.object_bytes)}), {report.files} files in the control plane"
+        + (f" ({report.split_files} split files)" if report.split_files else "")
+        + (f", {report.uploads} segments under way: " if report.uploads else ": ")
         + _counts(report, WalFault)
         + f". {report.young_objects} objects are too young to judge, {report.marked_files} files wait for the cleaner"
-        + (f", {report.foreign_objects} objects are not WAL objects." if report.foreign_objects else ".")
+        + (f", {report.foreign_objects} objects are of other kinds." if report.foreign_objects else ".")
     )
     _print_advice(_DISKLESS_ADVICE, report)
 
@@ -68,6 +72,8 @@ def diskless_as_json(report: FsckReport) -> Json:
         "objects": report.objects,
         "object_bytes": report.object_bytes,
         "files": report.files,
+        "split_files": report.split_files,
+        "uploads": report.uploads,
         "young_objects": report.young_objects,
         "marked_files": report.marked_files,
         "foreign_objects": report.foreign_objects,
