@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,24 @@ async def test_a_setting_that_nobody_knows(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match=r"strandline\.objects\.ulr"):
         async with open_stores(StoreSettings(settings(tmp_path, strandline_objects_ulr="x"))):
             pass
+
+
+async def test_a_storage_of_another_class_is_found_where_the_brokers_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "a_plugin_of_somebody.py").write_text(
+        "from strandline.remote.object_storage import ObjectRemoteStorage\n"
+        "class Archive(ObjectRemoteStorage):\n"
+        "    @classmethod\n"
+        "    async def open(cls, config, context):\n"
+        "        return await super().open({'url': config['vault']}, context)\n"
+    )
+    made = settings(tmp_path) | {
+        "rsm.config.vault": f"file://{tmp_path}/vault",
+        "remote.log.storage.manager.class.name": "a_plugin_of_somebody.Archive",
+        "remote.log.storage.manager.class.path": str(tmp_path),
+    }
+    del made["rsm.config.url"]
+    async with open_stores(StoreSettings(made)) as stores:
+        assert stores.remote.url == f"file://{tmp_path}/vault"

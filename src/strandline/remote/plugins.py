@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import sys
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -78,6 +79,13 @@ class MetadataPluginContext(PluginContext):
     """The same for a RemoteLogMetadataManager, with the metadata topic of the broker if it wants to use it."""
 
     metadata_topic: MetadataTopic
+
+
+def add_class_paths(*paths: str | None) -> None:
+    """Let Python find the modules of plugins also in these directories."""
+    for path in paths:
+        if path and path not in sys.path:
+            sys.path.append(path)
 
 
 async def load_class(setting: str, name: str, methods: Collection[str]) -> type[Any]:

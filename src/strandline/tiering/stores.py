@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
+from strandline.config.tiers import BUILT_IN_STORAGE
 from strandline.diskless.storage import object_options, object_place
 from strandline.errors import InvalidConfig
 from strandline.objects import ObjectStore, open_objects, prefix_owner
 from strandline.objects.address import parse_address
 from strandline.objects.checking import advised
 from strandline.objects.marker import check_owner
-from strandline.remote.plugins import PluginContext, open_remote_storage
+from strandline.remote.plugins import PluginContext, add_class_paths, open_remote_storage
 from strandline.remote.ports import RemoteStorageManager
 
 
@@ -68,7 +69,10 @@ async def open_object_store(settings: StoreSettings) -> AsyncIterator[ObjectStor
 async def open_segment_store(settings: StoreSettings) -> AsyncIterator[RemoteStorageManager]:
     """Only the store of segments."""
     known = Settings.from_properties(dict(settings.settings))
-    _check_shared("rsm.config.url", known.rsm_config.get("url", ""))
+    storage_class = known.tiers.remote_log_storage_manager_class_name
+    if storage_class == BUILT_IN_STORAGE:  # another one may mean anything by its settings
+        _check_shared("rsm.config.url", known.rsm_config.get("url", ""))
+    add_class_paths(known.tiers.remote_log_storage_manager_class_path)
     context = PluginContext(
         data_dir=Path(known.cluster.strandline_data_dir),
         log_dirs=tuple(map(Path, known.log.log_dirs)),

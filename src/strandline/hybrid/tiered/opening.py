@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -28,7 +27,7 @@ from strandline.metadata import ActiveController, MetadataLoader, wanted_topic
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, TopicIdPartition
 from strandline.remote.indexes import open_index_cache
 from strandline.remote.manager import ManagerLimits, PrefixCoverage, RemoteLogManager
-from strandline.remote.plugins import MetadataPluginContext, open_metadata_plugin, open_remote_storage
+from strandline.remote.plugins import MetadataPluginContext, add_class_paths, open_metadata_plugin, open_remote_storage
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import RemoteLogReader, RemoteReaderLimits
@@ -83,7 +82,7 @@ async def open_remote_tier(
         metadata_topic=metadata_topic,
     )
     _check_shared(settings, loader.image.brokers)
-    _find_classes(tiers)
+    add_class_paths(tiers.remote_log_storage_manager_class_path, tiers.remote_log_metadata_manager_class_path)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stack.push_async_callback(metadata_topic.close)
@@ -175,13 +174,6 @@ def _check_shared(settings: Settings, brokers: Collection[int]) -> None:
             f"{settings.tiers.rsm_config_url} would be used by this broker alone. Give every broker the same "
             "rsm.config.url."
         )
-
-
-def _find_classes(tiers: TierSettings) -> None:
-    """Add the class paths of the settings to Python's module search path."""
-    for path in (tiers.remote_log_storage_manager_class_path, tiers.remote_log_metadata_manager_class_path):
-        if path and path not in sys.path:
-            sys.path.append(path)
 
 
 @asynccontextmanager
