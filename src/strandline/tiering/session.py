@@ -72,16 +72,17 @@ def open_session(options: SparkOptions | None = None) -> Iterator[SparkSession]:
     wish = options or SparkOptions()
     if find_spec("pyspark") is None:
         raise PipelineFailed("PySpark is not installed: pip install 'strandline[spark]'.")
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    if (active := SparkSession.getActiveSession()) is not None:
-        yield active
+    if SparkContext._active_spark_context is not None:
+        yield SparkSession.builder.getOrCreate()
         return
     _check_master(wish.master, wish.start_seconds)
     if _GATEWAY in os.environ:
         # The JVM runs already, with the master and the memory that spark-submit was given.
-        with _within(wish, lambda: _submitted(wish), give_up=lambda: None) as context:
-            yield SparkSession(context)
+        with _within(wish, lambda: _submitted(wish), give_up=lambda: None) as session:
+            yield session
         return
     home = find_java().home
     os.environ["JAVA_HOME"] = str(home)
@@ -95,11 +96,11 @@ def open_session(options: SparkOptions | None = None) -> Iterator[SparkSession]:
     ):
         jvm = _Jvm(log)
         try:
-            with _within(wish, lambda: jvm.start(_conf(wish)), give_up=jvm.kill) as context:
+            with _within(wish, lambda: jvm.start(_conf(wish)), give_up=jvm.kill) as session:
                 if not is_local(wish.master):
                     # Executors get the code of this program, from here: both sides are of one version.
-                    context.addPyFile(str(make_package(Path(directory)).archive))
-                yield SparkSession(context)
+                    session.sparkContext.addPyFile(str(make_package(Path(directory)).archive))
+                yield session
         finally:
             jvm.stop()
 
@@ -160,9 +161,12 @@ class _Jvm:
 
 
 @contextmanager
-def _within(wish: SparkOptions, start: Callable[[], SparkContext], give_up: Callable[[], None]) -> Iterator[Any]:
-    """The context, stopped at the end of the block. Errors of its start are sentences."""
+def _within(
+    wish: SparkOptions, start: Callable[[], SparkContext], give_up: Callable[[], None]
+) -> Iterator[SparkSession]:
+    """The session, stopped at the end of the block. Errors of its start are sentences."""
     from py4j.protocol import Py4JError
+    from pyspark.sql import SparkSession
 
     where = wish.master or "the cluster"
     try:
@@ -173,15 +177,16 @@ def _within(wish: SparkOptions, start: Callable[[], SparkContext], give_up: Call
         if context._jsc.sc().isStopped():
             raise PipelineFailed(f"Spark on {where} has stopped while it started: no master answers there.")
         context.setLogLevel("WARN")
+        session = SparkSession(context)
     except Py4JError as error:
         raise PipelineFailed(
             f"Spark on {where} does not start: {_reason(str(error)) or type(error).__name__}"
         ) from error
     try:
-        yield context
+        yield session
     finally:
         with suppress(Py4JError, OSError):  # it may have died before us
-            context.stop()
+            session.stop()
 
 
 def before_deadline(work: Callable[[], T], seconds: float) -> T | None:

@@ -7,6 +7,7 @@ import functools
 import json
 import logging
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from strandline.crash import crash_point
 from strandline.tiering.client import RequestRefused
@@ -16,9 +17,20 @@ from strandline.tiering.driver.reporting import numbered, size_text, split_descr
 from strandline.tiering.driver.tasks import SplitResult, split_task
 from strandline.tiering.driver.world import JOBS_AT_ONCE, RunWorld, together
 from strandline.tiering_api.codec import decode, encode
-from strandline.tiering_api.values import ClaimedFile, ClaimFiles, RecordSplits, ReleaseFiles
+from strandline.tiering_api.values import ClaimedFile, ClaimFiles, RecordedSplits, RecordSplits, ReleaseFiles
 
 logger = logging.getLogger(__name__)
+
+_RECORDS_AT_ONCE: Final = 4
+
+
+class _Recorded(NamedTuple):
+    """What counts of a WAL object."""
+
+    object_key: str
+    is_file_done: bool = False
+    batches: int = 0
+    size_bytes: int = 0
 
 
 class Splitter:
@@ -27,6 +39,7 @@ class Splitter:
     def __init__(self, world: RunWorld) -> None:
         self._world = world
         self._turn = asyncio.Lock()
+        self._records = asyncio.Semaphore(_RECORDS_AT_ONCE)
         self._after: int | None = None
         """The file id up to which this pass has claimed; None if it has come to the end."""
 
@@ -75,21 +88,17 @@ class Splitter:
         description = split_description(files)
         started = world.clock.monotonic()
         world.reporter.say("split-started", f"{description[:1].upper()}{description[1:]}.", files=len(files))
-        before = world.tally.batches
         results = await self._results(files, description)
-        unfinished = [file.object_key for file in files]
-        for result in results:
-            if await self._record(result):
-                unfinished.remove(result.object_key)
-            world.holds.drop_file(result.object_key)
-        await self._release(unfinished)
+        recorded = await together(self._record(result) for result in results)
+        await self._release([one.object_key for one in recorded if not one.is_file_done])
         seconds = world.clock.monotonic() - started
-        batches, size = world.tally.batches - before, sum(map(wanted_bytes, files))
+        batches, size = sum(one.batches for one in recorded), sum(one.size_bytes for one in recorded)
         world.reporter.say(
             "split",
             f"Split {numbered(len(files), 'WAL object')}: {numbered(batches, 'batch', 'batches')}, {size_text(size)} "
             f"in {seconds:.1f} s.",
             files=len(files),
+            batches=batches,
             bytes=size,
             seconds=round(seconds, 3),
         )
@@ -110,38 +119,52 @@ class Splitter:
             return [(await self._results([file], split_description([file])))[0] for file in files]
         return [decode(SplitResult, json.loads(text)) for text in texts]
 
-    async def _record(self, result: SplitResult) -> bool:
-        """Tell the brokers what is split. Whether nothing is left of the WAL object."""
+    async def _record(self, result: SplitResult) -> _Recorded:
+        """Tell the brokers what is split of a WAL object."""
         world, key = self._world, result.object_key
-        is_done = False
+        recorded, trouble = _Recorded(key), result.trouble
         if result.splits:
             crash_point("tiering.driver.before_record")
             request = RecordSplits(claimant=world.claimant, object_key=key, splits=result.splits)
             try:
-                answer = await world.call(world.client.record_splits, request)
+                async with self._records:
+                    answer = await world.call(world.client.record_splits, request)
             except RequestRefused as error:
-                world.fail(key, f"The WAL object {key}", str(error))
-                return False
-            crash_point("tiering.driver.after_record")
-            is_done = answer.is_file_done
-            counted = [split.file for split in result.splits if split.file.object_key not in answer.refused]
-            tally = world.tally
-            tally.files += bool(counted)
-            tally.splits += len(counted)
-            tally.batches += sum(file.batch_count for file in counted)
-            tally.bytes_split += sum(file.size_bytes for file in counted)
-            tally.refused += len(answer.refused)
-            for refused, sentence in answer.refused.items():
-                # The control plane has given the object to the brokers' file cleaner.
-                logger.info("the split file %s does not count: %s", refused, sentence)
-        if result.trouble:
-            world.fail(key, f"The WAL object {key}", result.trouble)
+                trouble = str(error)
+            else:
+                crash_point("tiering.driver.after_record")
+                recorded = self._count(result, answer)
+        if trouble:
+            world.fail(key, f"The WAL object {key}", trouble)
         else:
             world.troubles.over(key)
-        return is_done
+        if recorded.is_file_done:
+            world.holds.drop_file(key)
+        return recorded
+
+    def _count(self, result: SplitResult, answer: RecordedSplits) -> _Recorded:
+        for refused, sentence in answer.refused.items():
+            # The control plane has given the object to the brokers' file cleaner.
+            logger.info("the split file %s does not count: %s", refused, sentence)
+        counted = [split.file for split in result.splits if split.file.object_key not in answer.refused]
+        recorded = _Recorded(
+            result.object_key,
+            answer.is_file_done,
+            sum(file.batch_count for file in counted),
+            sum(file.size_bytes for file in counted),
+        )
+        tally = self._world.tally
+        tally.files += bool(counted)
+        tally.splits += len(counted)
+        tally.batches += recorded.batches
+        tally.bytes_split += recorded.size_bytes
+        tally.refused += len(answer.refused)
+        return recorded
 
     async def _release(self, object_keys: Sequence[str]) -> None:
         if object_keys:
             world = self._world
             request = ReleaseFiles(claimant=world.claimant, object_keys=tuple(object_keys))
             await world.call(world.client.release_files, request)
+            for key in object_keys:
+                world.holds.drop_file(key)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class DaemonThreads(Executor):
-    """A thread for each call. Those of a pool would be joined at the end, however long a broker is silent."""
+    """A thread for each call. Those of a pool would be joined at the end of the process, however long they wait."""
 
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         future: Future[T] = Future()
