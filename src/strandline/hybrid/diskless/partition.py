@@ -63,12 +63,12 @@ class DisklessPartition:
     __slots__ = (
         "__weakref__",
         "_clock",
-        "_converted",
         "_end",
         "_layout",
         "_reads",
         "_tier",
         "boundary",
+        "converted",
         "id",
         "leader_epoch",
         "limits",
@@ -96,7 +96,7 @@ class DisklessPartition:
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self._tier = tier
         self._reads = reads
-        self._converted = converted
+        self.converted = converted
         self._layout: PartitionLayout | None = None
         self._clock = clock
         self._end: StrandlineError | None = None
@@ -131,7 +131,7 @@ class DisklessPartition:
     def close(self, error: StrandlineError) -> None:
         """The topic is gone, or the broker stops."""
         self._end = error
-        self._converted.close()
+        self.converted.close()
         self._tier.reader.forget(self.id)
 
     # Appending
@@ -183,7 +183,7 @@ class DisklessPartition:
     @property
     def read_boundary(self) -> Offset:
         """Records below it are not in rows: as far as this broker knows, and never below B0."""
-        return self._converted.local_log_start_offset
+        return self.converted.local_log_start_offset
 
     @property
     def layout(self) -> PartitionLayout:
@@ -213,7 +213,7 @@ class DisklessPartition:
         found = self._tier.reader.read_now(request, min_one_message=min_one_message)
         if found is not None:
             return found
-        return self._reads.begin(RoutedRead(request, self._converted), min_one_message=min_one_message)
+        return self._reads.begin(RoutedRead(request, self.converted), min_one_message=min_one_message)
 
     def without_records(self) -> ReadResult:
         known = self._tier.reader.known_offsets(self.id)
@@ -258,7 +258,7 @@ class DisklessPartition:
         if timestamp == EARLIEST_PENDING_UPLOAD:
             return NOTHING  # every committed batch is uploaded already
         tier = self._tier
-        offsets = DisklessOffsets(tier.lookups, tier.reader, self._converted, self._clock, timeout_ms=timeout_ms)
+        offsets = DisklessOffsets(tier.lookups, tier.reader, self.converted, self._clock, timeout_ms=timeout_ms)
         found = await offsets.find(timestamp)
         is_empty = found.leader_epoch == NO_EPOCH and timestamp in (EARLIEST, EARLIEST_LOCAL)
         if timestamp == LATEST or is_empty:  # the epoch of the next record: never older than that of the last one

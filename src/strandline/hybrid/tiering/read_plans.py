@@ -8,14 +8,15 @@ between is missed there, and then lies below a log start that has moved: the pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.controlplane.ports import BatchReads
 from strandline.controlplane.values import BatchRow, DisklessLog, FindBatches, Refusal
 from strandline.errors import InvalidRequest, KafkaStorageError, UnknownTopicOrPartition
 from strandline.hybrid.classic import ClassicPartition
+from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.diskless.refusals import error_of, storage_errors
 from strandline.hybrid.migration.partition import HybridPartition
@@ -23,7 +24,8 @@ from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.led import LedPartitions
 from strandline.hybrid.tiering.uploads import described
-from strandline.model import INT64_MAX, LeaderEpoch, Offset, TopicIdPartition
+from strandline.model import INT64_MAX, Offset, TopicIdPartition
+from strandline.remote.ports import RemoteStorageError
 from strandline.replication import Partition
 from strandline.tiering_api.values import PlacedRow, PlannedRow, PlanRead, ReadPlan
 
@@ -99,10 +101,10 @@ class ReadPlans:
                 return self._plan_classic(served.replica, request)
             case HybridPartition():
                 self._led.check(served.replica.id)
-                return await self._plan_diskless(served.replica.id, served.replica, request)
+                return await self._plan_diskless(served.suffix, served.replica, request)
             case DisklessPartition():
                 served.check_leader()
-                return await self._plan_diskless(served.id, None, request)
+                return await self._plan_diskless(served, None, request)
         raise UnknownTopicOrPartition(f"{request.topic}-{request.partition} is not served here.")
 
     # Classic logs: remote segments first, the rest is on the disk of the broker
@@ -129,23 +131,24 @@ class ReadPlans:
         covered = CoveredOffsets((), start)
         tier = self._tiered.tier
         if replica.log.is_remote and tier is not None and start < end:
-            covered = cover(start, end, _in_log(replica, self._ready(tier, replica.id)))
+            try:
+                covered = cover(start, end, _in_log(replica, tier))
+            except RemoteStorageError as error:
+                raise metadata_not_ready(replica.id, error) from error
         if covered.is_cut or covered.end >= end:
             return covered, ()
         return covered, ((covered.end, end - 1),)
 
     # Diskless logs
 
-    async def _plan_diskless(
-        self, partition: TopicIdPartition, replica: Partition | None, request: PlanRead
-    ) -> ReadPlan:
+    async def _plan_diskless(self, served: DisklessPartition, replica: Partition | None, request: PlanRead) -> ReadPlan:
         for _ in range(_ATTEMPTS):
-            found = await self._ask(partition, request)
-            plan = None if found is None else self._joined(found, replica)
+            found = await self._ask(served.id, request)
+            plan = None if found is None else self._joined(found, served.converted, replica)
             if plan is not None:
                 return plan
         raise KafkaStorageError(
-            f"{partition.topic_partition} changes faster than its reads can be planned: segments are being converted "
+            f"{served.topic_partition} changes faster than its reads can be planned: segments are being converted "
             "or deleted, or the remote log metadata of this broker is behind. Try again."
         )
 
@@ -170,7 +173,7 @@ class ReadPlans:
         # Nothing that came later than the first question counts, so that a reader gets no more than it has asked for.
         return _Found(log, start, boundary, max(log.high_watermark, answer.rows[-1].last_offset + 1), answer.rows)
 
-    def _joined(self, found: _Found, replica: Partition | None) -> ReadPlan | None:
+    def _joined(self, found: _Found, converted: ConvertedLog, replica: Partition | None) -> ReadPlan | None:
         """The whole plan; None if remote log metadata does not have what the control plane says."""
         log, start = found.log, found.start
         first, log_start = log.diskless_log_start_offset, log.log_start_offset
@@ -190,7 +193,7 @@ class ReadPlans:
             segments += covered.segments
             end, is_cut = (covered.end if covered.is_cut else first), covered.is_cut
         if not is_cut and end < found.boundary:
-            covered = self._converted_part(log, end, found.boundary)
+            covered = self._converted_part(log, converted, end, found.boundary)
             segments += covered.segments
             end, is_cut = covered.end, covered.is_cut
             if end < found.boundary and not is_cut:
@@ -207,49 +210,23 @@ class ReadPlans:
             end_offset=rows[-1].last_offset + 1 if rows else end,
         )
 
-    def _converted_part(self, log: DisklessLog, start: Offset, end: Offset) -> CoveredOffsets:
-        partition = log.partition
-        tier = self._tiered.tier
-        if tier is None:
-            raise KafkaStorageError(
-                f"{partition.topic_partition} has records in remote storage, which this broker has not opened: "
-                "remote.log.storage.system.enable has to be true."
-            )
-        self._ready(tier, partition)
-        lookup = tier.metadata.remote_log_segment_metadata
-        epochs = _Epochs(log.last_epoch)
+    def _converted_part(self, log: DisklessLog, converted: ConvertedLog, start: Offset, end: Offset) -> CoveredOffsets:
+        """The segments of the pipeline. Its lineage is total: each offset from B0 on is in one leader epoch only."""
+        metadata, partition = converted.tier.metadata, log.partition
+        try:
+            epochs = [
+                entry
+                for entry in metadata.leader_epochs_from(partition, log.diskless_log_start_offset)
+                if entry[0] >= log.diskless_log_start_epoch
+            ]
 
-        def find(offset: Offset) -> RemoteLogSegmentMetadata | None:
-            for epoch in epochs:
-                segment = lookup(partition, epoch, offset)
-                if segment is not None:
-                    epochs.last = max(segment.segment_leader_epochs)
-                    return segment
-            return None
+            def find(offset: Offset) -> RemoteLogSegmentMetadata | None:
+                at = bisect_right(epochs, offset, key=lambda entry: entry[1]) - 1
+                return metadata.remote_log_segment_metadata(partition, epochs[at][0], offset) if at >= 0 else None
 
-        return cover(start, end, find)
-
-    def _ready(self, tier: RemoteTier, partition: TopicIdPartition) -> RemoteTier:
-        """Raises KafkaStorageError while the remote log metadata of a partition has not been read."""
-        if not tier.metadata.is_ready(partition):
-            tier.on_need()
-            tier.metadata.on_partition_leadership_changes([], [partition])
-            if not tier.metadata.is_ready(partition):
-                raise KafkaStorageError(
-                    f"The remote log metadata of {partition.topic_partition} has not been read yet."
-                )
-        return tier
-
-
-class _Epochs:
-    """The leader epochs to look for an offset in: from that of the offset before on, then the earlier ones."""
-
-    def __init__(self, largest: LeaderEpoch) -> None:
-        self._largest = largest
-        self.last: LeaderEpoch = 0
-
-    def __iter__(self) -> Iterator[LeaderEpoch]:
-        return chain(range(self.last, self._largest + 1), range(self.last))
+            return cover(start, end, find)
+        except RemoteStorageError as error:
+            raise metadata_not_ready(partition, error) from error
 
 
 def _in_log(replica: Partition, tier: RemoteTier) -> FindSegment:
@@ -281,3 +258,8 @@ def _placed(row: BatchRow) -> PlacedRow:
             leader_epoch=row.leader_epoch,
         ),
     )
+
+
+def metadata_not_ready(partition: TopicIdPartition, error: RemoteStorageError) -> KafkaStorageError:
+    """The remote log metadata of a partition has not been read."""
+    return KafkaStorageError(f"The remote log metadata of {partition.topic_partition} has not been read yet. {error}")

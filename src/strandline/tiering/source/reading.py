@@ -77,13 +77,13 @@ async def read_chunks(task: ReadTask, context: ReadingContext) -> AsyncGenerator
                 isolation=context.isolation,
                 min_timestamp=task.wanted.min_timestamp,
             )
-            reader = _TaskReader(task, context, fetcher, client)
+            reader = TaskReader(task, context, fetcher, client)
             async with aclosing(reader.chunks()) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
 
-class _TaskReader:
+class TaskReader:
     """Goes on where it was when a WAL object or a segment is gone: what it held is elsewhere now."""
 
     def __init__(self, task: ReadTask, context: ReadingContext, fetcher: PartsFetcher, client: TieringClient) -> None:

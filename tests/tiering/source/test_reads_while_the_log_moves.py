@@ -1,0 +1,250 @@
+"""Records are written, converted and deleted between any two steps of a read: every record is there, once and in order.
+
+Real plans of a broker, real control plane, remote log metadata and stores; Spark and the network are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random  # noqa: TID251 - Hypothesis draws it, and prints what it was asked
+from typing import Any, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strandline.config.topic import TopicConfig
+from strandline.controlplane.values import DisklessLog, FindBatches, FoundBatches
+from strandline.diskless.reader import DisklessReaderLimits
+from strandline.errors import KafkaStorageError
+from strandline.hybrid.diskless.limits import TopicLimits
+from strandline.hybrid.diskless.partition import DisklessPartition
+from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.tiering.led import LedPartitions
+from strandline.hybrid.tiering.read_plans import ReadPlans
+from strandline.model import TopicIdPartition
+from strandline.objects import ObjectStore
+from strandline.reads import FetchIsolation
+from strandline.records import Codec, TimestampType, iter_headers, read_records
+from strandline.remote.values import RemoteLogSegmentMetadata
+from strandline.tiering.client import TieringClient
+from strandline.tiering.source.brokers import TopicBrokers
+from strandline.tiering.source.decoding import Decoder, Wanted
+from strandline.tiering.source.fetching import PartsFetcher
+from strandline.tiering.source.parts import BrokerPart, ReadTask, divided, parts_of
+from strandline.tiering.source.places import find_places
+from strandline.tiering.source.reading import ReadingContext, TaskReader
+from strandline.tiering.source.stores import LazyStores
+from strandline.tiering.stores import StoreSettings
+from strandline.tiering_api.codec import decode, encode
+from strandline.tiering_api.values import PlanRead, ReadPlan
+from tests.diskless.batches import NOON_MS
+from tests.diskless.reader.lake import P0, Write
+from tests.hybrid.diskless.converting import ConvertingWorld, ReadingBroker, open_converting
+
+
+@dataclass
+class MovingWorld:
+    """A log that changes whenever somebody looks at it."""
+
+    world: ConvertingWorld
+    broker: ReadingBroker
+    chance: Random
+    start: int = 0
+    rows: list[int] = field(default_factory=list)
+    """Where its rows end, of those that are not in a segment."""
+    uploaded: int = 0
+    segments: list[RemoteLogSegmentMetadata] = field(default_factory=list)
+    is_still: bool = False
+
+    async def move(self) -> None:
+        """Something happens to the log, or nothing."""
+        if self.is_still:
+            return
+        await self.chance.choice([self.rest, self.rest, self.write, self.upload, self.commit, self.delete, self.expire])()
+
+    async def rest(self) -> None:
+        """Nothing happens."""
+
+    async def write(self) -> None:
+        kinds = self.chance.choice(list(TimestampType)), self.chance.choice([Codec.NONE, Codec.LZ4])
+        batches = [
+            Write(P0, self.chance.randint(1, 5), self.chance.randint(0, 300), NOON_MS, 1, kinds[1], kinds[0])
+            for _ in range(self.chance.randint(1, 4))
+        ]
+        await self.world.lake.write(*batches, leader_epoch=self.chance.randint(0, 2) + len(self.segments))
+        self.rows.append(self.world.lake.high_watermark(P0))
+
+    async def upload(self) -> None:
+        """A segment is finished that the control plane does not know yet."""
+        if self.uploaded or not self.rows or self.start > self.world.converted[P0]:
+            return
+        at = self.chance.randrange(len(self.rows))
+        if self.rows[at] > self.start:
+            self.uploaded = self.rows[at]
+            del self.rows[: at + 1]
+            self.segments.append(await self.world.upload(P0, self.uploaded))
+
+    async def commit(self) -> None:
+        """The read boundary moves; WAL objects go with their rows."""
+        if self.uploaded:
+            await self.world.move_boundary(P0, self.uploaded)
+            self.uploaded = 0
+
+    async def delete(self) -> None:
+        end = self.world.lake.high_watermark(P0) if not self.uploaded else self.uploaded
+        if self.chance.random() < 0.3 and end > self.start:
+            self.start += self.chance.randint(0, (end - self.start) // 2)
+            await self.world.plane.delete_records({P0: self.start})
+
+    async def expire(self) -> None:
+        """Segments below the log start go; not the last, whose upload may not be committed."""
+        for segment in self.segments[:-1]:
+            if segment.end_offset < self.start:
+                self.segments.remove(segment)
+                await self.world.delete_segment(segment)
+
+    # What the reader sees of it
+
+    async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
+        await self.move()
+        found = await self.world.plane.logs(partitions)
+        await self.move()
+        return found
+
+    async def find_batches(self, requests: Sequence[FindBatches], *, max_rows: int) -> Sequence[FoundBatches]:
+        await self.move()
+        found = await self.world.plane.find_batches(requests, max_rows=max_rows)
+        await self.move()
+        return found
+
+    async def objects(self) -> ObjectStore:
+        await self.move()
+        return self.world.lake.objects
+
+    async def remote(self) -> Any:
+        await self.move()
+        return self.world.storage
+
+
+def plans_of(moving: MovingWorld) -> ReadPlans:
+    tiered = moving.broker.tiered
+    partitions = Partitions(tiered, topic_name=lambda _: P0.topic, why_missing=lambda *_: KafkaStorageError("none"))
+    partitions.add(
+        DisklessPartition(
+            P0.topic_partition,
+            P0.topic_id,
+            cast("Any", None),
+            reads=moving.broker.reads,
+            converted=moving.broker.log(P0),
+            limits=TopicLimits.of(TopicConfig()),
+            clock=moving.broker.clock,
+        )
+    )
+    return ReadPlans(cast("Any", moving), partitions, tiered, LedPartitions(cast("Any", None), 1))
+
+
+class DirectClient:
+    """Asks a `ReadPlans` in this process, as the HTTP client asks a broker: it repeats what may pass."""
+
+    def __init__(self, plans: ReadPlans, loop: asyncio.AbstractEventLoop, check: Callable[[ReadPlan], None]) -> None:
+        self._plans, self._loop, self._check = plans, loop, check
+
+    def plan_read(self, request: PlanRead) -> ReadPlan:
+        for _ in range(50):
+            planning = asyncio.run_coroutine_threadsafe(self._plans.plan(request), self._loop)
+            try:
+                plan = decode(ReadPlan, encode(planning.result()))
+            except KafkaStorageError:
+                continue
+            self._check(plan)
+            return plan
+        raise AssertionError("there is never a plan")
+
+
+def check_plan(plan: ReadPlan) -> None:
+    """No gap and no overlap, from the log start or the first row on."""
+    parts = parts_of(plan, 0, plan.end_offset)
+    for before, after in zip(parts, parts[1:], strict=False):
+        assert before.end == after.start
+    if parts:
+        assert parts[-1].end == plan.end_offset
+    rows = [placed.row for placed in plan.rows]
+    for row, following in zip(rows, rows[1:], strict=False):
+        assert row.last_offset + 1 == following.base_offset
+    assert plan.log_start_offset <= plan.end_offset <= plan.high_watermark
+    assert not any(isinstance(part, BrokerPart) for part in parts)
+
+
+async def read_everything(moving: MovingWorld, start: int, *, task_bytes: int) -> list[dict[str, Any]]:
+    """Plan, and read task by task, as Spark's driver and executors do."""
+    plans, loop = plans_of(moving), asyncio.get_running_loop()
+    client = cast("TieringClient", DirectClient(plans, loop, check_plan))
+    end = moving.world.lake.high_watermark(P0)
+
+    def lost(sentence: str, instead: int) -> int:
+        return instead
+
+    _, parts = await asyncio.to_thread(find_places, client, P0.topic_partition, start, end, lost)
+    found: list[dict[str, Any]] = []
+    context = ReadingContext(
+        bootstrap="",
+        timeout_s=1,
+        isolation=FetchIsolation.HIGH_WATERMARK,
+        include_headers=False,
+        fail_on_data_loss=False,
+        stores=StoreSettings({}),
+    )
+    for group in divided(parts, max_bytes=task_bytes):
+        task = ReadTask(partition=P0, wanted=Wanted(start=group[0].start, end=group[-1].end), parts=group)
+        decoder = Decoder(P0.topic, 0, task.wanted, include_headers=False, page_bytes=2000)
+        fetcher = PartsFetcher(
+            P0,
+            cast("LazyStores", moving),
+            cast("TopicBrokers", None),
+            isolation=FetchIsolation.HIGH_WATERMARK,
+            min_timestamp=0,
+        )
+        async for chunk in TaskReader(task, context, fetcher, client).chunks():
+            for page in decoder.feed(chunk.data, row=chunk.row, name=chunk.name):
+                found += page.to_pylist()
+        for page in decoder.finish():
+            found += page.to_pylist()
+    return found
+
+
+def expected(world: ConvertingWorld) -> dict[int, tuple[bytes | None, int]]:
+    """Value and time of every record that was ever written."""
+    data = world.lake.expected(P0, 0)
+    return {
+        record.offset: (record.value, record.timestamp)
+        for position, header in iter_headers(data)
+        for record in read_records(data[position : position + header.size])
+    }
+
+
+@given(st.randoms(use_true_random=False), st.integers(5, 30), st.floats(0, 1), st.sampled_from([300, 3000, 1 << 30]))
+@settings(max_examples=40, deadline=None)
+def test_every_record_once_while_the_log_moves(chance: Random, steps: int, part: float, task_bytes: int) -> None:
+    async def run() -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            async with open_converting(Path(directory)) as world:
+                moving = MovingWorld(world, await world.broker(DisklessReaderLimits()), chance)
+                await moving.write()
+                for _ in range(steps):
+                    await moving.move()
+                start, end = int(world.lake.high_watermark(P0) * part), world.lake.high_watermark(P0)
+                found = await read_everything(moving, start, task_bytes=task_bytes)
+                offsets = [row["offset"] for row in found]
+                assert offsets == sorted(set(offsets))
+                assert set(offsets) >= set(range(max(start, moving.start), end))
+                assert set(offsets) <= set(range(start, end))
+                every = expected(world)
+                for row in found:
+                    moment = round(row["timestamp"].timestamp() * 1000)
+                    assert (row["value"], moment) == every[row["offset"]]
+
+    asyncio.run(run())
