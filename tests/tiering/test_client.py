@@ -132,7 +132,7 @@ def test_claims_are_the_claimants_and_may_be_asked_for_again(client: TieringClie
     [
         ("tides", "INVALID_REQUEST", "Topic tides is not diskless: only records of diskless topics are converted."),
         ("nowhere", "UNKNOWN_TOPIC_OR_PARTITION", "There is no topic nowhere."),
-        ("no/where ?", "UNKNOWN_TOPIC_OR_PARTITION", "There is no topic no/where ?."),
+        ("no where?", "UNKNOWN_TOPIC_OR_PARTITION", "There is no topic no where?."),
     ],
 )
 def test_what_is_refused_is_refused_at_once_with_the_brokers_sentence(

@@ -9,6 +9,7 @@ import re
 import types
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 from uuid import UUID
 
@@ -130,3 +131,31 @@ def test_the_json_is_what_the_document_says() -> None:
         "index_interval_bytes",
         "producer_id_expiration_ms",
     }
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "tiering-api.md"
+DOCUMENTED: dict[str, tuple[type[Any], ...]] = {
+    "describe": (values.ClusterDescription,),
+    "claim-files": (values.ClaimFiles, values.ClaimedFiles),
+    "record-splits": (values.RecordSplits, values.RecordedSplits),
+    "release-files": (values.ReleaseFiles,),
+    "renew-claims": (values.RenewClaims, values.RenewedClaims),
+    "list-merges": (values.ListMerges, values.MergeRanges),
+    "begin-segment": (values.BeginSegment, values.BegunSegment),
+    "commit-segment": (values.CommitSegment, values.CommittedSegment),
+    "abort-segment": (values.AbortSegment,),
+    "plan-read": (values.PlanRead, values.ReadPlan),
+    "Topics": (values.TieringStatus,),
+}
+
+
+def test_the_document_shows_every_request_and_answer_as_they_are() -> None:
+    sections = re.split(r"^## (.+)$", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = dict(zip(sections[1::2], sections[2::2], strict=True))
+    assert list(DOCUMENTED) == [title for title in found if title not in ("The rules", "Errors")]
+    for title, kinds in DOCUMENTED.items():
+        examples = [json.loads(one) for one in re.findall(r"^```json\n(.*?)^```$", found[title], re.M | re.S)]
+        shown = [example for example in examples if example != {}]
+        assert len(shown) == len(kinds), title
+        for kind, example in zip(kinds, shown, strict=True):
+            assert encode(decode(kind, example)) == example, "every field is shown"
