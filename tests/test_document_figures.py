@@ -10,10 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from strandline.admin.commands.fsck import remote as remote_fsck
+from strandline.admin.http import tiering as tiering_http
 from strandline.config import Settings
 from strandline.diskless.upkeep import orphans
 from strandline.diskless.wal import footer, format, keys
 from strandline.diskless.writer import rotation
+from strandline.hybrid.tiering import progress
 from strandline.metadata.broker import active_controller
 from strandline.metadata.controller import controller, leadership
 from strandline.model import ZERO_UUID
@@ -30,6 +32,7 @@ from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
 from strandline.server import connection, network
 from strandline.server.times import recording
+from strandline.tiering import client as tiering_client
 from strandline.wire import primitives
 
 ROOT = Path(__file__).parents[1]
@@ -182,6 +185,19 @@ FIGURES = (
         r"every (\d+) seconds \(copies\)",
         DEFAULTS.tiers.remote_log_manager_task_interval_ms / SECOND,
     ),
+    Figure(
+        "docs/operations.md",
+        r"`inkless\.tiering\.default\.local\.retention\.ms` \((\w+) hour\)",
+        DEFAULTS.tiering.inkless_tiering_default_local_retention_ms / HOUR,
+    ),
+    Figure(
+        "docs/operations.md",
+        r"`inkless\.tiering\.merger\.max\.wait\.ms` \((\w+) hour\)",
+        DEFAULTS.tiering.inkless_tiering_merger_max_wait_ms / HOUR,
+    ),
+    Figure("docs/operations.md", r"sizes are at most (\d+) seconds old", progress.FRESH_SECONDS),
+    Figure("docs/operations.md", r"`No broker could \.\.\. within (\d+) s`", tiering_client.PATIENCE_SECONDS),
+    Figure("docs/tiering-api.md", r"a body of at most (\d+) MiB", tiering_http.MOST_BYTES / MIB),
     Figure("bench/README.md", r"(\w+) minutes \(retention\)", DEFAULTS.log.log_retention_check_interval_ms / MINUTE),
     Figure("docs/interop.md", r"`log-format`.*all (\d+) checks", _allowed("log-format")),
     Figure("docs/interop.md", r"`tiered-storage`.*all (\d+) checks", _allowed("tiered-storage")),

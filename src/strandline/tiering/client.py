@@ -49,6 +49,7 @@ _API: Final = f"/tiering/v{API_VERSION}"
 _MISDIRECTED: Final = 421
 _NOT_FOUND: Final = 404
 _BROKEN: Final = 500
+PATIENCE_SECONDS: Final = 60.0
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 _LONGEST_REQUEST_S: Final = 30.0
@@ -60,7 +61,7 @@ class TieringClient:
     All methods raise BrokersUnavailable when nobody has answered for `timeout_s` seconds, and RequestRefused.
     """
 
-    def __init__(self, bootstrap: str, *, timeout_s: float = 60.0, clock: Clock | None = None) -> None:
+    def __init__(self, bootstrap: str, *, timeout_s: float = PATIENCE_SECONDS, clock: Clock | None = None) -> None:
         """`bootstrap`: host:port of one or more brokers, separated by commas. Connects when it is first used."""
         self._brokers = BrokerBook(bootstrap)
         self._timeout_s = timeout_s

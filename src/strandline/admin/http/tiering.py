@@ -42,7 +42,7 @@ from strandline.tiering_api.values import (
 )
 from strandline.wire.errors import ErrorCode
 
-_MOST_BYTES: Final = 16 * 1024 * 1024
+MOST_BYTES: Final = 16 * 1024 * 1024
 _LARGE_BYTES: Final = 64 * 1024
 _MISDIRECTED: Final = 421
 _STATUSES: Final = {
@@ -135,7 +135,7 @@ def _changing(endpoint: Endpoint) -> Endpoint:
 
 async def _wish(request: Request, kind: Any) -> tuple[Any, ...]:
     """The arguments of a method. Raises InvalidRequest."""
-    body = await body_of(request, most_bytes=_MOST_BYTES)
+    body = await body_of(request, most_bytes=MOST_BYTES)
     if kind is None:
         if json_of(body) != {}:
             raise InvalidRequest("This request has no fields: send an empty object.")
