@@ -9,7 +9,8 @@ from typing import Final
 from rich import box
 from rich.table import Table
 
-from bench.figures import Figure, Results
+from bench.figure import Figure
+from bench.figures import Results
 from bench.report import short_number
 
 NOW: Final = "strandline"

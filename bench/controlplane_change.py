@@ -15,7 +15,8 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.change import BEFORE, NOW, changes, changes_table
-from bench.figures import Figure, Results
+from bench.figure import Figure
+from bench.figures import Results
 from bench.tree import SourceTree, TreeFailed, python
 
 

@@ -1,44 +1,14 @@
-"""Every figure the benchmark reports: its name, its unit, which way is better, and the target it is judged by."""
+"""Every figure the benchmark reports, and the results of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from statistics import median
 from typing import Final
 
-
-class Against(Enum):
-    """What a target is compared with."""
-
-    KAFKA = "Kafka"
-    NOTHING = "absolute"
-    ANOTHER = "another figure of ours"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A bound on Strandline's median, as a multiple of Kafka's or of another figure, or in the unit of the figure."""
-
-    bound: float
-    against: Against = Against.KAFKA
-    other: str = ""
-    """The name of the other figure."""
-    words: str = ""
-    """What the other figure is, for the table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """One line of the table."""
-
-    name: str
-    title: str
-    unit: str
-    more_is_better: bool = True
-    target: Target | None = None
-    section: str = ""
+from bench.figure import Against, Figure, Target
+from bench.tiering.figures import tiering_figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +321,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         _tiered,
         _tiered_through_memory,
         _migration,
+        tiering_figures,
         _cpu,
     )
     for figure in part()

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.figures import Figure, Results
+from bench.figure import Figure
+from bench.figures import Results
 from bench.perftool import Comparison
 from bench.report import LIMITS, measured_figures, short_number, target_words
 

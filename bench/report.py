@@ -11,7 +11,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench.figures import FIGURES, Against, Figure, Results
+from bench.figure import Against, Figure
+from bench.figures import FIGURES, Results
 from bench.perftool import Comparison
 
 LIMITS: Final[Mapping[str, str]] = {"produce": "loopback.in", "consume": "loopback.out", "drain": "loopback.out"}
