@@ -143,7 +143,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def run_command(
-    *arguments: str, environment: Mapping[str, str] | None = None, within: float = 110.0
+    *arguments: str, environment: Mapping[str, str] | None = None, within: float = 300.0
 ) -> tuple[int, list[dict[str, Any]], str]:
     """A run in a process of its own, with --json; its exit status, its events, and standard error."""
     done = subprocess.run(

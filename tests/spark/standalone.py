@@ -50,13 +50,13 @@ def standalone_cluster(directory: Path, *, workers: int = 2) -> Iterator[Standal
     processes: list[subprocess.Popen[bytes]] = []
     try:
         processes.append(_start(log, "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"))
-        wait_until(lambda: _accepts(port), within=60, what=f"a master at {master}")
+        wait_until(lambda: _accepts(port), within=200, what=f"a master at {master}")
         for number in range(workers):
             place = str(directory / f"worker-{number}")
             options = ("--cores", "1", "--memory", "700m", "--work-dir", place, "--webui-port", "0", master)
             processes.append(_start(log, "worker.Worker", "--host", "127.0.0.1", *options))
         said = "Successfully registered with master"
-        wait_until(lambda: log.read_text(errors="replace").count(said) == workers, within=60, what="the workers")
+        wait_until(lambda: log.read_text(errors="replace").count(said) == workers, within=200, what="the workers")
         yield StandaloneCluster(master, log, tuple(process.pid for process in processes[1:]))
     finally:
         for process in processes:

@@ -10,7 +10,7 @@ import pytest
 from tests.clients.drivers import CODECS
 from tests.spark.scene import convert, open_scene
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("spark")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("spark")]
 
 
 def test_everything_is_converted_and_clients_read_the_same(tmp_path: Path) -> None:

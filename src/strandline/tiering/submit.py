@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 topics=tuple(options.topic),
                 properties=properties,
                 spark=SparkOptions(master=options.master),
+                broker_seconds=options.timeout,
             ),
             reporter,
         )
@@ -63,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
         help="a .properties file with what brokers do not tell, such as passwords",
     )
     parser.add_argument("--master", metavar="URL", help="where Spark runs (default: as spark-submit says)")
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=float, default=60.0, help="how long brokers may be silent (default: 60)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object for each event")
     return parser
 

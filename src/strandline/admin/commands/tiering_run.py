@@ -43,6 +43,12 @@ def tiering_run(
         list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
     ] = None,
     ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Spark's own web page, on port 4040 or the next.")] = True,
+    start_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long Spark may take to start and to run a first task.")
+    ] = 120.0,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long brokers may be silent before a request has failed.")
+    ] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each event.")] = False,
 ) -> None:
     """Convert aged batches of diskless topics into tiered segments, on Spark.
@@ -67,7 +73,8 @@ def tiering_run(
             is_following=follow,
             topics=tuple(topic or ()),
             properties=load_properties(config) if config is not None else {},
-            spark=SparkOptions(master=master, has_ui=ui, conf=_assignments(conf or [])),
+            spark=SparkOptions(master=master, has_ui=ui, conf=_assignments(conf or []), start_seconds=start_timeout),
+            broker_seconds=timeout,
         )
         end = run(options, reporter)
     except (PipelineFailed, InvalidConfig) as error:

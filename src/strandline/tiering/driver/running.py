@@ -40,6 +40,8 @@ class RunOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Settings of brokers, such as passwords of stores, that executors need and brokers do not tell."""
     spark: SparkOptions = field(default_factory=SparkOptions)
+    broker_seconds: float = 60.0
+    """How long a request may go unanswered until somebody hears of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def run(
     """
     clock, ids, chance = clock or SystemClock(), ids or SystemIds(), chance or SystemChance()
     claimant = f"spark:{socket.gethostname()}:{os.getpid()}:{ids.uuid()}"
-    with TieringClient(options.bootstrap) as client:
+    with TieringClient(options.bootstrap, timeout_s=options.broker_seconds) as client:
         cluster = client.describe()
         reporter.say("connected", f"Connected to cluster {cluster.cluster_id}.", cluster_id=cluster.cluster_id)
         with open_session(options.spark) as session:
