@@ -1,4 +1,4 @@
-"""`strandline tiering run` as a process: how it ends, whatever is wrong, and how it follows a topic until it is told."""
+"""`strandline tiering run` as a process: how it ends whatever is wrong, how it follows a topic, and how it is stopped."""
 
 from __future__ import annotations
 
