@@ -9,13 +9,13 @@ import asyncio
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from random import Random  # noqa: TID251 - Hypothesis draws it, and prints what it was asked
 from typing import Any, cast
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
+from strandline.clock import SystemChance
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.values import DisklessLog, FindBatches, FoundBatches
 from strandline.diskless.reader import DisklessReaderLimits
@@ -52,37 +52,39 @@ class MovingWorld:
 
     world: ConvertingWorld
     broker: ReadingBroker
-    chance: Random
+    chance: SystemChance
     start: int = 0
+    epoch: int = 0
     rows: list[int] = field(default_factory=list)
     """Where its rows end, of those that are not in a segment."""
     uploaded: int = 0
     segments: list[RemoteLogSegmentMetadata] = field(default_factory=list)
-    is_still: bool = False
+    moving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def move(self) -> None:
         """Something happens to the log, or nothing."""
-        if self.is_still:
-            return
-        await self.chance.choice([self.rest, self.rest, self.write, self.upload, self.commit, self.delete, self.expire])()
+        async with self.moving:
+            await self.one_of(self.rest, self.rest, self.write, self.upload, self.commit, self.delete, self.expire)()
+
+    def one_of(self, *choices: Any) -> Any:
+        return choices[self.chance.below(len(choices))]
 
     async def rest(self) -> None:
         """Nothing happens."""
 
     async def write(self) -> None:
-        kinds = self.chance.choice(list(TimestampType)), self.chance.choice([Codec.NONE, Codec.LZ4])
-        batches = [
-            Write(P0, self.chance.randint(1, 5), self.chance.randint(0, 300), NOON_MS, 1, kinds[1], kinds[0])
-            for _ in range(self.chance.randint(1, 4))
-        ]
-        await self.world.lake.write(*batches, leader_epoch=self.chance.randint(0, 2) + len(self.segments))
+        below = self.chance.below
+        codec, kind = self.one_of(Codec.NONE, Codec.LZ4), self.one_of(*TimestampType)
+        batches = [Write(P0, 1 + below(5), below(300), NOON_MS, 1, codec, kind) for _ in range(1 + below(4))]
+        self.epoch += below(2)
+        await self.world.lake.write(*batches, leader_epoch=self.epoch)
         self.rows.append(self.world.lake.high_watermark(P0))
 
     async def upload(self) -> None:
         """A segment is finished that the control plane does not know yet."""
         if self.uploaded or not self.rows or self.start > self.world.converted[P0]:
             return
-        at = self.chance.randrange(len(self.rows))
+        at = self.chance.below(len(self.rows))
         if self.rows[at] > self.start:
             self.uploaded = self.rows[at]
             del self.rows[: at + 1]
@@ -96,8 +98,8 @@ class MovingWorld:
 
     async def delete(self) -> None:
         end = self.world.lake.high_watermark(P0) if not self.uploaded else self.uploaded
-        if self.chance.random() < 0.3 and end > self.start:
-            self.start += self.chance.randint(0, (end - self.start) // 2)
+        if self.chance.below(3) == 0 and end > self.start:
+            self.start += self.chance.below((end - self.start) // 2)
             await self.world.plane.delete_records({P0: self.start})
 
     async def expire(self) -> None:
@@ -168,18 +170,18 @@ class DirectClient:
 def check_plan(plan: ReadPlan) -> None:
     """No gap and no overlap, from the log start or the first row on."""
     parts = parts_of(plan, 0, plan.end_offset)
-    for before, after in zip(parts, parts[1:], strict=False):
+    for before, after in pairwise(parts):
         assert before.end == after.start
     if parts:
         assert parts[-1].end == plan.end_offset
     rows = [placed.row for placed in plan.rows]
-    for row, following in zip(rows, rows[1:], strict=False):
+    for row, following in pairwise(rows):
         assert row.last_offset + 1 == following.base_offset
     assert plan.log_start_offset <= plan.end_offset <= plan.high_watermark
     assert not any(isinstance(part, BrokerPart) for part in parts)
 
 
-async def read_everything(moving: MovingWorld, start: int, *, task_bytes: int) -> list[dict[str, Any]]:
+async def read_everything(moving: MovingWorld, start: int, *, task_bytes: int) -> tuple[list[dict[str, Any]], int]:
     """Plan, and read task by task, as Spark's driver and executors do."""
     plans, loop = plans_of(moving), asyncio.get_running_loop()
     client = cast("TieringClient", DirectClient(plans, loop, check_plan))
@@ -213,7 +215,7 @@ async def read_everything(moving: MovingWorld, start: int, *, task_bytes: int) -
                 found += page.to_pylist()
         for page in decoder.finish():
             found += page.to_pylist()
-    return found
+    return found, end
 
 
 def expected(world: ConvertingWorld) -> dict[int, tuple[bytes | None, int]]:
@@ -226,18 +228,20 @@ def expected(world: ConvertingWorld) -> dict[int, tuple[bytes | None, int]]:
     }
 
 
-@given(st.randoms(use_true_random=False), st.integers(5, 30), st.floats(0, 1), st.sampled_from([300, 3000, 1 << 30]))
-@settings(max_examples=40, deadline=None)
-def test_every_record_once_while_the_log_moves(chance: Random, steps: int, part: float, task_bytes: int) -> None:
+@pytest.mark.parametrize("seed", range(12))
+def test_every_record_once_while_the_log_moves(seed: int) -> None:
+    chance = SystemChance(seed)
+
     async def run() -> None:
         with tempfile.TemporaryDirectory() as directory:
             async with open_converting(Path(directory)) as world:
                 moving = MovingWorld(world, await world.broker(DisklessReaderLimits()), chance)
                 await moving.write()
-                for _ in range(steps):
+                for _ in range(5 + chance.below(25)):
                     await moving.move()
-                start, end = int(world.lake.high_watermark(P0) * part), world.lake.high_watermark(P0)
-                found = await read_everything(moving, start, task_bytes=task_bytes)
+                end = world.lake.high_watermark(P0)
+                start = moving.one_of(0, 0, chance.below(end))
+                found, end = await read_everything(moving, start, task_bytes=moving.one_of(300, 3000, 1 << 30))
                 offsets = [row["offset"] for row in found]
                 assert offsets == sorted(set(offsets))
                 assert set(offsets) >= set(range(max(start, moving.start), end))

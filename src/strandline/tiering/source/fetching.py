@@ -144,8 +144,8 @@ class PartsFetcher:
                 yield part, Chunk(whole.data, None, name, behind)
                 if behind >= part.end:
                     return
-            if rest and end >= segment.segment_size_in_bytes:
-                raise CorruptMessage(f"{name} ends inside a batch: it is damaged.")
+            if rest or end < segment.segment_size_in_bytes:
+                raise CorruptMessage(f"{name} does not hold offset {part.end - 1} where its index says: it is damaged.")
         finally:
             if next_read is not None:
                 next_read.cancel()
@@ -181,9 +181,10 @@ class PartsFetcher:
         begin = indexes.position_of(start)
         if part.end > segment.end_offset:
             return begin, size
-        # The last offset wanted is in the batch of an entry, or between it and the next.
+        # The last offset wanted is between an entry that is not above it and the end of the next entry's batch.
         last = indexes.next_position(indexes.position_of(part.end - 1))
-        return begin, size if last is None else last
+        behind = None if last is None else indexes.next_position(last)
+        return begin, size if behind is None else behind
 
     # The broker
 

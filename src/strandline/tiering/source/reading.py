@@ -94,7 +94,7 @@ class TaskReader:
         at, replans = left[0].start if left else 0, 0
         while left:
             try:
-                async with aclosing(self._fetcher.chunks(left)) as found:
+                async with aclosing(self._fetcher.chunks(tuple(left))) as found:
                     async for part, chunk in found:
                         while left[0] is not part:
                             left.pop(0)
