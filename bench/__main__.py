@@ -20,6 +20,7 @@ from bench.measures import FULL, QUICK, Bench, Measured, Step
 from bench.process import ProcessFailed
 from bench.runner import GROUPS, Runner
 from bench.systems import ApacheKafka, Strandline, System
+from bench.tiering.parts import TIERING_PARTS
 from bench.tree import SourceTree, TreeFailed
 
 _SYSTEMS: Final[dict[str, Callable[[argparse.Namespace], System]]] = {
@@ -28,6 +29,8 @@ _SYSTEMS: Final[dict[str, Callable[[argparse.Namespace], System]]] = {
     "kafka": lambda options: ApacheKafka(options.cache),
 }
 _PERF_TOOL: Final = "perf-tool"
+_TIERING: Final = "tiering"
+"""All groups of the pipeline."""
 _FILE_WIDTH: Final = 150
 
 
@@ -145,7 +148,7 @@ def _available(options: argparse.Namespace, console: Console) -> list[System]:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Strandline beside Apache Kafka, in one run.")
-    everything = (*GROUPS, _PERF_TOOL)
+    everything = (*GROUPS, _PERF_TOOL, _TIERING)
     parser.add_argument("--rounds", type=int, help="rounds to take medians of (3; 4 with --against; 1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="a fifth of the work: about 7 minutes, for development")
     parser.add_argument("--only", type=_list_of(everything), help=f"comma-separated: {', '.join(everything)}")
@@ -178,6 +181,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("the system before is the commit that --against names")
     if options.only is None:
         options.only = _default_groups(options)
+    if _TIERING in options.only:
+        options.only = [*(group for group in options.only if group not in (_TIERING, *TIERING_PARTS)), *TIERING_PARTS]
     if options.rounds is None:
         # An even number, so that each tree goes first as often as the other.
         options.rounds = 1 if options.quick else 4 if options.against else 3
@@ -185,9 +190,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _default_groups(options: argparse.Namespace) -> list[str]:
+    # Those of the pipeline take half an hour more, with a Spark of their own.
+    groups = [group for group in GROUPS if group not in TIERING_PARTS]
     if options.against:
-        return [group for group in GROUPS if group != "loopback"]
-    return [*GROUPS] if options.quick or options.profile else [*GROUPS, _PERF_TOOL]
+        return [group for group in groups if group != "loopback"]
+    return groups if options.quick or options.profile else [*groups, _PERF_TOOL]
 
 
 def _list_of(allowed: Sequence[str]) -> Callable[[str], list[str]]:

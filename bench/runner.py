@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,8 @@ from bench.generator import Generator, LoadFailed
 from bench.measures import Bench, Measured, Scale, Step
 from bench.process import ProcessFailed
 from bench.systems import Broker, Strandline, System, remote_dir
+from bench.tiering.parts import TIERING_PARTS
+from bench.tiering.place import TieringPlace
 
 GROUPS: Final = (
     "loopback",
@@ -35,6 +37,7 @@ GROUPS: Final = (
     "services",
     "tiered",
     "migration",
+    *TIERING_PARTS,
 )
 
 _PAGE_CACHE_MEGABYTES: Final = 3000
@@ -80,6 +83,8 @@ class Runner:
                 self._run_tiered(order, watched)
             if "migration" in self.groups:
                 self._run_migration(order, number)
+            if {*TIERING_PARTS} & {*self.groups}:
+                self._run_tiering(order, number)
             if "footprint" in self.groups:
                 self._run_footprints(order)
         finally:
@@ -159,6 +164,18 @@ class Runner:
                             settings["strandline.metadata.url"] = new_database(next(names))
                         brokers[system.name] = system.new_tiered_broker(home, settings)
                     self._run_steps(brokers, steps, warms_up=False, keeps_data=True)
+
+    def _run_tiering(self, order: Sequence[System], number: int) -> None:
+        for system in _ours(order):
+            for name, steps in TIERING_PARTS.items():
+                if name not in self.groups:
+                    continue
+                home = self.work_dir / f"{name}-{number}" / system.name
+                place = TieringPlace(system, self.generator, self.scale, home, self.cache)
+                with self._reporting(system.name, name), closing(steps(place)) as found:
+                    for step in found:
+                        with self._reporting(system.name, step.title):
+                            self._add(system.name, step.title, step.run())
 
     def _run_footprints(self, order: Sequence[System]) -> None:
         for system in order:

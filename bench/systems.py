@@ -118,18 +118,18 @@ class Strandline:
     def __init__(self, tree: SourceTree, name: str = "strandline") -> None:
         self.name = name
         self._tree = tree
-        self._program = Path(sys.executable).parent / "strandline"
+        self.program = Path(sys.executable).parent / "strandline"
         tree.prepare()
 
     def why_unavailable(self) -> str | None:
-        return None if self._program.exists() else f"{self._program} is missing: run `make setup`"
+        return None if self.program.exists() else f"{self.program} is missing: run `make setup`"
 
     def new_broker(self, data_dir: Path, settings: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
-        return self._new([str(self._program)], data_dir, {**HOUSEKEEPING, **settings})
+        return self._new([str(self.program)], data_dir, {**HOUSEKEEPING, **settings})
 
     def new_tiered_broker(self, data_dir: Path, storage: Mapping[str, str] = MappingProxyType({})) -> StrandlineBroker:
         """`storage` says where remote segments go, if not to a directory."""
-        return self._new([str(self._program)], data_dir, _tiered_settings(data_dir, storage))
+        return self._new([str(self.program)], data_dir, _tiered_settings(data_dir, storage))
 
     def new_tiered_broker_through_memory(self, data_dir: Path) -> StrandlineBroker:
         """The same on a directory, as if its files were objects of a store elsewhere."""
