@@ -18,6 +18,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from demo_clients import check_all_arrived, consume, create_topic, produce
 from demo_diskless import show_diskless_topic
+from demo_pipeline import show_pipeline
 from demo_stage import Broker, DemoFailed, console, run, say, title, wait_for
 from demo_switch import show_switch
 from demo_tiered import TOPIC as TIERED_TOPIC
@@ -43,7 +44,7 @@ def main() -> int:
                 "This demo starts a broker, uses it with an unmodified Kafka client (librdkafka),\n"
                 "kills it and starts it again, does the same with a topic that lives in object storage,\n"
                 "moves the older part of another topic to remote storage, makes a live topic diskless,\n"
-                "and shows what is on disk."
+                "converts and reads another one with Spark, and shows what is on disk."
             ),
             border_style="cyan",
             expand=False,
@@ -68,7 +69,7 @@ def main() -> int:
 
 
 def _show(broker: Broker) -> str:
-    """Every step; what became of the records of the topic that was switched."""
+    """Every step; what became of the records of the topics that were converted and switched."""
     title("Start a broker")
     say(f"serving Kafka clients on {broker.bootstrap} after {broker.start() * 1000:.0f} ms")
     wait_for(broker.is_ready, "the broker to be ready")
@@ -108,6 +109,8 @@ def _show(broker: Broker) -> str:
     title("Metrics, under the names dashboards know")
     _show_metrics(broker)
 
+    converted = show_pipeline(broker)
+
     title("Stop cleanly")
     status, seconds = broker.end(signal.SIGTERM)
     if status != 0:
@@ -117,7 +120,7 @@ def _show(broker: Broker) -> str:
     title("What is on disk: logs in Kafka's own formats, the database, and nothing of what was deleted")
     _show_tree(broker.data)
     _show_batch(broker.data)
-    return account
+    return f"{converted}\n{account}"
 
 
 def _show_metrics(broker: Broker) -> None:

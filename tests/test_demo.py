@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.timeout(300)  # the first test runs all of it
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -95,6 +96,17 @@ def test_a_live_topic_is_switched_and_its_tiers_are_shown_as_they_move(shown: st
         assert not local_start, "nothing is left on the disk"
         assert f"diskless {int(remote_end) + 1} to " in rest
     assert "3 of 3 partitions diskless, 100 %" in part
+
+
+def test_the_pipeline_makes_segments_of_wal_objects_and_both_readers_find_the_same(shown: str) -> None:
+    part = shown[shown.index("The tiering pipeline, on Spark") :]
+    tables = re.findall(r"^ +(before|after) +(\d+) +(\d+) +(\d+) *$", part, re.M)
+    before, after = (tuple(map(int, figures)) for _, *figures in tables)
+    assert before[0] >= before[1] > 0 == before[2]
+    assert after == (0, 0, 3)
+    read = dict(re.findall(r"^ +(a Kafka consumer|Spark), from the \w+ +([\d,]+ +[0-9a-f]+) +[\d.]+ *$", part, re.M))
+    assert read["a Kafka consumer"] == read["Spark"]
+    assert read["Spark"].startswith("18,600 ")
 
 
 def test_the_last_line_accounts_for_every_record_of_the_switch(shown: str) -> None:
