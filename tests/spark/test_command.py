@@ -1,4 +1,4 @@
-"""`strandline tiering run` as a process: how it ends whatever is wrong, how it follows a topic, and how it is stopped."""
+"""`strandline tiering run` as a process: how it ends if something is wrong, follows a topic, and is stopped."""
 
 from __future__ import annotations
 

@@ -215,7 +215,6 @@ class ConvertingWorld:
             prefixes=PrefixCoverage(metadata),
             on_need=lambda: None,
             subscriptions=MetadataSubscriptions(metadata),
-            on_need=lambda: None,
         )
 
     async def convert(self, partition: TopicIdPartition, end: int) -> RemoteLogSegmentMetadata:
