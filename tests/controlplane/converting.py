@@ -143,3 +143,43 @@ async def count(plane: SqlControlPlane, table: str) -> int:
     async with plane.store.transaction() as tx:
         (row,) = await tx.fetch(f"SELECT count(*) FROM {table}")
         return int(row[0])
+
+
+async def assert_consistent(plane: SqlControlPlane) -> None:
+    """What has to be true at every moment between two calls.
+
+    Every offset from the log start to the end is in a segment or in a row; split files have all their rows; every
+    object that something refers to is kept, and nothing else is.
+    """
+    async with plane.store.transaction() as tx:
+        logs = await tx.fetch(
+            "SELECT log_id, topic_id, partition, log_start_offset, diskless_start_offset, high_watermark, byte_size "
+            "FROM inkless_log WHERE NOT is_deleted"
+        )
+        rows = await tx.fetch(
+            "SELECT log_id, base_offset, last_offset, file_id, byte_size, tiering_state FROM inkless_batch "
+            "ORDER BY log_id, last_offset"
+        )
+        splits = await tx.fetch(
+            "SELECT topic_id, partition, base_offset, last_offset, file_id, object_key FROM inkless_split_batch "
+            "ORDER BY topic_id, partition, base_offset"
+        )
+        files = {
+            row[0]: row[1:] for row in await tx.fetch("SELECT file_id, state, format, object_key FROM inkless_file")
+        }
+    assert {row[0] for row in rows} <= {log[0] for log in logs}
+    for log_id, topic_id, partition, start, boundary, end, size in logs:
+        mine = [row for row in rows if row[0] == log_id]
+        offset = max(start, boundary)
+        for _, base, last, *_ in mine:
+            assert base <= offset <= last, f"offset {offset} of {topic_id} {partition} is in no row: {mine}"
+            offset = last + 1
+        assert offset == max(end, start), f"{topic_id} {partition} ends at {end}: {mine}"
+        assert size == sum(row[4] for row in mine)
+        of_log = [split for split in splits if split[:2] == (topic_id, partition)]
+        covered = [n for s in of_log for n in range(max(s[2], start), s[3] + 1)]
+        is_split = [n for row in mine if row[5] == "SPLIT" for n in range(max(row[1], start), row[2] + 1)]
+        assert covered == is_split, f"{topic_id} {partition}: {of_log}, {mine}"
+    used = {row[3] for row in rows} | {split[4] for split in splits}
+    assert used == {file_id for file_id, (state, *_) in files.items() if state == "uploaded"}
+    assert all(files[split[4]][1:] == (-1, split[5]) for split in splits)
