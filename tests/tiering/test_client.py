@@ -63,6 +63,14 @@ def test_a_cluster_describes_itself_without_its_secrets(client: TieringClient, b
     assert (found.pipeline.splitter_interval_ms, found.pipeline.max_segment_bytes) == (60_000, 1024**3)
 
 
+def test_brokers_are_asked_directly_whatever_proxy_the_environment_names(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    with TieringClient(broker.bootstrap, timeout_s=5.0) as client:
+        assert client.describe().broker_id == 1
+
+
 def test_settings_that_are_changed_while_the_broker_runs_count_at_once(
     client: TieringClient, broker: BrokerProcess, command: Command
 ) -> None:

@@ -14,6 +14,7 @@ from strandline.model import TopicIdPartition, TopicPartition
 from strandline.tiering.client import BrokersUnavailable, RequestRefused, TieringClient
 from strandline.tiering_api.codec import encode
 from strandline.tiering_api.values import BeginSegment
+from tests.admin.http.scrapes import scrape
 from tests.clients import tiering
 from tests.clients.two_brokers import BrokerCluster, produce, running_cluster
 from tests.postgres import postgres, postgres_url
@@ -53,6 +54,11 @@ def wish(cluster: BrokerCluster, partition: int) -> BeginSegment:
 def test_segments_are_begun_with_the_leaders_of_their_partitions(cluster: BrokerCluster) -> None:
     assert set(cluster.leaders("orders", 1)) == {1, 2}
     produce(cluster.bootstrap, "orders", [b"%d" % number for number in range(40)], partitions=PARTITIONS)
+    with TieringClient(cluster.bootstrap) as client:
+        (before,) = client.statuses(["orders"])
+    lag = [scrape(broker).get(("inkless_tiering_lag_bytes", "orders"), 0.0) for broker in cluster.brokers.values()]
+    assert sum(lag) == before.lag_bytes > 0, "sums over brokers count each partition once"
+    assert all(lag), "each broker counts its own"
     # A client that knows one broker at the beginning: leaders of all partitions take part.
     done = convert(cluster.brokers[1].bootstrap, "orders")
     assert len(done.boundaries) == PARTITIONS

@@ -15,6 +15,10 @@ _TIMEOUT_S: Final = 30.0
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 
+# Brokers are near: as connections to the Kafka listener, these go through no proxy that the environment names.
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
 class HttpUnreachable(CommandFailed):
     """The HTTP listener of a broker is off, or does not answer. Another broker may."""
 
@@ -71,9 +75,7 @@ def exchange(
     data = None if body is None else json.dumps(body).encode()
     headers = {} if body is None else {"Content-Type": "application/json"}
     try:
-        with urllib.request.urlopen(
-            urllib.request.Request(url, data=data, headers=headers), timeout=timeout_s
-        ) as answer:
+        with _OPENER.open(urllib.request.Request(url, data=data, headers=headers), timeout=timeout_s) as answer:
             found: Any = json.load(answer)
     except urllib.error.HTTPError as error:
         reason, code = _reason(error)
@@ -90,7 +92,8 @@ def exchange(
 
 def _reason(error: urllib.error.HTTPError) -> tuple[str, str]:
     try:
-        found: Any = json.load(error)
+        with error:
+            found: Any = json.load(error)
         return str(found["error"]), str(found.get("code", ""))
     except (ValueError, KeyError, TypeError):
         return str(error), ""

@@ -1,7 +1,8 @@
 """Numbers that only the control plane knows, for monitoring: a few seconds old at most, and nobody waits for long.
 
 They are asked for only if somebody wants to know, not again while they are fresh, and hold up who asked for half a
-second at most: who is impatient gets the numbers of the last time.
+second at most: who is impatient gets the numbers of the last time. Questions that take long are asked more rarely, so
+that monitoring does not take a database from those who work with it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 PATIENCE_SECONDS: Final = 0.5
 _WARNING_SECONDS: Final = 60.0
+_REST: Final = 50
+"""After a question that took a second there is none for this many seconds."""
 
 
 class Refreshing(Generic[T]):
@@ -31,7 +34,7 @@ class Refreshing(Generic[T]):
         """`ask` may raise StrandlineError, which is logged: "`what` in /metrics are outdated"."""
         self._ask, self._what, self._fresh_s, self._clock = ask, what, fresh_seconds, clock
         self.known = first
-        self._known_at = clock.monotonic() - fresh_seconds
+        self._ask_again_at = clock.monotonic()
         self._warned_at = clock.monotonic() - _WARNING_SECONDS
         self._asking: asyncio.Task[None] | None = None
         self._tasks = TaskSet()
@@ -39,15 +42,17 @@ class Refreshing(Generic[T]):
     async def refresh(self) -> None:
         """Ask, unless that was done just now. Returns after half a second in any case. Never raises."""
         if self._asking is None:
-            if self._clock.monotonic() - self._known_at < self._fresh_s:
+            if self._clock.monotonic() < self._ask_again_at:
                 return
             self._asking = self._tasks.start(self._ask_now(), name="figures")
         await asyncio.wait((self._asking,), timeout=PATIENCE_SECONDS)
 
     async def _ask_now(self) -> None:
+        began = self._clock.monotonic()
         try:
             self.known = await self._ask()
-            self._known_at = self._clock.monotonic()
+            now = self._clock.monotonic()
+            self._ask_again_at = now + max(self._fresh_s, _REST * (now - began))
         except StrandlineError as error:
             now = self._clock.monotonic()
             if now - self._warned_at >= _WARNING_SECONDS:

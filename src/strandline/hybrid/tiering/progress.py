@@ -19,6 +19,8 @@ from strandline.model import Offset, TopicPartition
 from strandline.tiering_api.values import PartitionTieringStatus, TieringStatus
 
 FRESH_SECONDS: Final = 15.0
+_TOPICS_AT_ONCE: Final = 50
+"""Others read the database between two questions."""
 
 
 class ConversionBacklog(NamedTuple):
@@ -77,7 +79,13 @@ class ConversionProgress:
         led: defaultdict[str, set[int]] = defaultdict(set)
         for topic, partition in self._assigned():
             led[topic].add(partition)
-        return backlogs_of(await self._service.statuses(tuple(led)), led) if led else {}
+        topics = tuple(led)
+        found: dict[str, ConversionBacklog] = {}
+        for first in range(0, len(topics), _TOPICS_AT_ONCE):
+            left = {topic for topic, _ in self._assigned()}  # some may have been deleted meanwhile
+            wanted = tuple(topic for topic in topics[first : first + _TOPICS_AT_ONCE] if topic in left)
+            found.update(backlogs_of(await self._service.statuses(wanted), led) if wanted else {})
+        return found
 
     async def close(self) -> None:
         """Ask nothing more."""
