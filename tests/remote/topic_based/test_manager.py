@@ -93,6 +93,7 @@ async def test_what_was_written_is_known_when_the_write_returns(world: World) ->
         assert found is not None
         assert (found.custom_metadata, found.broker_id) == (b"x", 2)
         assert manager.highest_offset_for_epoch(TP, 0) == 9
+        assert manager.leader_epochs_from(TP, 5) == [(0, 0)]
         assert manager.remote_log_size(TP, 0) == 1000
         assert len(manager.list_remote_log_segments(TP)) == 1
 

@@ -223,9 +223,14 @@ class DisklessReader:
                 self._cache.add(tail.blocks, Block.of_commit(committed), hot)
             self._tails.learn(tail, committed.last_offset + 1, log_start_offset)
 
-    def learn(self, log: DisklessLog) -> None:
-        """The control plane was asked for the offsets of a log."""
-        self._tails.found_offsets(self._tails.of(log.partition), log)
+    @property
+    def moment(self) -> float:
+        """Now, for `learn`."""
+        return self._clock.monotonic()
+
+    def learn(self, log: DisklessLog, *, at: float | None = None) -> None:
+        """The control plane was asked for the offsets of a log: just now, or at an earlier `moment`."""
+        self._tails.found_offsets(self._tails.of(log.partition), log, at=at)
 
     def log_start_moved(self, partition: TopicIdPartition, offset: Offset) -> None:
         """Records below `offset` were deleted."""

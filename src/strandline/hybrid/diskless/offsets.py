@@ -121,6 +121,7 @@ class DisklessOffsets:
         return max(log.log_start_offset, self._log.boundary) <= offset < log.diskless_start_offset
 
     async def _read_log(self) -> DisklessLog:
+        asked_at = self._reader.moment
         log = await self._lookups.log(self._log.id)
-        self._reader.learn(log)
+        self._reader.learn(log, at=asked_at)
         return log

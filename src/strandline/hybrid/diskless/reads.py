@@ -7,19 +7,27 @@ its records gone from the rows goes on in remote storage, and the client does no
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from strandline.clock import Clock
 from strandline.diskless.values import BelowReadBoundary, DisklessRead
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.partition import FinalRead, PendingRead
+from strandline.model import TopicIdPartition
 from strandline.reads import ReadResult
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.diskless.reader import DisklessReader
     from strandline.remote.reader import RemoteLogReader, RemoteRead
+
+logger = logging.getLogger(__name__)
+
+# The log has one line about the converted records of a partition in this many seconds, for this many partitions.
+_WARNING_SECONDS: Final = 60.0
+_WARNINGS: Final = 1000
 
 
 class RoutedRead(NamedTuple):
@@ -36,6 +44,7 @@ class DisklessReads:
 
     def __init__(self, reader: DisklessReader, clock: Clock) -> None:
         self._reader, self._clock = reader, clock
+        self._warned_at: dict[TopicIdPartition, float] = {}
 
     def begin(self, read: RoutedRead, *, min_one_message: bool) -> FinalRead | PendingRead:
         """What memory cannot answer: from remote segments if those are at hand; else it is left for `read`."""
@@ -123,8 +132,19 @@ class DisklessReads:
         try:
             await read.log.wait_holds(read.request.offset, self._clock)
         except KafkaStorageError as error:
+            self._warn(read.request.partition, error)
             return error
         return None
+
+    def _warn(self, partition: TopicIdPartition, error: KafkaStorageError) -> None:
+        """One line for the operator: consumers see only an error code, and retry again and again."""
+        now = self._clock.monotonic()
+        if now - self._warned_at.get(partition, -_WARNING_SECONDS) < _WARNING_SECONDS:
+            return
+        if len(self._warned_at) >= _WARNINGS:
+            self._warned_at.clear()
+        self._warned_at[partition] = now
+        logger.warning("converted records cannot be read: %s", error)
 
     def _checked(self, read: RoutedRead, answer: ReadResult | StrandlineError) -> ReadResult | StrandlineError:
         """Out of range is what was deleted, also during the read, and nothing else: consumers would skip records."""

@@ -61,6 +61,7 @@ def answers(cache: RemoteLogMetadataCache) -> object:
         [cache.remote_log_segment_metadata(epoch, offset) for epoch in EPOCHS for offset in OFFSETS],
         [cache.next_segment_with_txn_index(epoch, offset) for epoch in EPOCHS for offset in OFFSETS],
         [cache.highest_offset_for_epoch(epoch) for epoch in EPOCHS],
+        [cache.leader_epochs_from(offset) for offset in OFFSETS],
         [cache.remote_log_size(epoch) for epoch in EPOCHS],
         [cache.list_remote_log_segments(epoch) for epoch in (None, *EPOCHS)],
         cache.summary(),
@@ -99,6 +100,21 @@ def test_a_segment_of_several_epochs_answers_for_each_in_its_part() -> None:
         *(None, None, None, 1),
     ]
     assert [cache.highest_offset_for_epoch(epoch) for epoch in EPOCHS] == [9, 19, 29, None]
+
+
+def test_the_epochs_from_an_offset_on_are_those_that_lookups_find_there() -> None:
+    cache = cache_of(segment(1, 0, 29, epochs={0: 0, 1: 10, 2: 20}), update(1, FINISHED))
+    assert cache.leader_epochs_from(0) == [(0, 0), (1, 10), (2, 20)]
+    assert cache.leader_epochs_from(10) == [(1, 10), (2, 20)]
+    assert cache.leader_epochs_from(29) == [(2, 20)]
+    assert cache.leader_epochs_from(30) == []
+    cache.apply(segment(2, 30, 59, epochs={2: 30, 3: 40}))
+    assert cache.leader_epochs_from(30) == []
+    cache.apply(update(2, FINISHED))
+    assert cache.leader_epochs_from(25) == [(2, 20), (3, 40)]
+    assert cache.leader_epochs_from(30) == [(2, 30), (3, 40)]
+    cache.apply(update(1, DELETING))
+    assert cache.leader_epochs_from(0) == [(2, 30), (3, 40)]
 
 
 def test_an_epoch_without_records_answers_for_nothing() -> None:
@@ -320,6 +336,23 @@ def test_without_deletions_every_offset_of_a_finished_segment_is_found(messages:
             assert (found(cache, offset, epoch) is None) == (not model.has(epoch, offset))
         highest = [offset for offset in OFFSETS if model.has(epoch, offset)]
         assert cache.highest_offset_for_epoch(epoch) == max(highest, default=None)
+
+
+@given(events)
+def test_the_first_offset_of_an_epoch_is_found_and_none_before_it(messages: list[RemoteLogMetadata]) -> None:
+    cache, model = RemoteLogMetadataCache(TP), Model()
+    for message in messages:
+        if model.is_legal(message):
+            cache.apply(message)
+            model.apply(message)
+    for offset in OFFSETS:
+        epochs = cache.leader_epochs_from(offset)
+        assert [epoch for epoch, _ in epochs] == [
+            epoch for epoch in EPOCHS if any(found(cache, at, epoch) is not None for at in OFFSETS if at >= offset)
+        ]
+        for epoch, start in epochs:
+            assert found(cache, start, epoch) is not None
+            assert all(found(cache, at, epoch) is None for at in range(offset, start))
 
 
 @given(events, st.data())
