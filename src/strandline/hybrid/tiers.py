@@ -37,6 +37,7 @@ from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.keeper import ConvertedKeeper
 from strandline.hybrid.tiering.led import LedPartitions
+from strandline.hybrid.tiering.led_tiers import LedTiers
 from strandline.hybrid.tiering.read_plans import ReadPlans
 from strandline.hybrid.tiering.service import TieringService
 from strandline.hybrid.tiering.uploads import LeaderUploads
@@ -172,6 +173,7 @@ class Tiers:
             self.diskless,
             uploads,
             ReadPlans(self._plane, self.partitions, self.tiered, led),
+            LedTiers(self._plane, self.tiered, led),
             self._loader,
             settings=self._settings,
             topic_config=self._topic_config,

@@ -209,6 +209,9 @@ class Conversions:
                 raise UnknownTopicOrPartition(f"There is no topic {topic}.")
         return (self.topic,)
 
+    async def tiers(self, topic: str) -> tuple[DisklessTiers, ...]:
+        return self.led_tiers.get(topic, ())
+
     async def pause(self, topic: str, *, is_paused: bool) -> TieringStatus:
         await self.statuses((topic,))
         self.asked.append((topic, is_paused))

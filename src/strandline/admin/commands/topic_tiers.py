@@ -42,7 +42,7 @@ def topic_tiers(
     if as_json:
         print_json({"topic": topic, "tiered": is_tiered, "partitions": rows})
         return
-    if not rows:
+    if not any(_is_in_tiers(row) for row in rows):
         what = "remote.storage.enable is false"
         if is_tiered:
             what = "none of its partitions has a leader that serves it as tiered"
@@ -53,6 +53,11 @@ def topic_tiers(
     _print(topic, rows)
     if segments:
         _print_segments(rows)
+
+
+def _is_in_tiers(row: Json) -> bool:
+    """False of a partition that was born diskless, and of which nothing was converted yet."""
+    return bool(row["state"] != "DISKLESS_ONLY" or row["remote"]["segments"] or row["uploads"])
 
 
 def _print(topic: str, rows: Sequence[Json]) -> None:
@@ -68,6 +73,9 @@ def _print(topic: str, rows: Sequence[Json]) -> None:
             print_line(f"{row['partition']}: {row['problem']}")
         if because and not row["tiering_complete"]:
             print_line(f"{row['partition']}: from offset {still['from_offset']} on local only: {because.rstrip('.')}.")
+        for upload in row["uploads"]:
+            what = f"offsets {upload['start_offset']} to {upload['end_offset']}, {size(upload['bytes'])}"
+            print_line(f"{row['partition']}: a segment of the tiering pipeline, {upload['state']}: {what}.")
         if row["deleting_segments"]:
             print_line(f"{row['partition']}: remote segments that are still to be deleted: {row['deleting_segments']}.")
         if row["last_error"] and row["last_error"] not in because:
@@ -142,6 +150,7 @@ def _partition(leader: int, row: dict[str, Any]) -> Json:
         "b0": switch.get("b0"),
         "tiering_complete": switch.get("tiering_complete", False),
         "problem": switch.get("problem", ""),
+        "uploads": row.get("uploads", []),
         "pending": {"segments": row["pending_segments"], "bytes": row["pending_bytes"]},
         "deleting_segments": row["deleting_segments"],
         "still_local": {"from_offset": row["local_from"], "because": row["local_because"]},

@@ -18,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from strandline.admin.http.answers import TRY_AGAIN, in_sentences
+from strandline.admin.http.converted_json import with_converted
 from strandline.admin.http.metrics.exposition import exposition
 from strandline.admin.http.migration import migration_routes
 from strandline.admin.http.migration_json import with_migration
@@ -27,6 +29,8 @@ from strandline.admin.http.status_json import broker_status, partition_tiers
 from strandline.admin.http.tiering import tiering_routes
 from strandline.admin.status import BrokerSource
 from strandline.admin.text import sentence
+from strandline.errors import StrandlineError
+from strandline.wire.errors import ErrorCode
 
 _GRACE_S: Final = 1
 _BACKLOG: Final = 128
@@ -61,10 +65,16 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
         """Which segments of a topic are where, in the partitions that this broker leads."""
         topic = request.path_params["topic"]
         found, led = source.monitoring.tiers(topic), source.migrations.figures().of_topics().get(topic, ())
-        if found is None and not led:
+        try:
+            diskless = await source.tiering.tiers(topic)
+        except StrandlineError:
+            if not found and not led:
+                raise
+            diskless = ()  # what this broker knows without the control plane is better than nothing
+        if found is None and not led and not diskless:
             return JSONResponse({"error": "remote.log.storage.system.enable is false on this broker"}, status_code=404)
         rows = [partition_tiers(status) for status in found or ()]
-        return JSONResponse({"partitions": with_migration(rows, led)})
+        return JSONResponse({"partitions": with_converted(with_migration(rows, led), diskless)})
 
     async def page(_: Request) -> Response:
         await source.monitoring.refresh()  # a lag needs the ends of diskless partitions
@@ -78,7 +88,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
             Route("/readyz", readyz),
             Route("/metrics", metrics),
             Route("/status", status_json),
-            Route("/topics/{topic}/tiers", tiers),
+            Route("/topics/{topic}/tiers", in_sentences(tiers, {ErrorCode.KAFKA_STORAGE_ERROR: TRY_AGAIN})),
             *migration_routes(source),
             *tiering_routes(source),
         ]

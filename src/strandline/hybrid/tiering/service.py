@@ -16,6 +16,7 @@ from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.tiering.describing import describe, statuses_of
 from strandline.hybrid.tiering.figures import TieringFigures
+from strandline.hybrid.tiering.led_tiers import DisklessTiers, LedTiers
 from strandline.hybrid.tiering.ranges import plan_ranges_of
 from strandline.hybrid.tiering.read_plans import ReadPlans
 from strandline.hybrid.tiering.rules import rule_of, sizes_of
@@ -57,6 +58,7 @@ class TieringService:
         diskless: DisklessTopics,
         uploads: LeaderUploads,
         read_plans: ReadPlans,
+        tiers: LedTiers,
         images: Images,
         *,
         settings: Callable[[], Settings],
@@ -65,6 +67,7 @@ class TieringService:
         clock: Clock,
     ) -> None:
         self._plane, self._diskless, self._uploads, self._read_plans = plane, diskless, uploads, read_plans
+        self._tiers = tiers
         self._images, self._settings, self._topic_config = images, settings, topic_config
         self._figures, self._clock = figures, clock
         self._claimed_at: dict[str, float] = {}
@@ -161,6 +164,13 @@ class TieringService:
         """How far topics are converted; all diskless ones if none is named."""
         with storage_errors("the status of conversion"):
             return statuses_of(await self._plane.tiering_progress(self._rules(topics)))
+
+    async def tiers(self, topic: str) -> tuple[DisklessTiers, ...]:
+        """Where the records of a topic are, in the diskless partitions that this broker leads."""
+        found = self._images.image.topics.get(topic)
+        if found is None or not self._topic_config(topic).diskless_enable:
+            return ()  # nobody waits for the control plane who asks about a classic topic
+        return await self._tiers.of_topic(found)
 
     async def pause(self, topic: str, *, is_paused: bool) -> TieringStatus:
         """Pause or resume the conversion of a topic."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from strandline.hybrid.tiering.led_tiers import DisklessTiers
 from strandline.tiering_api.values import (
     AbortSegment,
     BeginSegment,
@@ -46,6 +47,12 @@ class TieringSource(PipelineSource, Protocol):
 
     async def statuses(self, topics: tuple[str, ...]) -> tuple[TieringStatus, ...]:
         """How far topics are converted; all diskless ones if none is named. Raises StrandlineError."""
+
+    async def tiers(self, topic: str) -> tuple[DisklessTiers, ...]:
+        """Where the records of a topic are, in the diskless partitions that this broker leads.
+
+        None of a topic that does not exist. Raises StrandlineError.
+        """
 
     async def pause(self, topic: str, *, is_paused: bool) -> TieringStatus:
         """Pause or resume the conversion of a topic. Raises StrandlineError."""
