@@ -1,7 +1,8 @@
 """`ServedPartition`: what request handlers rely on, whatever tiers hold the records of a partition.
 
 Each kind is a topic of a real broker: one local, one whose closed segments are in remote storage only, one diskless,
-and one that was switched after half of its records, the first of which are in remote storage only.
+and one that was switched after half of its records, the first of which are in remote storage only. The last two are
+there once more, with their oldest diskless records converted into remote segments.
 """
 
 from __future__ import annotations
@@ -24,20 +25,31 @@ from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
-from strandline.reads import EARLIEST, LATEST, NOTHING, AbortedTransaction, FetchIsolation, ReadResult
+from strandline.reads import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    NOTHING,
+    AbortedTransaction,
+    FetchIsolation,
+    ReadResult,
+)
 from strandline.records import iter_headers
 from tests.broker import free_port
 from tests.clients.switching import switch
 from tests.moments import T0
 from tests.reads import found
 from tests.replication.conftest import batch
+from tests.tiering.world import convert
 
 KINDS: dict[str, dict[str, str]] = {
     "local": {},
     "tiered": {"remote.storage.enable": "true", "internal.segment.bytes": "200", "local.retention.bytes": "1"},
     "diskless": {"diskless.enable": "true"},
 }
-KINDS["hybrid"] = KINDS["tiered"]
+KINDS["hybrid"] = KINDS["hybrid converted"] = KINDS["tiered"]
+KINDS["converted"] = KINDS["diskless"]
 RECORDS = 4
 BOUNDARY = 2
 HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
@@ -90,12 +102,13 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     properties = {
         "strandline.data.dir": str(tmp_path),
         "listeners": f"PLAINTEXT://{address}",
-        "strandline.http.listen": "",
+        "strandline.http.listen": f"127.0.0.1:{free_port()}",
         "remote.log.storage.system.enable": "true",
         "remote.log.manager.task.interval.ms": "50",
         "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
         "log.retention.check.interval.ms": "50",
         "log.initial.task.delay.ms": "0",
+        "inkless.consume.cache.max.bytes": "0",
     }
     async with Broker(Settings.from_properties(properties)) as broker:
         wish = NewTopic(name="t", num_partitions=1, replication_factor=1, configs=KINDS[kind])
@@ -104,11 +117,14 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         await broker.diskless.wait_served(["t"])
         world = Opened(kind, broker.partitions.find("t", 0), broker.partitions)
         for number in range(RECORDS):
-            if kind == "hybrid" and number == BOUNDARY:
+            if kind.startswith("hybrid") and number == BOUNDARY:
                 await asyncio.to_thread(switch, AdminClient({"bootstrap.servers": address}), "t")
                 world = world._replace(partition=await hybrid(broker))
             assert await world.append(batch(b"record", size=100)) == (number, number)
-        remote = {"tiered": RECORDS - 2, "hybrid": 0}.get(kind)
+            if kind.endswith("converted") and number == BOUNDARY:
+                while not (await asyncio.to_thread(convert, address, "t")).boundaries:
+                    pass  # the part before it has to be in remote storage first
+        remote = {"tiered": RECORDS - 2, "hybrid": 0, "hybrid converted": 0}.get(kind)
         if remote is not None:
             await until(lambda: world.partition.layout.tier_of(remote) is Tier.REMOTE)
         yield world
@@ -146,6 +162,8 @@ async def test_one_answer_comes_from_one_tier(opened: Opened) -> None:
         "tiered": {Tier.REMOTE, Tier.LOCAL},
         "diskless": {Tier.DISKLESS},
         "hybrid": {Tier.REMOTE, Tier.LOCAL, Tier.DISKLESS},
+        "converted": {Tier.REMOTE, Tier.DISKLESS},
+        "hybrid converted": {Tier.REMOTE, Tier.LOCAL, Tier.DISKLESS},
     }
     assert tiers == expected[opened.kind]
 
@@ -181,6 +199,22 @@ async def test_offsets_are_listed_across_tiers(opened: Opened) -> None:
     assert [await listed(EARLIEST), await listed(LATEST)] == [0, RECORDS]
     assert await listed(T0) == 0
     assert await listed(2**50) == NOTHING.offset
+
+
+async def test_the_ends_of_tiers_are_listed(opened: Opened) -> None:
+    async def listed(timestamp: int) -> int:
+        answer = await opened.partition.list_offset(timestamp, isolation=HIGH_WATERMARK, current_leader_epoch=-1)
+        return answer.offset
+
+    local, tiered = {
+        "local": (0, -1),
+        "tiered": (RECORDS - 1, RECORDS - 2),
+        "diskless": (0, -1),
+        "hybrid": (1, BOUNDARY - 1),
+        "converted": (BOUNDARY + 1, BOUNDARY),
+        "hybrid converted": (1, BOUNDARY),
+    }[opened.kind]
+    assert (await listed(EARLIEST_LOCAL), await listed(LATEST_TIERED)) == (local, tiered)
 
 
 async def test_the_leader_epoch_of_the_client_is_checked(opened: Opened) -> None:

@@ -93,6 +93,47 @@ async def again(reader: DisklessReader, offset: int = 0) -> ReadResult | Strandl
                 return answer
 
 
+# The read boundary
+
+
+async def move_boundary(lake: Lake, offset: int) -> None:
+    async with lake.store.transaction() as tx:
+        await tx.execute("UPDATE inkless_log SET diskless_start_offset = $1 WHERE partition = $2", offset, P0.partition)
+
+
+async def test_the_read_boundary_is_heard_of_in_the_background(
+    lake: Lake, reader: DisklessReader, shared: SharedDatabase
+) -> None:
+    """Whoever reads from memory, or waits, finds out that older records were converted."""
+    shared.is_silent = True
+    await lake.write(Write(records=2), Write(records=2), reader=reader)
+    assert data_of(now(reader)) == lake.expected(P0, 0)
+    assert not reader.is_converted(P0, 1)
+    await move_boundary(lake, 2)
+    await lake.clock.advance(POLL_SECONDS + 0.1)
+    assert data_of(now(reader)) == lake.expected(P0, 0), "it is served on, and asked for"
+    async with asyncio.timeout(20):
+        while not reader.is_converted(P0, 1):
+            await lake.clock.advance(0.1)
+            await asyncio.to_thread(lambda: None)
+    assert not reader.is_converted(P0, 2)
+    assert data_of(now(reader)) == lake.expected(P0, 0), "the bytes in memory are those of the segment"
+
+
+async def test_a_read_boundary_that_goes_back_is_that_of_a_database_that_has_lost_commits(
+    lake: Lake, reader: DisklessReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    await lake.write(Write(records=2), Write(records=2), reader=reader)
+    await move_boundary(lake, 2)
+    await reader.refresh([P0])
+    assert reader.read_boundary(P0) == 2
+    await move_boundary(lake, 0)
+    await reader.refresh([P0])
+    assert LOST in caplog.text
+    assert reader.read_boundary(P0) == 0
+    assert data_of(await again(reader)) == lake.expected(P0, 0)
+
+
 # Deleted records
 
 
