@@ -174,5 +174,5 @@ class ConversionAgainstModel(RuleBasedStateMachine):
             await self.living
 
 
-ConversionAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+ConversionAgainstModel.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 TestConversionAgainstModel = ConversionAgainstModel.TestCase

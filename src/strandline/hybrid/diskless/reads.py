@@ -132,7 +132,6 @@ class DisklessReads:
         try:
             await read.log.wait_holds(read.request.offset, self._clock)
         except KafkaStorageError as error:
-            self._warn(read.request.partition, error)
             return error
         return None
 
@@ -155,7 +154,9 @@ class DisklessReads:
             )
         if isinstance(answer, OffsetOutOfRange | NotLeaderOrFollower):
             read.log.look_again()
-            return KafkaStorageError(str(answer))
+            answer = KafkaStorageError(str(answer))
+        if isinstance(answer, KafkaStorageError):
+            self._warn(read.request.partition, answer)
         return answer
 
 
