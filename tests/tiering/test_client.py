@@ -98,7 +98,7 @@ def test_conversion_from_trigger_to_status_and_metrics(client: TieringClient, br
         0,
     )
     assert values(read(broker, "orders", 30)) == list(range(30))
-    assert client.statuses()[0] == after
+    assert after in client.statuses()
 
     found = scrape(broker)
     assert found["inkless_tiering_segments_created_total",] >= 1
