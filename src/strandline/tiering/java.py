@@ -53,7 +53,8 @@ def find_java(environment: Mapping[str, str] | None = None, cache: Path | None =
             return found
         tried.append(f"{where} ({home}) {found}")
     why = f"{'; '.join(tried)}." if tried else "JAVA_HOME is not set and there is no java on the PATH."
-    raise PipelineFailed(f"Spark needs Java {OLDEST} or newer: {why} {HOW_TO_GET_IT}")
+    hint = HOW_TO_GET_IT
+    raise PipelineFailed(f"Spark needs Java {OLDEST} or newer: {why} {hint}")
 
 
 def _candidates(environment: Mapping[str, str], cache: Path | None) -> Iterator[tuple[str, Path]]:

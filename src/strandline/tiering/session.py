@@ -128,7 +128,8 @@ class _Jvm:
         try:
             self._gateway = launch_gateway(conf, quiet)  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            raise PipelineFailed(f"Spark's Java process has ended while it started: {self._last_words()}") from error
+            reason = self._last_words()
+            raise PipelineFailed(f"Spark's Java process has ended while it started: {reason}") from error
         self._process = self._gateway.proc
         return SparkContext(conf=conf, gateway=self._gateway)
 
@@ -179,9 +180,8 @@ def _within(
         context.setLogLevel("WARN")
         session = SparkSession(context)
     except Py4JError as error:
-        raise PipelineFailed(
-            f"Spark on {where} does not start: {_reason(str(error)) or type(error).__name__}"
-        ) from error
+        reason = _reason(str(error)) or type(error).__name__
+        raise PipelineFailed(f"Spark on {where} does not start: {reason}") from error
     try:
         yield session
     finally:

@@ -148,9 +148,9 @@ def _assigned(options: Mapping[str, str]) -> dict[str, tuple[int, ...]] | None:
     try:
         found = {str(topic): tuple(sorted(set(map(int, partitions)))) for topic, partitions in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise SourceFailed(f'assign has to be JSON like {{"orders": [0, 2]}}, and is {text}.') from error
+        raise SourceFailed(f'The option assign has to be JSON like {{"orders": [0, 2]}}, and is {text}.') from error
     if not found or not all(found.values()):
-        raise SourceFailed(f"assign names no partition: {text}.")
+        raise SourceFailed(f"The option assign names no partition: {text}.")
     return found
 
 

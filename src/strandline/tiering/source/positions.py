@@ -39,7 +39,9 @@ def parse_positions(options: Mapping[str, str], side: Side, *, default: Literal[
     fallback = EARLIEST if default == "earliest" else LATEST
     strategy = options.get("startingOffsetsByTimestampStrategy", "error").lower()
     if strategy not in ("error", "latest"):
-        raise SourceFailed(f"startingOffsetsByTimestampStrategy has to be error or latest, and is {strategy}.")
+        raise SourceFailed(
+            f"The option startingOffsetsByTimestampStrategy has to be error or latest, and is {strategy}."
+        )
     is_lenient = side == "ending" or strategy == "latest"
     if (text := options.get(f"{side}Timestamp")) is not None:
         return Positions(
@@ -57,7 +59,7 @@ def parse_positions(options: Mapping[str, str], side: Side, *, default: Literal[
         case "latest":
             return Positions(default=LATEST)
         case "earliest":
-            raise SourceFailed("endingOffsets cannot be earliest: nothing is before that.")
+            raise SourceFailed("The option endingOffsets cannot be earliest: nothing is before that.")
     offsets = _by_partition(options[name], name, "23")
     if any(offset < (EARLIEST if side == "starting" else LATEST) for offset in offsets.values()):
         raise SourceFailed(f"{name} has to have offsets, -1 for latest{', -2 for earliest' * (side == 'starting')}.")
