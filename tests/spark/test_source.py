@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -94,7 +95,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         assert len(done.boundaries) == 2 * PARTITIONS
         fill(found, *KINDS, codecs=CODECS[4:])
         for partition in range(PARTITIONS):
-            wait_for(lambda number=partition: remote_segments(found, "tiered", number), "segments of tiered")
+            wait_for(partial(remote_segments, found, "tiered", partition), "segments of tiered")
         yield found
 
 

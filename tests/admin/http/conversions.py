@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
+from strandline.hybrid.tiering.led_tiers import DisklessTiers
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.tiering_api.values import (
     AbortSegment,
@@ -160,6 +161,7 @@ class Conversions:
         self.topic = ORDERS
         self.error: StrandlineError | None = None
         self.asked: list[object] = []
+        self.led_tiers: dict[str, tuple[DisklessTiers, ...]] = {}
 
     def _told(self, method: str, request: object = None) -> Any:
         if self.error is not None:

@@ -43,7 +43,8 @@ def narrow(bounds: Bounds, filters: Iterable[Any]) -> tuple[Bounds, list[Any]]:
 
 def _narrowed(bounds: Bounds, one: Any) -> Bounds | None:
     """None if the filter says nothing that is of use here."""
-    kind, attribute = type(one).__name__, getattr(one, "attribute", ())
+    kind = type(one).__name__
+    attribute: tuple[str, ...] = getattr(one, "attribute", ())
     if len(attribute) != 1:
         return None
     (column,) = attribute
