@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,24 @@ def test_a_missing_wal_object_does_not_hold_others_up(broker: BrokerProcess, adm
         assert [partition.topic for partition in done.boundaries] == ["sound"]
         away.rename(lost)
         assert [partition.topic for partition in pipeline.run().boundaries] == ["lossy"]
+
+
+def test_a_segment_that_several_finish_at_once_is_finished_for_all_of_them(
+    broker: BrokerProcess, admin: AdminClient
+) -> None:
+    """As when the keeper of the leader carries on what the pipeline is about to commit."""
+    topic = create(admin, "finished-by-many", DISKLESS, partitions=4)
+    for partition in range(4):
+        produce(broker, topic, numbered(0, 20), partition=partition)
+    with TieringClient(broker.bootstrap) as client:
+        client.trigger(topic)
+        pipeline = Pipeline(client, (topic,), settings={})
+        pipeline.split()
+        chains = pipeline.begin()
+        assert len(chains) == 4
+        with ThreadPoolExecutor(8) as pool:
+            for chain in chains:
+                (built,) = pipeline.build(chain)
+                answers = [pool.submit(pipeline.commit, chain[0].partition, built) for _ in range(8)]
+                assert [answer.result() for answer in answers] == [20] * 8
+    assert len(remote_logs(broker, topic)) == 4

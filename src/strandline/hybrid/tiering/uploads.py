@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 A = TypeVar("A")
 
 _MOST_REMEMBERED: Final = 1000
+_READY_SECONDS: Final = 3.0
+_LOOK_SECONDS: Final = 0.02
 
 
 class LeaderUploads:
@@ -76,7 +78,7 @@ class LeaderUploads:
     async def begin(self, request: BeginSegment) -> BegunSegment:
         """Announce a segment: in the control plane, then in remote log metadata."""
         partition = request.partition
-        epoch, tier = self._led.check(partition), self.open_tier(partition)
+        epoch, tier = self._led.check(partition), await self._ready_tier(partition)
         with storage_errors(partition.topic_partition):
             log = (await self._plane.logs([partition])).get(partition)
             if log is not None and log.migration_state is MigrationState.MIGRATING:
@@ -118,7 +120,7 @@ class LeaderUploads:
     async def commit(self, request: CommitSegment) -> CommittedSegment:
         """All bytes are there: finish the segment, and let readers find it."""
         partition = request.partition
-        epoch, tier = self._led.check(partition), self.open_tier(partition)
+        epoch, tier = self._led.check(partition), await self._ready_tier(partition)
         with storage_errors(partition.topic_partition):
             answer = await self._plane.finish_segment(
                 partition,
@@ -184,6 +186,9 @@ class LeaderUploads:
         crash_point("tiering.commit.after_finished")
         with storage_errors(partition.topic_partition):
             done = await self._plane.commit_segment(partition, upload.segment_id, leader_epoch=epoch)
+        if done.refusal is Refusal.UNKNOWN_UPLOAD and done.diskless_start_offset > upload.last_offset:
+            # The keeper and a request of the pipeline may finish it at the same time: the other one was faster.
+            return CommittedSegment(diskless_start_offset=done.diskless_start_offset)
         if done.refusal is not None:
             raise refused(done.refusal, done.message)
         crash_point("tiering.commit.after_commit")
@@ -223,6 +228,17 @@ class LeaderUploads:
         if not tier.metadata.is_ready(partition):
             raise KafkaStorageError(f"The remote log metadata of {partition.topic_partition} has not been read yet.")
         return tier
+
+    async def _ready_tier(self, partition: TopicIdPartition) -> RemoteTier:
+        """The same for a request, which waits for a moment: the metadata is read when it is first needed."""
+        until = self._clock.monotonic() + _READY_SECONDS
+        while True:
+            try:
+                return self.open_tier(partition)
+            except KafkaStorageError:
+                if self._tiered.tier is None or self._clock.monotonic() >= until:
+                    raise
+            await self._clock.sleep(_LOOK_SECONDS)
 
     def subscribe(self, tier: RemoteTier, partition: TopicIdPartition) -> None:
         """The metadata of a led partition is needed from now on. May be repeated."""
