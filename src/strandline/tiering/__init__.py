@@ -7,16 +7,13 @@ those who run them: importing the package loads none of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from typing import Any
 
 __all__ = ["register"]
 
 
-def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("strandline")` and `spark.readStream.format("strandline")` known to a session."""
+def register(spark: Any) -> None:
+    """Make `spark.read.format("strandline")` and `spark.readStream.format("strandline")` known to a SparkSession."""
     from strandline.tiering.source.datasource import register as register_source
 
     register_source(spark)

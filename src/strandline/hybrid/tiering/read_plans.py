@@ -67,7 +67,7 @@ def cover(start: Offset, end: Offset, find: FindSegment, *, most: int = _MOST_SE
     return CoveredOffsets(tuple(found), min(at, end))
 
 
-class _KnownLog(NamedTuple):
+class _PlaneAnswer(NamedTuple):
     """What the control plane says."""
 
     log: DisklessLog
@@ -152,7 +152,7 @@ class ReadPlans:
             "or deleted, or the remote log metadata of this broker is behind. Try again."
         )
 
-    async def _ask(self, partition: TopicIdPartition, request: PlanRead) -> _KnownLog | None:
+    async def _ask(self, partition: TopicIdPartition, request: PlanRead) -> _PlaneAnswer | None:
         """None if the log has moved on between two questions."""
         with storage_errors(partition.topic_partition):
             log = (await self._plane.logs([partition])).get(partition)
@@ -160,10 +160,10 @@ class ReadPlans:
                 raise error_of(Refusal.UNKNOWN_LOG, f"The control plane has no log of {partition.topic_partition} yet.")
             start = max(request.from_offset, log.log_start_offset)
             if start >= log.high_watermark:
-                return _KnownLog(log, log.high_watermark, log.high_watermark, log.high_watermark, ())
+                return _PlaneAnswer(log, log.high_watermark, log.high_watermark, log.high_watermark, ())
             boundary = max(start, log.diskless_start_offset)
             if boundary >= log.high_watermark:
-                return _KnownLog(log, start, boundary, log.high_watermark, ())
+                return _PlaneAnswer(log, start, boundary, log.high_watermark, ())
             wish = FindBatches(partition, boundary, INT64_MAX)
             (answer,) = await self._plane.find_batches([wish], max_rows=request.max_rows)
         if answer.refusal is Refusal.UNKNOWN_LOG:
@@ -171,9 +171,9 @@ class ReadPlans:
         if answer.refusal is not None or not answer.rows:
             return None
         # Nothing that came later than the first question counts, so that a reader gets no more than it has asked for.
-        return _KnownLog(log, start, boundary, max(log.high_watermark, answer.rows[-1].last_offset + 1), answer.rows)
+        return _PlaneAnswer(log, start, boundary, max(log.high_watermark, answer.rows[-1].last_offset + 1), answer.rows)
 
-    def _joined(self, found: _KnownLog, converted: ConvertedLog, replica: Partition | None) -> ReadPlan | None:
+    def _joined(self, found: _PlaneAnswer, converted: ConvertedLog, replica: Partition | None) -> ReadPlan | None:
         """The whole plan; None if remote log metadata does not have what the control plane says."""
         log, start = found.log, found.start
         first, log_start = log.diskless_log_start_offset, log.log_start_offset

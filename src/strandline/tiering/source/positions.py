@@ -39,7 +39,9 @@ def parse_positions(options: Mapping[str, str], side: Side, *, default: Literal[
     fallback = EARLIEST if default == "earliest" else LATEST
     strategy = options.get("startingOffsetsByTimestampStrategy", "error").lower()
     if strategy not in ("error", "latest"):
-        raise SourceFailed(f"The option startingOffsetsByTimestampStrategy is {strategy}, not error or latest.")
+        raise SourceFailed(
+            f"The option startingOffsetsByTimestampStrategy has to be error or latest, and is {strategy}."
+        )
     is_lenient = side == "ending" or strategy == "latest"
     if (text := options.get(f"{side}Timestamp")) is not None:
         return Positions(
