@@ -33,6 +33,8 @@ from strandline.replication import partition
 from strandline.server import connection, network
 from strandline.server.times import recording
 from strandline.tiering import client as tiering_client
+from strandline.tiering import session
+from strandline.tiering.driver import rounds, troubles
 from strandline.wire import primitives
 
 ROOT = Path(__file__).parents[1]
@@ -197,6 +199,11 @@ FIGURES = (
     ),
     Figure("docs/operations.md", r"sizes are at most (\d+) seconds old", progress.FRESH_SECONDS),
     Figure("docs/operations.md", r"`No broker could \.\.\. within (\d+) s`", tiering_client.PATIENCE_SECONDS),
+    Figure("docs/tiering.md", r"`--timeout` seconds \((\d+)\)", tiering_client.PATIENCE_SECONDS),
+    Figure("docs/tiering.md", r"to run a first task \((\d+) s\)", session.START_SECONDS),
+    Figure("docs/tiering.md", r"tried again for ever: after (\d+) s", troubles.FIRST_WAIT_SECONDS),
+    Figure("docs/tiering.md", r"4 s, up to (\d+) minutes", troubles.LONGEST_WAIT_SECONDS / 60),
+    Figure("docs/tiering.md", r"looks for triggers every (\w+) seconds", rounds.TRIGGER_POLL_SECONDS),
     Figure("docs/tiering-api.md", r"a body of at most (\d+) MiB", tiering_http.MOST_BYTES / MIB),
     Figure("bench/README.md", r"(\w+) minutes \(retention\)", DEFAULTS.log.log_retention_check_interval_ms / MINUTE),
     Figure("docs/interop.md", r"`log-format`.*all (\d+) checks", _allowed("log-format")),

@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 APPLICATION: Final = "Strandline tiering"
 LOCAL: Final = "local[*]"
+START_SECONDS: Final = 120.0
 _LOCAL: Final = re.compile(r"local(\[(\*|\d+)(\s*,\s*\d+)?\])?|local-cluster\[.*\]")
 _STANDALONE: Final = "spark://"
 _CLUSTERS: Final = ("yarn", "k8s://")
@@ -59,7 +60,7 @@ class SparkOptions:
     """Spark's web page, on port 4040 or the next free one."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Spark's own settings; they win over ours."""
-    start_seconds: float = 120.0
+    start_seconds: float = START_SECONDS
     """How long Spark may take to start, and a cluster to give the application its first executor."""
 
 

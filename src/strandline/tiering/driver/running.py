@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from strandline.clock import Chance, Clock, Ids, SystemChance, SystemClock, SystemIds
-from strandline.tiering.client import TieringClient
+from strandline.tiering.client import PATIENCE_SECONDS, TieringClient
 from strandline.tiering.driver.holds import Holds
 from strandline.tiering.driver.jobs import SparkJobs
 from strandline.tiering.driver.probe import check_executors
@@ -40,7 +40,7 @@ class RunOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Settings of brokers, such as passwords of stores, that executors need and brokers do not tell."""
     spark: SparkOptions = field(default_factory=SparkOptions)
-    broker_seconds: float = 60.0
+    broker_seconds: float = PATIENCE_SECONDS
     """How long a request may go unanswered until somebody hears of it."""
 
 
