@@ -63,7 +63,7 @@ def test_names_of_sparks_kafka_source_are_known_in_any_case() -> None:
         ({"endingOffsets": "earliest"}, "cannot be earliest"),
         ({"endingOffsets": '{"orders": {"0": -2}}'}, "-1 for latest"),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp has to be a time in milliseconds"),
-        ({"startingOffsetsByTimestampStrategy": "guess"}, "has to be error or latest"),
+        ({"startingOffsetsByTimestampStrategy": "guess"}, "error or latest"),
         ({"minPartitions": "0"}, "minPartitions has to be a whole number above 0"),
         ({"isolation": "serializable"}, "isolation has to be read_uncommitted or read_committed"),
         ({"includeHeaders": "perhaps"}, "includeHeaders has to be true or false"),
