@@ -14,18 +14,20 @@ Range = tuple[Offset, Offset]
 
 
 def find_holes(cache: RemoteLogMetadataCache, bounds: TieredLogBounds, *, log_start: Offset | None) -> list[Range]:
-    """The offsets from `log_start` up to the local log start that lookups find in no segment.
+    """The offsets from `log_start` up to the local log start, and converted ones, that lookups find in no segment.
 
     Where the epochs of the log are known, a segment counts only for offsets of those epochs, as in lookups of readers.
+    Of converted offsets all epochs count: no leader has ever written others.
     """
-    end = bounds.local_log_start - 1
-    if bounds.epochs is None:
-        found = sorted(each for epoch in cache.epochs() for each in cache.referenced_ranges(epoch))
-    else:
-        found = list(_in_lineage(cache, bounds))
+    all_ranges = sorted(each for epoch in cache.epochs() for each in cache.referenced_ranges(epoch))
+    found = all_ranges if bounds.epochs is None else list(_in_lineage(cache, bounds))
     if log_start is None:
         log_start = min((start for start, _ in found), default=bounds.local_log_start)
-    return list(_gaps(found, log_start, end))
+    holes = list(_gaps(found, log_start, bounds.local_log_start - 1))
+    if bounds.converted is not None:
+        first, end = bounds.converted
+        holes += _gaps(all_ranges, max(first, log_start, bounds.local_log_start), end - 1)
+    return holes
 
 
 def _in_lineage(cache: RemoteLogMetadataCache, bounds: TieredLogBounds) -> Iterator[Range]:

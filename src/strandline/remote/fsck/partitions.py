@@ -55,7 +55,9 @@ class PartitionJudge:
     def _stuck_segments(self, cache: RemoteLogMetadataCache) -> Iterator[Finding]:
         for metadata in cache.iter_segments():
             age_ms = self._now_ms - metadata.event_timestamp_ms
-            if metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED and age_ms > self._stuck_ms:
+            if metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+                continue
+            if age_ms > self._stuck_ms and metadata.segment_id.id not in self._after.uploads:
                 detail = (
                     f"offsets {metadata.start_offset} to {metadata.end_offset}: {metadata.state.name}, "
                     f"last written by broker {metadata.broker_id}"

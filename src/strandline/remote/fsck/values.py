@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -68,6 +68,8 @@ class TieredLogBounds(NamedTuple):
     """False if the log start may have been higher: a killed broker does not write its last log start. The next leader
     then begins with the first remote segment.
     """
+    converted: tuple[Offset, Offset] | None = None
+    """Where the offsets begin and end that the tiering pipeline has converted: they are remote, and never local."""
 
 
 class ClusterState(NamedTuple):
@@ -77,6 +79,8 @@ class ClusterState(NamedTuple):
     """Topic ids, and how many partitions each has."""
     bounds: Mapping[TopicPartition, TieredLogBounds]
     """Partitions whose log is available."""
+    uploads: Collection[UUID] = frozenset()
+    """Ids of segments that the tiering pipeline is at work on: they are not stuck, however long that takes."""
 
     def has(self, partition: TopicIdPartition) -> bool:
         """Whether the partition exists."""

@@ -31,7 +31,7 @@ from strandline.admin.commands.fsck.remote import (
     compare_files,
     remote_options,
 )
-from strandline.admin.commands.fsck.remote_sources import LogsOutOfReach
+from strandline.admin.commands.fsck.remote_sources import NO_CONVERSION, Conversion, LogsOutOfReach, read_conversion
 from strandline.admin.commands.fsck.report import diskless_as_json, print_diskless, print_remote, remote_as_json
 from strandline.admin.commands.output import AsJson, print_json, print_line
 from strandline.client import CommandFailed, Json
@@ -178,7 +178,7 @@ async def _run(settings: Settings, request: _Request) -> _Compared:
         ):
             compared.diskless = await _run_diskless(settings, request, sql, image)
         if remote:
-            await _run_remote(settings, request, image, compared)
+            await _run_remote(settings, request, image, await read_conversion(SqlControlPlane(sql)), compared)
     if compared.diskless is None and compared.remote is None:
         raise CommandFailed(compared.left_out[FsckTier.REMOTE])
     return compared
@@ -194,7 +194,7 @@ async def _run_without_database(settings: Settings, request: _Request, bootstrap
         )
     options = remote_options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
     with _progress() as show:
-        compared.remote = await compare_cluster(settings, bootstrap, options, show)
+        compared.remote = await compare_cluster(settings, bootstrap, NO_CONVERSION, options, show)
     return compared
 
 
@@ -225,14 +225,16 @@ async def _run_diskless(settings: Settings, request: _Request, sql: SqlStore, im
             return await Fsck(SqlControlPlane(sql), store, options, show).run()
 
 
-async def _run_remote(settings: Settings, request: _Request, image: MetadataImage, compared: _Compared) -> None:
+async def _run_remote(
+    settings: Settings, request: _Request, image: MetadataImage, conversion: Conversion, compared: _Compared
+) -> None:
     options = remote_options(settings, deep=request.deep, repair=request.repair, grace=request.grace)
     with _progress() as show:
         if request.bootstrap is not None:
-            compared.remote = await compare_cluster(settings, request.bootstrap, options, show)
+            compared.remote = await compare_cluster(settings, request.bootstrap, conversion, options, show)
             return
         try:
-            compared.remote = await compare_files(settings, image, options, show)
+            compared.remote = await compare_files(settings, image, conversion, options, show)
         except LogsOutOfReach as error:
             # Diskless topics need no log directories: their report is shown all the same.
             if compared.diskless is None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from strandline.admin.commands.fsck.remote_sources import LogDirectories, RunningCluster, locked
+from strandline.admin.commands.fsck.remote_sources import Conversion, LogDirectories, RunningCluster, locked
 from strandline.client import Cluster, CommandFailed
 from strandline.clock import SystemClock
 from strandline.config import Settings
@@ -68,7 +68,7 @@ def check_remote(settings: Settings) -> ObjectSettings:
 
 
 async def compare_files(
-    settings: Settings, image: MetadataImage, options: RemoteFsckOptions, show: Progress
+    settings: Settings, image: MetadataImage, conversion: Conversion, options: RemoteFsckOptions, show: Progress
 ) -> RemoteFsckReport:
     """With the log directories of a stopped broker. Raises LogsOutOfReach, CommandFailed."""
     storage = check_remote(settings)
@@ -76,17 +76,17 @@ async def compare_files(
     metadata = image.topics.get(REMOTE_LOG_METADATA_TOPIC)
     count = 0 if metadata is None else len(metadata.partitions)
     with locked(settings.log.log_dirs):
-        source = LogDirectories(settings.log.log_dirs, topics, metadata_partitions=count)
+        source = LogDirectories(settings.log.log_dirs, topics, conversion, metadata_partitions=count)
         return await _compare(storage, source, options, show)
 
 
 async def compare_cluster(
-    settings: Settings, bootstrap: str, options: RemoteFsckOptions, show: Progress
+    settings: Settings, bootstrap: str, conversion: Conversion, options: RemoteFsckOptions, show: Progress
 ) -> RemoteFsckReport:
     """With what running brokers say. Raises CommandFailed."""
     storage = check_remote(settings)
     with Cluster(bootstrap) as cluster:
-        return await _compare(storage, RunningCluster(cluster), options, show)
+        return await _compare(storage, RunningCluster(cluster, conversion), options, show)
 
 
 async def _compare(

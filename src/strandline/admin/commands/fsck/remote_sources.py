@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from strandline.admin.commands.dump.remote_records import fetch_records
 from strandline.client import EARLIEST, EARLIEST_LOCAL, Cluster, CommandFailed, list_offsets, sentences
+from strandline.controlplane import SqlControlPlane
+from strandline.controlplane.values import DisklessLog
 from strandline.errors import CorruptMessage, KafkaStorageError
 from strandline.log.checkpoints import LOG_START_OFFSETS, read_clean_shutdown, read_epochs, read_offsets
 from strandline.log.directory_lock import DirectoryLock
@@ -22,6 +24,39 @@ from strandline.remote.fsck import ClusterState, TieredLogBounds
 from strandline.remote.topic_based.topic import MetadataTopicRecord
 from strandline.replication.remote_metadata import read_chunk
 from strandline.wire.errors import ErrorCode
+
+
+class Conversion(NamedTuple):
+    """What the control plane knows of the tiering pipeline; nothing where its database is not open."""
+
+    logs: Sequence[DisklessLog] = ()
+    """Logs of which something was converted, or is being converted."""
+    uploads: Collection[UUID] = frozenset()
+    """Segments whose claim has not expired."""
+
+    def added_to(self, state: ClusterState) -> ClusterState:
+        """The same cluster, in which converted offsets have to be remote, although no log directory has them."""
+        bounds = dict(state.bounds)
+        for log in self.logs:
+            begin, end = log.diskless_log_start_offset, log.diskless_start_offset
+            known = bounds.get(log.partition.topic_partition)
+            bounds[log.partition.topic_partition] = (
+                TieredLogBounds(max(log.log_start_offset, begin), end)
+                if known is None
+                else known._replace(converted=(begin, end))
+            )
+        return state._replace(bounds=bounds, uploads=self.uploads)
+
+
+NO_CONVERSION: Final = Conversion()
+
+
+async def read_conversion(plane: SqlControlPlane) -> Conversion:
+    """Ask the control plane. Raises SqlError."""
+    logs = await plane.converted_logs()
+    uploads = await plane.segment_uploads([log.partition for log in logs])
+    now_ms = await plane.now_ms()
+    return Conversion(logs, frozenset(one.segment_id for one in uploads if one.expires_at_ms > now_ms))
 
 
 class LogsOutOfReach(CommandFailed):
@@ -50,9 +85,16 @@ def locked(log_dirs: Sequence[str]) -> Iterator[None]:
 class LogDirectories:
     """A `FsckSource` on the files of a stopped broker; its topics were read from its database."""
 
-    def __init__(self, log_dirs: Sequence[str], topics: Mapping[UUID, int], *, metadata_partitions: int) -> None:
+    def __init__(
+        self,
+        log_dirs: Sequence[str],
+        topics: Mapping[UUID, int],
+        conversion: Conversion = NO_CONVERSION,
+        *,
+        metadata_partitions: int,
+    ) -> None:
         """Raises LogsOutOfReach if a part of the metadata topic is not here."""
-        self._log_dirs, self._topics = log_dirs, topics
+        self._log_dirs, self._topics, self._conversion = log_dirs, topics, conversion
         self.metadata_partitions = metadata_partitions
         self._metadata = {
             partition.partition: path
@@ -85,7 +127,8 @@ class LogDirectories:
                 partition: _bounds(path, starts.get(partition), is_exact=is_exact)
                 for partition, path in self._partitions()
             }
-        return ClusterState(self._topics, {partition: each for partition, each in bounds.items() if each is not None})
+        found = {partition: each for partition, each in bounds.items() if each is not None}
+        return self._conversion.added_to(ClusterState(self._topics, found))
 
     def _partitions(self) -> Iterator[tuple[TopicPartition, Path]]:
         for directory in self._log_dirs:
@@ -138,8 +181,8 @@ def _records(data: Buffer, from_offset: Offset) -> Iterator[MetadataTopicRecord]
 class RunningCluster:
     """A `FsckSource` that asks the leaders of a running cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, conversion: Conversion) -> None:
+        self._cluster, self._conversion = cluster, conversion
         with sentences():
             (topic,) = cluster.metadata([REMOTE_LOG_METADATA_TOPIC]).topics
         exists = topic.error_code == ErrorCode.NONE
@@ -177,7 +220,8 @@ class RunningCluster:
             TopicPartition(*place): TieredLogBounds(starts[place], local_starts[place])
             for place in starts.keys() & local_starts.keys()
         }
-        return ClusterState({topic.topic_id: len(topic.partitions) for topic in topics}, bounds)
+        counts = {topic.topic_id: len(topic.partitions) for topic in topics}
+        return self._conversion.added_to(ClusterState(counts, bounds))
 
 
 def _rows(topics: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
