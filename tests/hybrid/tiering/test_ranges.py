@@ -113,3 +113,16 @@ def test_a_segment_lists_a_bounded_number_of_epochs() -> None:
     splits = (split(at, at, 1) for at in range(3))
     many = [one._replace(file=replace(one.file, leader_epochs=epochs)) for one in splits]
     assert planned(splits_of(*many), SegmentSizes(1, 1000, 0)) == [(0, 1, 2), (2, 2, 1)]
+
+
+def test_many_small_split_files_of_one_leader_epoch_become_one_segment() -> None:
+    """Every split file names its epochs: the same one again and again is one epoch of the segment."""
+    many = [split(base, base, 1) for base in range(3000)]
+    assert planned(splits_of(*many), SIZES._replace(max_bytes=10_000)) == [(0, 2999, 3000)]
+
+
+def test_a_segment_has_a_limited_number_of_leader_epochs() -> None:
+    many = [split(base, base, 1) for base in range(2500)]
+    many = [one._replace(file=replace(one.file, leader_epochs=((at, at),))) for at, one in enumerate(many)]
+    found = planned(splits_of(*many), SIZES._replace(max_bytes=10_000))
+    assert found == [(0, 999, 1000), (1000, 1999, 1000), (2000, 2499, 500)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from strandline.controlplane.tiering_values import LogSplits, PendingSplit
-from strandline.model import INT32_MAX
+from strandline.model import INT32_MAX, LeaderEpoch
 from strandline.tiering_api.values import MergeRange
 
 _MOST_EPOCHS: Final = 1000
@@ -25,19 +25,22 @@ class SegmentSizes(NamedTuple):
 def plan_ranges_of(log: LogSplits, sizes: SegmentSizes) -> Iterator[MergeRange]:
     """The next segments of a log, in order: full ones, and a last one that is large enough or has waited enough."""
     full: list[PendingSplit] = []
+    size, epochs = 0, set[LeaderEpoch]()
     for split in log.splits:
-        if full and not _fits(full, split, sizes.max_bytes):
+        file = split.file
+        size += file.size_bytes
+        epochs.update(epoch for epoch, _ in file.leader_epochs)
+        if full and not _fits(full[0], split, sizes.max_bytes, size=size, epochs=len(epochs)):
             yield _range(log, full)
-            full = []
+            full, size, epochs = [], file.size_bytes, {epoch for epoch, _ in file.leader_epochs}
         full.append(split)
     if full and _is_ripe(log, full, sizes):
         yield _range(log, full)
 
 
-def _fits(before: Sequence[PendingSplit], split: PendingSplit, max_bytes: int) -> bool:
-    size = sum(one.file.size_bytes for one in before) + split.file.size_bytes
-    epochs = sum(len(one.file.leader_epochs) for one in (*before, split))
-    span = split.file.last_offset - before[0].file.base_offset
+def _fits(first: PendingSplit, last: PendingSplit, max_bytes: int, *, size: int, epochs: int) -> bool:
+    """Whether these split files and those between them, with so many bytes and leader epochs, can be one segment."""
+    span = last.file.last_offset - first.file.base_offset
     return size <= max_bytes and span <= INT32_MAX and epochs <= _MOST_EPOCHS
 
 
