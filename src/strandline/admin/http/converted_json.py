@@ -6,7 +6,7 @@ The names are for others to read: they stay when ours change.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from strandline.admin.http.migration_json import partition_migration
 from strandline.controlplane.tiering_values import SegmentUpload
@@ -16,7 +16,8 @@ from strandline.hybrid.tiering.led_tiers import DisklessTiers
 from strandline.remote.values import RemoteLogSegmentMetadata
 
 Json: TypeAlias = dict[str, Any]
-_REMOTE = "remote"
+_REMOTE: Final = "remote"  # of SegmentTier, which a broker without tiered storage does not load
+_LOCAL: Final = "local"
 
 
 def with_converted(rows: Collection[Json], tiers: Collection[DisklessTiers]) -> list[Json]:
@@ -48,14 +49,15 @@ def _told(row: Json, tiers: DisklessTiers) -> Json:
     }
     if not tiers.segments:
         return told
-    local = [segment for segment in row["segments"] if segment["tier"] != _REMOTE]
-    remote = [segment for segment in row["segments"] if segment["tier"] == _REMOTE]
-    known = {segment["start_offset"] for segment in row["segments"]}
-    remote += [_segment(one) for one in tiers.segments if one.start_offset not in known]
+    # What was converted is never on a disk, although the empty end of a local log has the same offset.
+    b0 = log.diskless_log_start_offset
+    older = [one for one in row["segments"] if one["tier"] == _LOCAL or one["start_offset"] < b0]
+    known = {one["start_offset"] for one in older if one["tier"] != _LOCAL}
+    others = [_segment(one) for one in tiers.segments if one.start_offset not in known]
     return told | {
         "remote_segments": len(tiers.finished),
         "remote_bytes": sum(one.segment_size_in_bytes for one in tiers.finished),
-        "segments": sorted(remote + local, key=lambda segment: int(segment["start_offset"])),
+        "segments": sorted(older + others, key=lambda segment: int(segment["start_offset"])),
     }
 
 

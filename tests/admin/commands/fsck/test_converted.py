@@ -141,9 +141,9 @@ def test_tiers_of_a_topic_that_was_classic(said: Mapping[str, Outcome]) -> None:
     assert (found["b0"], found["state"]) == (50, "HYBRID")
     assert offsets(found["remote"]) == (0, 70), "the older part, and what was converted since"
     assert offsets(found["diskless"]) == (70, 75)
-    remote = [row for row in found["segments"] if row["tier"] == "remote"]
+    remote = [row for row in found["segments"] if row["tier"] in {"remote", "both"}]
     assert found["remote"]["segments"] == len(remote)
-    assert (remote[-1]["start_offset"], remote[-1]["end_offset"]) == (50, 69)
+    assert (remote[-1]["start_offset"], remote[-1]["end_offset"], remote[-1]["tier"]) == (50, 69, "remote")
     assert [row["start_offset"] for row in found["segments"]] == sorted(
         row["start_offset"] for row in found["segments"]
     )
