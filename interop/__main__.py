@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from interop import franz_go, kafka_tools, kcat, librdkafka, log_format, switch, tiered_storage, topicctl
+from interop import franz_go, kafka_tools, kcat, librdkafka, log_format, pipeline, switch, tiered_storage, topicctl
 from interop.broker import Target, Topics, apache_kafka, strandline
 from interop.results import Outcome, Report, add_allowed, read_allowed
 
@@ -29,10 +29,23 @@ class Suite(Protocol):
         """Run it against a broker."""
 
 
-SUITES: tuple[Suite, ...] = (log_format, tiered_storage, switch, kafka_tools, kcat, topicctl, franz_go, librdkafka)
+SUITES: tuple[Suite, ...] = (
+    log_format,
+    tiered_storage,
+    switch,
+    pipeline,
+    kafka_tools,
+    kcat,
+    topicctl,
+    franz_go,
+    librdkafka,
+)
 CLASSIC_ONLY = dict.fromkeys(
     (log_format.NAME, tiered_storage.NAME), "It is about segment files, and diskless topics have none."
-) | {switch.NAME: "It is about topics that become diskless."}
+) | {
+    switch.NAME: "It is about topics that become diskless.",
+    pipeline.NAME: "It makes its diskless topics itself, and has run with the classic ones.",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +76,7 @@ def _kinds(wanted: str | None, against: str) -> tuple[Topics, ...]:
 
 
 def _why_left_out(suite: Suite, topics: Topics, against: str) -> str | None:
-    if against == "kafka" and suite.NAME == switch.NAME:
+    if against == "kafka" and suite.NAME in {switch.NAME, pipeline.NAME}:
         return "Kafka has no diskless topics."
     if topics is Topics.DISKLESS and suite.NAME in CLASSIC_ONLY:
         return CLASSIC_ONLY[suite.NAME]
