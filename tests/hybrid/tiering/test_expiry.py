@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from uuid import UUID
 
@@ -62,6 +62,7 @@ def plan(
     retention: ConvertedRetention = FOR_EVER,
     log: DisklessLog = LOG,
     segments: Sequence[RemoteLogSegmentMetadata] = SEGMENTS,
+    under_way: Set[UUID] = frozenset(),
 ) -> ConvertedExpiry:
     def lookup(epoch: LeaderEpoch, offset: Offset) -> RemoteLogSegmentMetadata | None:
         """As the cache of remote log metadata does: the widest one, the newest of equal ones."""
@@ -72,7 +73,13 @@ def plan(
         ]
         return max(found)[2] if found else None
 
-    return plan_expiry(log, segments, retention, lookup=lookup, now_ms=NOW)
+    steps = plan_expiry(log, segments, retention, lookup=lookup, now_ms=NOW, under_way=under_way)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: ConvertedExpiry = end.value
+            return found
 
 
 def deleted(found: ConvertedExpiry) -> list[tuple[int, DeletionReason]]:
@@ -148,3 +155,25 @@ def test_of_two_copies_the_one_that_readers_use_stays() -> None:
     assert deleted(plan(segments=wide)) == [(2, DeletionReason.REDUNDANT)]
     sized = plan(ConvertedRetention(ms=-1, bytes=1200), segments=wide)
     assert sized.log_start == 0, "the copy does not count"
+
+
+def test_segments_that_somebody_finishes_or_gives_up_are_left_to_him() -> None:
+    """Also if their records are deleted already, or their deletion has begun."""
+    aborting = segment(5, 40, 49, state=S.DELETE_SEGMENT_STARTED)
+    more = [*SEGMENTS, segment(4, 30, 39), aborting]
+    log = replace(LOG, log_start_offset=60)
+    assert [number for number, _ in deleted(plan(log=log, segments=more))] == [5, 1, 2, 3, 4]
+    found = plan(log=log, segments=more, under_way={UUID(int=4), UUID(int=5)})
+    assert ([number for number, _ in deleted(found)], found.remaining) == ([1, 2, 3], 2)
+
+
+@pytest.mark.parametrize(("limit", "due"), [(-1, None), (1250, 1050), (1200, 1100), (900, None)])
+def test_the_size_of_the_rows_at_which_the_next_segment_expires(limit: int, due: int | None) -> None:
+    retention = ConvertedRetention(ms=-1, bytes=limit)
+    found = plan(retention)
+    assert found.next_due_byte_size == due
+    if due is not None:
+        left = [one for one in SEGMENTS if one.start_offset >= found.log_start]
+        log = replace(LOG, log_start_offset=found.log_start)
+        assert plan(retention, replace(log, byte_size=due - 1), left).log_start == found.log_start
+        assert plan(retention, replace(log, byte_size=due), left).log_start == found.log_start + 10

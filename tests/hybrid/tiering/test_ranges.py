@@ -108,13 +108,6 @@ def test_ranges_are_dense_and_as_large_as_they_can_be(parts: list[tuple[int, int
         assert at == base
 
 
-def test_a_segment_lists_a_bounded_number_of_epochs() -> None:
-    epochs = tuple((epoch, epoch) for epoch in range(400))
-    splits = (split(at, at, 1) for at in range(3))
-    many = [one._replace(file=replace(one.file, leader_epochs=epochs)) for one in splits]
-    assert planned(splits_of(*many), SegmentSizes(1, 1000, 0)) == [(0, 1, 2), (2, 2, 1)]
-
-
 def test_many_small_split_files_of_one_leader_epoch_become_one_segment() -> None:
     """Every split file names its epochs: the same one again and again is one epoch of the segment."""
     many = [split(base, base, 1) for base in range(3000)]

@@ -6,8 +6,9 @@ so that no history of leaders has to be compared: a segment belongs to the log, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence, Set
 from dataclasses import dataclass
+from uuid import UUID
 
 from strandline.controlplane.values import DisklessLog
 from strandline.model import Offset, TimestampMs
@@ -35,6 +36,8 @@ class ConvertedExpiry:
     deletions: Sequence[Deletion]
     next_due_ms: TimestampMs | None
     """When the next segment expires by its age; None if none does."""
+    next_due_byte_size: int | None
+    """How many bytes the rows of the log have when the next segment expires by size; None if none does."""
     remaining: int
     """Segments that stay, in whatever state."""
     converted_bytes: int
@@ -48,49 +51,54 @@ def plan_expiry(
     *,
     lookup: Lookup,
     now_ms: TimestampMs,
-) -> ConvertedExpiry:
+    under_way: Set[UUID] = frozenset(),
+) -> Generator[None, None, ConvertedExpiry]:
     """What to delete of the segments from B0 on, which are given in any state, by start offset.
 
-    `lookup` is the one of readers.
+    In small steps: there may be very many segments, and other tasks have to run meanwhile. `lookup` is the one of
+    readers. Segments that are `under_way` are left to those who finish them or give them up.
 
     While the log begins below B0, its older part goes first, and that is not decided here.
     """
-    finished = [segment for segment in segments if segment.state is _S.COPY_SEGMENT_FINISHED]
+    others = [segment for segment in segments if segment.segment_id.id not in under_way]
+    finished = [segment for segment in others if segment.state is _S.COPY_SEGMENT_FINISHED]
+    yield
+    spare = {s.segment_id.id: s for s in (yield from redundant_segments(finished, lookup))}
     start = log.log_start_offset
+    counted = [s for s in finished if s.end_offset < log.diskless_start_offset and s.segment_id.id not in spare]
     if start >= log.diskless_log_start_offset:
-        start = _retained_from(log, finished, retention, now_ms, lookup)
+        start = _retained_from(log, [s for s in counted if s.end_offset >= start], retention, now_ms)
+    yield
     gone = [segment for segment in finished if segment.end_offset < start]
     deletions = [
-        *(Deletion(s, DeletionReason.INTERRUPTED) for s in segments if s.state is _S.DELETE_SEGMENT_STARTED),
+        *(Deletion(s, DeletionReason.INTERRUPTED) for s in others if s.state is _S.DELETE_SEGMENT_STARTED),
         *(Deletion(s, _reason(s, log, retention, now_ms)) for s in gone),
+        *(Deletion(s, DeletionReason.REDUNDANT) for s in spare.values() if s.end_offset >= start),
     ]
-    spare = _redundant([segment for segment in finished if segment.end_offset >= start], lookup)
-    deletions += (Deletion(segment, DeletionReason.REDUNDANT) for segment in spare)
+    yield
     going = {deletion.segment.segment_id.id for deletion in deletions}
     kept = [segment for segment in segments if segment.segment_id.id not in going]
-    due = min((s.max_timestamp_ms for s in kept if s.state is _S.COPY_SEGMENT_FINISHED), default=None)
+    left = [s for s in counted if s.end_offset >= start] if start >= log.diskless_log_start_offset else []
     return ConvertedExpiry(
         log_start=start,
         deletions=deletions,
-        next_due_ms=None if due is None or retention.ms < 0 else due + retention.ms,
+        next_due_ms=None if retention.ms < 0 or not left else left[0].max_timestamp_ms + retention.ms,
+        next_due_byte_size=None if retention.bytes < 0 or not left else retention.bytes - _size(left[1:]),
         remaining=len(kept),
-        converted_bytes=sum(s.segment_size_in_bytes for s in kept if s.state is _S.COPY_SEGMENT_FINISHED),
+        converted_bytes=_size(s for s in kept if s.state is _S.COPY_SEGMENT_FINISHED),
     )
 
 
+def _size(segments: Iterable[RemoteLogSegmentMetadata]) -> int:
+    return sum(segment.segment_size_in_bytes for segment in segments)
+
+
 def _retained_from(
-    log: DisklessLog,
-    finished: Sequence[RemoteLogSegmentMetadata],
-    retention: ConvertedRetention,
-    now_ms: TimestampMs,
-    lookup: Lookup,
+    log: DisklessLog, counted: Sequence[RemoteLogSegmentMetadata], retention: ConvertedRetention, now_ms: TimestampMs
 ) -> Offset:
-    """The log start that retention allows, judged by the committed segments, oldest first."""
+    """The log start that retention allows, judged by the committed segments that are in the log, oldest first."""
     start = log.log_start_offset
-    counted = [s for s in finished if start <= s.end_offset < log.diskless_start_offset]
-    spare = {segment.segment_id.id for segment in _redundant(counted, lookup)}
-    counted = [segment for segment in counted if segment.segment_id.id not in spare]
-    size = log.byte_size + sum(segment.segment_size_in_bytes for segment in counted)
+    size = log.byte_size + _size(counted)
     for segment in counted:
         is_old = retention.ms >= 0 and now_ms - segment.max_timestamp_ms >= retention.ms
         is_too_much = 0 <= retention.bytes <= size - segment.segment_size_in_bytes
@@ -108,14 +116,3 @@ def _reason(
         return DeletionReason.LOG_START
     is_old = retention.ms >= 0 and now_ms - segment.max_timestamp_ms >= retention.ms
     return DeletionReason.TIME if is_old else DeletionReason.SIZE
-
-
-def _redundant(finished: Sequence[RemoteLogSegmentMetadata], lookup: Lookup) -> list[RemoteLogSegmentMetadata]:
-    """Copies of records that readers find in another segment: a database that was set back had a segment made again."""
-    steps = redundant_segments(finished, lookup)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: list[RemoteLogSegmentMetadata] = end.value
-            return found

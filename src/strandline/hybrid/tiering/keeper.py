@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
@@ -27,8 +29,9 @@ from strandline.hybrid.tiering.led import LedPartitions
 from strandline.hybrid.tiering.uploads import LeaderUploads
 from strandline.model import INT64_MAX, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
+from strandline.remote.turns import AT_ONCE, gathered, in_turns
 from strandline.sql import SqlError
-from strandline.tasks import Setbacks
+from strandline.tasks import Setbacks, next_turn
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.hybrid.tiered.tier import RemoteTier
@@ -47,9 +50,17 @@ class _Basis(NamedTuple):
     epoch: LeaderEpoch
     log_start: Offset
     read_boundary: Offset
-    byte_size: int
     segments: int
+    under_way: Set[UUID]
     config: TopicConfig
+
+
+class _Due(NamedTuple):
+    """When an unchanged partition is to be looked at again."""
+
+    at_ms: TimestampMs
+    byte_size: int | None
+    """Or when its rows have so many bytes."""
 
 
 class ConvertedKeeper:
@@ -71,7 +82,7 @@ class ConvertedKeeper:
         self._plane, self._diskless, self._tiered, self._led = plane, diskless, tiered, led
         self._uploads, self._sizes, self._topic_config = uploads, sizes, topic_config
         self._figures, self._clock = figures, clock
-        self._settled: dict[TopicIdPartition, tuple[_Basis, TimestampMs]] = {}
+        self._settled: dict[TopicIdPartition, tuple[_Basis, _Due]] = {}
         self._followed: set[TopicIdPartition] = set()
         self._wake = asyncio.Event()
         self._setbacks = Setbacks("following converted partitions", logger)
@@ -103,14 +114,20 @@ class ConvertedKeeper:
         if not led:
             return
         now_ms = await self._plane.now_ms()
-        await self._carry_on(await self._plane.segment_uploads(led), now_ms)
-        for key, log in led.items():
+        uploads = await self._plane.segment_uploads(led)
+        await self._carry_on(uploads, now_ms)
+        under_way = defaultdict[TopicIdPartition, set[UUID]](set)
+        for upload in uploads:
+            under_way[upload.partition].add(upload.segment_id)
+        for at, (key, log) in enumerate(led.items()):
+            if at % AT_ONCE == 0:
+                await next_turn()
             tier, epoch = self._tiered.tier, self._led.epoch_of(key)
             if tier is None or epoch is None or not tier.metadata.is_ready(key):
                 continue
             self._diskless.learn(key, log)
             try:
-                await self._expire(tier, log, epoch, now_ms)
+                await self._expire(tier, log, epoch, now_ms, under_way.get(key, frozenset()))
             except StrandlineError as error:
                 self._trouble(key).met(error)
 
@@ -145,27 +162,33 @@ class ConvertedKeeper:
 
     # Retention
 
-    async def _expire(self, tier: RemoteTier, log: DisklessLog, epoch: LeaderEpoch, now_ms: TimestampMs) -> None:
+    async def _expire(
+        self, tier: RemoteTier, log: DisklessLog, epoch: LeaderEpoch, now_ms: TimestampMs, under_way: Set[UUID]
+    ) -> None:
         # Loaded here: it needs the manager of tiered storage, which brokers without it do not load.
         from strandline.hybrid.tiering.expiry import ConvertedRetention, plan_expiry
 
         key, config = log.partition, self._topic_config(log.partition.topic)
         count = tier.metadata.remote_log_summary(key).segments
-        basis = _Basis(epoch, log.log_start_offset, log.diskless_start_offset, log.byte_size, count, config)
-        settled = self._settled.get(key)
-        if settled is not None and settled[0] == basis and now_ms < settled[1]:
+        basis = _Basis(epoch, log.log_start_offset, log.diskless_start_offset, count, under_way, config)
+        if self._is_settled(key, basis, log.byte_size, now_ms):
             return
         is_kept = not config.is_deleted_by_retention
         retention = ConvertedRetention(
             ms=-1 if is_kept else config.retention_ms, bytes=-1 if is_kept else config.retention_bytes
         )
-        plan = plan_expiry(
+        segments = await gathered(self._clock, tier.manager.pipeline.from_offset(key, log.diskless_log_start_offset))
+        steps = plan_expiry(
             log,
-            tier.manager.pipeline.from_offset(key, log.diskless_log_start_offset),
+            segments,
             retention,
             lookup=partial(tier.metadata.remote_log_segment_metadata, key),
             now_ms=now_ms,
+            under_way=under_way,
         )
+        plan = await in_turns(self._clock, steps)
+        if self._led.epoch_of(key) != epoch or self._topic_config(log.partition.topic) != config:
+            return  # making the plan took a while
         self._sizes.set_converted(key, plan.converted_bytes)
         if plan.log_start > log.log_start_offset:
             await self._plane.delete_records({key: plan.log_start})
@@ -184,8 +207,16 @@ class ConvertedKeeper:
         self._figures.segments_expired += len(plan.deletions)
         if not plan.remaining and plan.log_start >= log.diskless_start_offset and _is_hybrid(log):
             await self._plane.conversion_ended(key, leader_epoch=epoch)
-        due = min(now_ms + _SEEN_ANYWAY_MS, INT64_MAX if plan.next_due_ms is None else plan.next_due_ms)
-        self._settled[key] = (basis, due)
+        due_ms = min(now_ms + _SEEN_ANYWAY_MS, INT64_MAX if plan.next_due_ms is None else plan.next_due_ms)
+        self._settled[key] = (basis, _Due(due_ms, plan.next_due_byte_size))
+
+    def _is_settled(self, key: TopicIdPartition, basis: _Basis, byte_size: int, now_ms: TimestampMs) -> bool:
+        """Whether what the last look has found still holds: rows that are written change nothing, up to a size."""
+        settled = self._settled.get(key)
+        if settled is None or settled[0] != basis:
+            return False
+        due = settled[1]
+        return now_ms < due.at_ms and (due.byte_size is None or byte_size < due.byte_size)
 
 
 def _is_hybrid(log: DisklessLog) -> bool:

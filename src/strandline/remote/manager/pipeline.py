@@ -6,7 +6,7 @@ and finishes them after the last one: readers, and whoever looks for abandoned c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition
@@ -46,9 +46,9 @@ class PipelineSegments:
                 return segment if segment.end_offset == end else None
         return None
 
-    def from_offset(self, partition: TopicIdPartition, offset: Offset) -> list[RemoteLogSegmentMetadata]:
+    def from_offset(self, partition: TopicIdPartition, offset: Offset) -> Iterator[RemoteLogSegmentMetadata]:
         """All segments that begin at an offset or behind it, in any state, by start offset."""
-        return [s for s in self._metadata.iter_remote_log_segments(partition) if s.start_offset >= offset]
+        return (s for s in self._metadata.iter_remote_log_segments(partition) if s.start_offset >= offset)
 
     async def start(self, segment: RemoteLogSegmentMetadata) -> None:
         """Announce a segment: COPY_SEGMENT_STARTED."""
