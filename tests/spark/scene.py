@@ -157,13 +157,15 @@ def run_command(
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
+def process_state(pid: int) -> str:
+    """R, S, T and so on, as ps shows it; empty if there is no such process."""
+    answer = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return answer.stdout.strip()[:1]
+
+
 def is_alive(pid: int) -> bool:
     """Whether a process of this id runs, and is not just waiting to be reaped."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    return process_state(pid) not in ("", "Z")
 
 
 def descendants(pid: int) -> Sequence[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from strandline.tiering.client import TieringClient
 from tests.broker import free_port
-from tests.spark.scene import Scene, command, convert, descendants, is_alive, open_scene, run_command
+from tests.spark.scene import Scene, command, convert, descendants, is_alive, open_scene, process_state, run_command
 from tests.spark.standalone import spark_environment
 from tests.waiting import wait_until
 
@@ -120,22 +121,29 @@ def test_a_topic_is_followed_triggered_paused_and_resumed(tmp_path: Path) -> Non
             following.process.wait()
 
 
+def _suspended(pid: int) -> list[int]:
+    return [child for child in descendants(pid) if process_state(child) == "T"]
+
+
 def test_a_run_that_is_stopped_gives_back_what_it_has_claimed(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """While a task is suspended, the driver is told to stop: another driver does not wait for claims to expire."""
     with open_scene(tmp_path / "broker", {"orders": 1}) as scene:
         scene.fill("orders", 0, 50)
         environment = {**spark_environment(), "STRANDLINE_CRASH_AT": "stop@tiering.merge.before_upload"}
         options = ("--json", "--no-ui", "--once", "--bootstrap", scene.broker.bootstrap, "--master", "local[2]")
+        suspended: list[int] = []
         with (tmp_path / "events").open("wb") as output:
             driver = subprocess.Popen(command(*options), env=environment, stdout=output)
         try:
-            said = lambda: '"merge-started"' in (tmp_path / "events").read_text()  # noqa: E731
-            wait_until(said, within=300, what="the merge to start")
+            wait_until(lambda: _suspended(driver.pid), within=300, what="a task to be suspended in its merge")
+            suspended = _suspended(driver.pid)
             driver.send_signal(signal.SIGINT)
-            assert driver.wait(60) == 130
+            assert driver.wait(100) == 130
         finally:
             driver.kill()
             driver.wait()
+            for pid in suspended:
+                os.kill(pid, signal.SIGKILL)
         last = json.loads((tmp_path / "events").read_text().splitlines()[-1])
         assert (last["event"], last["was_stopped"], last["segments"]) == ("done", True, 0)
 

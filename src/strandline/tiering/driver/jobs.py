@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 Task = Callable[[Iterable[str]], Iterable[str]]
 _POLL_SECONDS: Final = 0.5
+_CANCEL_ATTEMPTS: Final = 20
 _CAUSE: Final = re.compile(r"(?:Exception|Error|failure): (.+)")
 
 
@@ -51,14 +52,30 @@ class SparkJobs:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await loop.run_in_executor(self._threads, self._context.cancelJobGroup, group)
-            await asyncio.wait([running])
-            if not running.cancelled() and (error := running.exception()) is not None:
-                logger.debug("job %s was cancelled: %s", group, error)
+            await self._cancel(group, running)
             raise
         finally:
             watching.cancel()
             self._reporter.job_ended(group)
+
+    async def _cancel(self, group: str, running: asyncio.Future[list[str]]) -> None:
+        """End a job. Spark may not know it yet, and does not remember what was cancelled: say it until it has ended."""
+        loop = asyncio.get_running_loop()
+        for _ in range(_CANCEL_ATTEMPTS):
+            cancelling = loop.run_in_executor(self._threads, self._cancel_group, group)
+            await asyncio.wait([cancelling, running], timeout=_POLL_SECONDS, return_when=asyncio.ALL_COMPLETED)
+            if running.done():
+                logger.debug("job %s was cancelled: %s", group, running.exception())
+                return
+        logger.warning("job %s does not end; its tasks end with the application", group)
+
+    def _cancel_group(self, group: str) -> None:
+        from py4j.protocol import Py4JError
+
+        try:
+            self._context.cancelJobGroup(group)
+        except (Py4JError, OSError) as error:
+            logger.debug("Spark does not take the end of job %s: %s", group, error)
 
     def _collect(self, group: str, stage: str, description: str, tasks: Sequence[str], work: Task) -> list[str]:
         from py4j.protocol import Py4JError
