@@ -1,0 +1,140 @@
+"""Drivers, executors and brokers die at each step of a conversion; the next run finishes it.
+
+Nothing is lost, doubled or reordered, no row and no object is left over, and no segment is stuck on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from strandline.crash import ENVIRONMENT_VARIABLE
+from tests.broker import BrokerProcess, running_broker
+from tests.clients.tiering import create, numbered, produce, read, values
+from tests.crash.converting import (
+    DISKLESS,
+    FIND_ORPHANS,
+    SETTINGS,
+    SIGKILLED,
+    Logs,
+    findings,
+    is_converted,
+    read_logs,
+    rows_left,
+    running_driver,
+    unreferenced,
+    wait_tidy,
+)
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(240)
+
+DRIVER_POINTS = (
+    "tiering.split.before_write",
+    "tiering.split.after_write",
+    "tiering.split.after_write:2",
+    "tiering.driver.before_record",
+    "tiering.driver.after_record",
+    "tiering.driver.before_begin",
+    "tiering.driver.before_begin:2",
+    "tiering.merge.before_upload",
+    "tiering.merge.after_upload",
+    "tiering.merge.after_upload:2",
+    "tiering.driver.before_commit",
+    "tiering.driver.after_commit",
+)
+# A batch is a segment.
+SMALL = {"inkless.tiering.max.segment.bytes": "15000"}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with running_broker(tmp_path_factory.mktemp("crashes") / "data", SETTINGS | SMALL) as running:
+        yield running
+
+
+def fill(broker: BrokerProcess, topic: str, *, first: int = 0) -> None:
+    produce(broker, topic, numbered(first, 30))
+
+
+def new_topic(broker: BrokerProcess, name: str) -> str:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    create(admin, name, DISKLESS)
+    fill(broker, name)
+    return name
+
+
+def finish(broker: BrokerProcess, before: Logs) -> None:
+    """Runs until everything is converted; then nothing is wrong anywhere."""
+    topics = tuple({topic: None for topic, _ in before})
+
+    def run() -> bool:
+        with running_driver(broker.bootstrap, *topics) as driver:
+            status = driver.wait()
+        assert status == 0, driver.said
+        return is_converted(broker.bootstrap, *topics)
+
+    wait_until(run, within=60, step=0.5, what="the conversion to finish")
+    assert read_logs(broker.bootstrap, before) == before
+    wait_tidy_without_orphans(broker)
+
+
+def wait_tidy_without_orphans(broker: BrokerProcess) -> None:
+    settings = broker.settings
+    broker.settings = {**settings, **FIND_ORPHANS}
+    broker.restart()
+    wait_tidy(broker)
+    broker.settings = settings
+    assert rows_left(broker) == {}
+    assert findings(broker) == []
+
+
+def test_a_driver_or_its_executors_die_at_each_step(broker: BrokerProcess) -> None:
+    topics = [new_topic(broker, f"driver-{number}") for number in range(len(DRIVER_POINTS))]
+    before = read_logs(broker.bootstrap, [(topic, 0) for topic in topics])
+
+    def die(topic: str, point: str) -> None:
+        with running_driver(broker.bootstrap, topic, crash_at=point) as driver:
+            assert driver.wait() == SIGKILLED, driver.said
+
+    with ThreadPoolExecutor(2) as pool:
+        for dying in [pool.submit(die, topic, point) for topic, point in zip(topics, DRIVER_POINTS, strict=True)]:
+            dying.result()
+    assert not is_converted(broker.bootstrap, *topics)
+    finish(broker, before)
+
+
+BROKER_POINTS = (
+    "controlplane.tiering.before_record_commit:2",
+    "tiering.begin.before_started:2",
+    "tiering.begin.after_started",
+    "tiering.commit.before_finished:2",
+    "tiering.commit.after_finished",
+    "controlplane.tiering.before_segment_commit:2",
+    "controlplane.tiering.before_rows_go",
+    "tiering.commit.after_commit:2",
+)
+
+
+def test_the_broker_dies_at_each_step_and_the_run_goes_on_when_it_is_back(broker: BrokerProcess) -> None:
+    """The driver lives, and asks again until it is answered."""
+    topics, before = [], {}
+    for number, point in enumerate(BROKER_POINTS):
+        broker.stop()
+        broker.environment = {ENVIRONMENT_VARIABLE: point}
+        broker.start()
+        topic = new_topic(broker, f"broker-{number}")
+        before |= read_logs(broker.bootstrap, [(topic, 0)])
+        topics.append(topic)
+        with running_driver(broker.bootstrap, topic) as driver:
+            assert broker.wait() == SIGKILLED, point
+            broker.environment = {}
+            broker.start()
+            assert driver.wait() == 0, f"{point}: {driver.said}"
+        assert is_converted(broker.bootstrap, topic), f"{point}: {driver.said}"
+    finish(broker, before)
