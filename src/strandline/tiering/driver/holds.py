@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 from uuid import UUID
 
 from strandline.model import TopicIdPartition
@@ -12,13 +13,20 @@ from strandline.tiering_api.values import AbortSegment, BegunSegment, ReleaseFil
 logger = logging.getLogger(__name__)
 
 
+class BegunBy(NamedTuple):
+    """A segment that is under way."""
+
+    partition: TopicIdPartition
+    claimant: str
+
+
 class Holds:
     """Files that are claimed and segments that are begun, and are neither done nor given back."""
 
     def __init__(self, claimant: str) -> None:
         self._claimant = claimant
         self._files: set[str] = set()
-        self._segments: dict[UUID, TopicIdPartition] = {}
+        self._segments: dict[UUID, BegunBy] = {}
         """In the order in which they were begun."""
 
     def __bool__(self) -> bool:
@@ -30,8 +38,8 @@ class Holds:
     def drop_file(self, object_key: str) -> None:
         self._files.discard(object_key)
 
-    def hold_segment(self, begun: BegunSegment) -> None:
-        self._segments[begun.segment.segment_id] = begun.partition
+    def hold_segment(self, begun: BegunSegment, claimant: str) -> None:
+        self._segments[begun.segment.segment_id] = BegunBy(begun.partition, claimant)
 
     def drop_segment(self, segment_id: UUID) -> None:
         self._segments.pop(segment_id, None)
@@ -42,15 +50,19 @@ class Holds:
             if self._files:
                 client.release_files(ReleaseFiles(claimant=self._claimant, object_keys=tuple(sorted(self._files))))
                 self._files.clear()
-            done: set[TopicIdPartition] = set()
-            for segment_id, partition in list(self._segments.items()):
-                # With the first one of a partition, those behind it are given up too.
-                if partition not in done:
-                    abort(client, self._claimant, partition, segment_id)
-                    done.add(partition)
-                del self._segments[segment_id]
+            self.give_up_segments(client)
         except (BrokersUnavailable, RequestRefused) as error:
             logger.warning("claims could not be given back, and expire by themselves: %s", error)
+
+    def give_up_segments(self, client: TieringClient) -> None:
+        """Those that are begun and will not be built. Raises BrokersUnavailable."""
+        done: set[BegunBy] = set()
+        for segment_id, begun in list(self._segments.items()):
+            # With the first one of a partition, those behind it are given up too.
+            if begun not in done:
+                abort(client, begun.claimant, begun.partition, segment_id)
+                done.add(begun)
+            self._segments.pop(segment_id, None)
 
 
 def abort(client: TieringClient, claimant: str, partition: TopicIdPartition, segment_id: UUID) -> None:

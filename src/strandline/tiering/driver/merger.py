@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import json
 import logging
 from collections.abc import Sequence
@@ -36,12 +37,17 @@ class Merger:
     def __init__(self, world: RunWorld) -> None:
         self._world = world
         self._leaders = asyncio.Semaphore(_LEADERS_AT_ONCE)
+        self._passes = itertools.count(1)
 
     async def run_pass(self) -> int:
         """Merge until nothing is left that can be merged now; how many segments that were.
 
-        Raises BrokersUnavailable; segments that were begun stay begun, and the next pass gets them again.
+        Raises BrokersUnavailable; segments that were begun are given up by the next pass. Each pass has a claimant of
+        its own: a request of an earlier one that is carried out late begins a segment whose claim nobody renews.
         """
+        world = self._world
+        await world.call(world.holds.give_up_segments, world.client)
+        world.merge_claimant = f"{world.claimant}/{next(self._passes)}"
         total = 0
         while True:
             done = await self._run_list()
@@ -93,7 +99,7 @@ class Merger:
         for one in chain.ranges:
             crash_point("tiering.driver.before_begin")
             request = BeginSegment(
-                claimant=world.claimant,
+                claimant=world.merge_claimant,
                 partition=chain.partition,
                 base_offset=one.base_offset,
                 last_offset=one.last_offset,
@@ -106,7 +112,7 @@ class Merger:
                 # Another driver is at work on the partition, or was faster; or it was paused, deleted, trimmed.
                 logger.info("no segment of %s from offset %d: %s", chain.partition, one.base_offset, error)
                 break
-            world.holds.hold_segment(answer)
+            world.holds.hold_segment(answer, world.merge_claimant)
             begun.append(answer)
         return begun
 
@@ -132,7 +138,7 @@ class Merger:
         for one in result.segments:
             crash_point("tiering.driver.before_commit")
             request = CommitSegment(
-                claimant=world.claimant,
+                claimant=world.merge_claimant,
                 partition=partition,
                 segment_id=one.segment_id,
                 end_offset=one.end_offset,
@@ -152,7 +158,7 @@ class Merger:
             self._say(partition, chain[done - 1], answer.diskless_start_offset)
         if done < len(chain):
             first = chain[done].segment.segment_id
-            await world.call(abort, world.client, world.claimant, partition, first)
+            await world.call(abort, world.client, world.merge_claimant, partition, first)
             for given_up in chain[done:]:
                 world.holds.drop_segment(given_up.segment.segment_id)
         if trouble:

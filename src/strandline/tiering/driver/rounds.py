@@ -130,8 +130,8 @@ async def _renew(world: RunWorld) -> None:
         await world.clock.sleep(claim_ms / _MS / RENEWALS)
         if not world.holds:
             continue
-        request = RenewClaims(claimant=world.claimant, claim_ms=claim_ms)
         try:
-            await world.call(world.client.renew_claims, request)
+            for claimant in filter(None, (world.claimant, world.merge_claimant)):
+                await world.call(world.client.renew_claims, RenewClaims(claimant=claimant, claim_ms=claim_ms))
         except (BrokersUnavailable, RequestRefused) as error:
             logger.warning("claims are not renewed: %s", error)

@@ -42,6 +42,8 @@ class RunWorld:
     holds: Holds
     troubles: Troubles
     tally: Tally = field(default_factory=Tally)
+    merge_claimant: str = ""
+    """Of the segments that are under way; another one in each pass."""
 
     async def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """A call that waits for a broker, in a thread."""
