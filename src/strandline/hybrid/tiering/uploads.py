@@ -121,6 +121,8 @@ class LeaderUploads:
         """All bytes are there: finish the segment, and let readers find it."""
         partition = request.partition
         epoch, tier = self._led.check(partition), await self._ready_tier(partition)
+        if not _is_there(tier.manager.pipeline.find(partition, request.segment_id)):
+            await self._check_not_lost(request)
         with storage_errors(partition.topic_partition):
             answer = await self._plane.finish_segment(
                 partition,
@@ -176,13 +178,16 @@ class LeaderUploads:
     async def _finish(self, tier: RemoteTier, upload: SegmentUpload, epoch: LeaderEpoch) -> CommittedSegment:
         partition, pipeline = upload.partition, tier.manager.pipeline
         segment = pipeline.find(partition, upload.segment_id)
-        if segment is None:
+        if not _is_there(segment) and await self._is_deleted(upload):
+            segment = None  # whoever deleted its records has deleted it as well: only the boundary is left to move
+        elif segment is None:
             raise KafkaStorageError(
                 f"The remote log metadata of {partition.topic_partition} does not have the segment "
                 f"{uuid_to_text(upload.segment_id)}, which is to be finished. Was __remote_log_metadata deleted?"
             )
         crash_point("tiering.commit.before_finished")
-        await self._remotely(partition, pipeline.finish(segment, upload.custom_metadata))
+        if segment is not None:
+            await self._remotely(partition, pipeline.finish(segment, upload.custom_metadata))
         crash_point("tiering.commit.after_finished")
         with storage_errors(partition.topic_partition):
             done = await self._plane.commit_segment(partition, upload.segment_id, leader_epoch=epoch)
@@ -253,6 +258,21 @@ class LeaderUploads:
             self._subscribed.discard(partition)
             tier.subscriptions.remove(partition, MetadataUser.CONVERTED_LEADER)
 
+    async def _check_not_lost(self, request: CommitSegment) -> None:
+        """Refuse to finish an upload whose deletion has begun: the control plane has forgotten that it was given up."""
+        with storage_errors(request.partition.topic_partition):
+            uploads = await self._plane.segment_uploads([request.partition])
+        mine = (one for one in uploads if one.segment_id == request.segment_id)
+        if any(one.state is UploadState.UPLOADING for one in mine):
+            raise InvalidRequest(
+                f"The segment {uuid_to_text(request.segment_id)} of {request.partition.topic_partition} was given up, "
+                "and its bytes are deleted. Abort it, and begin another one."
+            )
+
+    async def _is_deleted(self, upload: SegmentUpload) -> bool:
+        log = await self._log(upload.partition)
+        return log is not None and log.log_start_offset > upload.last_offset
+
     async def _log(self, partition: TopicIdPartition) -> DisklessLog | None:
         with storage_errors(partition.topic_partition):
             return (await self._plane.logs([partition])).get(partition)
@@ -289,6 +309,10 @@ class LeaderUploads:
             return None
         found = tier.manager.pipeline.ending_at(partition, base_offset - 1, range(epoch, -1, -1))
         return None if found is None else described(found)
+
+
+def _is_there(segment: RemoteLogSegmentMetadata | None) -> bool:
+    return segment is not None and segment.state is not RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
 
 def refused(refusal: Refusal | None, message: str) -> StrandlineError:

@@ -64,6 +64,11 @@ class PipelineSegments:
             )
         if segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
             await self._states.update(segment, RemoteLogSegmentState.COPY_SEGMENT_FINISHED, custom_metadata)
+        elif segment.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            raise RemoteStorageError(
+                f"The segment {segment.start_offset} to {segment.end_offset} of {segment.partition} cannot be "
+                "finished: its deletion has begun."
+            )
 
     async def delete(self, deletions: Sequence[Deletion], *, goes_on: Callable[[], bool]) -> bool:
         """Delete segments with their bytes, until `goes_on` is false. True if all are deleted."""
