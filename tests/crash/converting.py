@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
+import multiprocessing
 import sqlite3
-import subprocess
-import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from strandline.admin.commands.main import run
-from strandline.crash import ENVIRONMENT_VARIABLE
 from strandline.records import iter_headers
 from strandline.tiering.client import TieringClient
 from strandline.wire.api import ApiKey
@@ -25,6 +23,7 @@ from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffs
 from tests.broker import BrokerProcess
 from tests.clients import tiering
 from tests.crash.tiered_store import differences, list_directory
+from tests.tiering.plain_driver import run_driver
 from tests.waiting import wait_until
 
 SECONDS = 40.0
@@ -163,32 +162,29 @@ def findings(broker: BrokerProcess) -> list[Mapping[str, object]]:
 
 
 class DriverProcess:
-    """A driver without Spark in a process of its own."""
+    """A driver without Spark in a process of its own, forked from one that has loaded the code."""
 
     def __init__(self, bootstrap: str, *topics: str, crash_at: str = "") -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.tiering.plain_driver", bootstrap, *topics],
-            env={**os.environ, ENVIRONMENT_VARIABLE: crash_at},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=Path(__file__).resolve().parents[2],
-            text=True,
-        )
-        self.said = ""
+        self._log = Path(tempfile.mkstemp(prefix="driver-")[1])
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.tiering.plain_driver"])
+        self._process = context.Process(target=run_driver, args=(str(self._log), crash_at, bootstrap, *topics))
+        self._process.start()
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def said(self) -> str:
+        return self._log.read_text()
 
     def wait(self) -> int:
         """Its exit status."""
-        self.said, _ = self._process.communicate(timeout=SECONDS)
-        return self._process.returncode
+        self._process.join(SECONDS)
+        assert self._process.exitcode is not None, f"the driver does not end: {self.said}"
+        return self._process.exitcode
 
     def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self.wait()
+        self._process.kill()
+        self._process.join()
+        self._log.unlink()
 
 
 @contextmanager

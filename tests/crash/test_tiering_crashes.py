@@ -5,15 +5,19 @@ Nothing is lost, doubled or reordered, no row and no object is left over, and no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from pathlib import Path
+from typing import cast
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from strandline.crash import ENVIRONMENT_VARIABLE
+from strandline.tiering.client import BrokersUnavailable, TieringClient
+from strandline.tiering.driver.jobs import SparkJobs, Task
+from strandline.tiering.driver.merger import Merger
+from strandline.tiering.driver.splitter import Splitter
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import create, numbered, produce, read, values
 from tests.crash.converting import (
@@ -27,9 +31,9 @@ from tests.crash.converting import (
     read_logs,
     rows_left,
     running_driver,
-    unreferenced,
     wait_tidy,
 )
+from tests.tiering.plain_driver import PlainJobs, make_world, prepare_tasks
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(240)
@@ -137,4 +141,41 @@ def test_the_broker_dies_at_each_step_and_the_run_goes_on_when_it_is_back(broker
             broker.start()
             assert driver.wait() == 0, f"{point}: {driver.said}"
         assert is_converted(broker.bootstrap, topic), f"{point}: {driver.said}"
+    finish(broker, before)
+
+
+class BrokerAwayJobs(PlainJobs):
+    """While the tasks of the first merge run, the broker dies."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self._broker = broker
+
+    async def run(self, stage: str, description: str, tasks: Sequence[str], work: Task) -> list[str]:
+        found = await super().run(stage, description, tasks, work)
+        if stage == "merge" and self._broker.is_running:
+            await asyncio.to_thread(self._broker.kill)
+        return found
+
+
+def test_a_driver_that_follows_lost_the_broker_and_goes_on(broker: BrokerProcess) -> None:
+    """What it had begun must neither be renewed for ever nor be in the way of its next pass."""
+    topic = new_topic(broker, "followed")
+    before = read_logs(broker.bootstrap, [(topic, 0)])
+    prepare_tasks()
+
+    async def follow() -> None:
+        with TieringClient(broker.bootstrap, timeout_s=2) as client:
+            world = make_world(client, [topic])
+            world.jobs = cast(SparkJobs, BrokerAwayJobs(broker))
+            await Splitter(world).run_pass()
+            merger = Merger(world)
+            with pytest.raises(BrokersUnavailable):
+                await merger.run_pass()
+            await asyncio.to_thread(broker.start)
+            world.jobs = cast(SparkJobs, PlainJobs())
+            while not await asyncio.to_thread(is_converted, broker.bootstrap, topic):
+                await merger.run_pass()
+            assert not world.holds
+
+    asyncio.run(asyncio.wait_for(follow(), 60))
     finish(broker, before)

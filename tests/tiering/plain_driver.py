@@ -1,8 +1,6 @@
-"""The driver of `strandline tiering run --once`, in a process of its own and without Spark: tasks run in its threads.
+"""The driver of `strandline tiering run --once` without Spark: its tasks run in threads.
 
-    python -m tests.tiering.plain_driver HOST:PORT TOPIC...
-
-Its crash points are those of the real one, and of executors. A test that kills it needs no Java and takes a second.
+Its crash points are those of the real one, and of executors. A test that kills it needs no Java and takes a moment.
 """
 
 from __future__ import annotations
@@ -11,11 +9,13 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from pyspark import SparkFiles
 
 from strandline.clock import SystemClock, SystemIds
+from strandline.crash import arm
 from strandline.tiering.client import TieringClient
 from strandline.tiering.driver.holds import Holds
 from strandline.tiering.driver.jobs import SparkJobs, Task
@@ -69,13 +69,12 @@ def prepare_tasks() -> None:
     files._is_running_on_worker, files._root_directory = True, tempfile.gettempdir()
 
 
-def main(bootstrap: str, *topics: str) -> int:
+def run_driver(log: str, crash_at: str, bootstrap: str, *topics: str) -> None:
+    """The whole life of a process. What it says is in `log`; it ends with status 1 if something was not converted."""
+    sys.stdout = sys.stderr = Path(log).open("w", buffering=1)
+    arm(crash_at)
     prepare_tasks()
     with TieringClient(bootstrap) as client:
         world = make_world(client, topics)
         asyncio.run(run_once(world))
-    return 1 if world.troubles.sentences() else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(1 if world.troubles.sentences() else 0)
