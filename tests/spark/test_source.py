@@ -31,6 +31,8 @@ from tests.tiering.world import convert
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.timeout(600)
+
 SETTINGS = {**QUICK, **scene.SETTINGS, "log.diskless.enable": "false", "inkless.tiering.max.segment.bytes": "20000"}
 DISKLESS = {"diskless.enable": "true"}
 KINDS = ("classic", "tiered", "diskless", "switched", "converted")
