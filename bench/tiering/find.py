@@ -60,12 +60,16 @@ def _measure(place: TieringPlace, kind: str, rows: int) -> Measured:
 async def _in_turn(kind: str, rows: int, addresses: Mapping[str, str], count: int) -> Measured:
     measured: Measured = {}
     async with AsyncExitStack() as stack:
-        planes = {
-            name: await stack.enter_async_context(loaded_plane(address, rows)) for name, address in addresses.items()
-        }
         end = rows // LOGS * RECORDS_PER_ROW
         first = end - _ROWS_LEFT * RECORDS_PER_ROW
+        for address in addresses.values():
+            async with loaded_plane(address, rows):
+                pass
         await _convert(addresses["converted"], first)
+        planes = {
+            name: SqlControlPlane(await stack.enter_async_context(open_store(address, deadline=60)))
+            for name, address in addresses.items()
+        }
         chance = random.Random(1)
         for partitions in _PARTITIONS:
             times: dict[str, list[float]] = {name: [] for name in planes}
