@@ -280,6 +280,9 @@ async def test_rows_that_a_crash_left_below_the_boundary_go_with_retention(split
     (found,) = await find(split, FindBatches(A, 5, ALL_BYTES))
     assert (found.refusal, found.rows) == (Refusal.IN_PREFIX, ())
     assert ranges((await mergeable(split))[0]) == [(20, 29)]
+    (converted,) = await split.converted_logs()
+    sizes = (converted.byte_size, (await log_of(split, A)).byte_size)
+    assert sizes == (100, 100), "what is in segments does not count twice: retention.bytes would delete too much"
     (trimmed,) = await split.enforce_retention([RetentionRule(A, -1, -1)], max_rows=100)
     assert (trimmed.log_start_offset, trimmed.rows_deleted) == (0, 0)
     log = await log_of(split, A)

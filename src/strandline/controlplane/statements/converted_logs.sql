@@ -1,7 +1,14 @@
+-- Rows that are left below the read boundary are in segments already, and do not count twice.
 SELECT
     l.topic_id, l.topic_name, l.partition, l.log_start_offset, l.high_watermark, l.tiered_log_start_offset,
     l.tiered_high_offset, l.diskless_start_offset, l.diskless_log_start_offset, l.diskless_log_start_epoch,
-    l.migration_state, l.byte_size, l.last_epoch
+    l.migration_state,
+    CAST(l.byte_size - coalesce((
+        SELECT sum(b.byte_size)
+        FROM inkless_batch b
+        WHERE b.log_id = l.log_id AND b.last_offset < l.diskless_start_offset
+            AND l.diskless_start_offset > l.diskless_log_start_offset
+    ), 0) AS BIGINT), l.last_epoch
 FROM inkless_log l
 WHERE NOT l.is_deleted AND l.diskless_log_start_offset >= 0 AND (
     (l.migration_state = 'HYBRID' AND l.diskless_start_offset > l.diskless_log_start_offset)
