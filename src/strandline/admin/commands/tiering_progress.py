@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 from rich.text import Text
 
 from strandline.tiering.driver.lines import LineReporter
@@ -17,11 +18,12 @@ class ProgressReporter(LineReporter):
     def __init__(self, console: Console) -> None:
         super().__init__(as_json=False, write=lambda line: console.print(Text(line), soft_wrap=True))
         self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("tasks"),
-            TimeElapsedColumn(),
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TextColumn("tasks", table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            # Last: the names of many partitions are cut, and nothing else is.
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=console,
             transient=True,
         )
