@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Column
 from rich.text import Text
 
 from strandline.tiering.driver.lines import LineReporter
+
+_BESIDE: Final = 42
+"""Columns that the bar and its figures take."""
 
 
 class ProgressReporter(LineReporter):
@@ -19,11 +23,10 @@ class ProgressReporter(LineReporter):
         super().__init__(as_json=False, write=lambda line: console.print(Text(line), soft_wrap=True))
         self._progress = Progress(
             BarColumn(bar_width=16),
-            MofNCompleteColumn(table_column=Column(no_wrap=True)),
-            TextColumn("tasks", table_column=Column(no_wrap=True)),
-            TimeElapsedColumn(table_column=Column(no_wrap=True)),
-            # Last: the names of many partitions are cut, and nothing else is.
-            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+            MofNCompleteColumn(),
+            TextColumn("tasks"),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
             console=console,
             transient=True,
         )
@@ -33,7 +36,10 @@ class ProgressReporter(LineReporter):
         if not self._bars:
             self._progress.start()
         if job not in self._bars:
-            self._bars[job] = self._progress.add_task(description, total=total)
+            # A line that is too long would cut the bar.
+            room = max(self._progress.console.width - _BESIDE, _BESIDE)
+            short = description if len(description) <= room else f"{description[: room - 1]}…"
+            self._bars[job] = self._progress.add_task(short, total=total)
         self._progress.update(self._bars[job], completed=done)
 
     def job_ended(self, job: str) -> None:
