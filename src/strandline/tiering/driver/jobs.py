@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from strandline.clock import Clock
 from strandline.tiering.driver.reporting import Reporter
@@ -63,7 +63,8 @@ class SparkJobs:
         loop = asyncio.get_running_loop()
         for _ in range(_CANCEL_ATTEMPTS):
             cancelling = loop.run_in_executor(self._threads, self._cancel_group, group)
-            await asyncio.wait([cancelling, running], timeout=_POLL_SECONDS, return_when=asyncio.ALL_COMPLETED)
+            both: set[asyncio.Future[Any]] = {cancelling, running}
+            await asyncio.wait(both, timeout=_POLL_SECONDS)
             if running.done():
                 logger.debug("job %s was cancelled: %s", group, running.exception())
                 return
