@@ -172,6 +172,11 @@ class DriverProcess:
         self._process.start()
 
     @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
     def said(self) -> str:
         return self._log.read_text()
 

@@ -6,20 +6,24 @@ Nothing is lost, doubled or reordered, no row and no object is left over, and no
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import cast
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from strandline.admin.commands.main import run
 from strandline.crash import ENVIRONMENT_VARIABLE
 from strandline.tiering.client import BrokersUnavailable, TieringClient
 from strandline.tiering.driver.jobs import SparkJobs, Task
 from strandline.tiering.driver.merger import Merger
 from strandline.tiering.driver.splitter import Splitter
 from tests.broker import BrokerProcess, running_broker
-from tests.clients.tiering import create, numbered, produce, read, values
+from tests.clients.tiering import alter, create, earliest, numbered, produce, read, remote_logs, values
 from tests.crash.converting import (
     DISKLESS,
     FIND_ORPHANS,
@@ -75,17 +79,22 @@ def new_topic(broker: BrokerProcess, name: str) -> str:
 
 def finish(broker: BrokerProcess, before: Logs) -> None:
     """Runs until everything is converted; then nothing is wrong anywhere."""
+    finish_runs(broker, before)
+    wait_tidy_without_orphans(broker)
+
+
+def finish_runs(broker: BrokerProcess, before: Logs) -> None:
+    """Runs until everything is converted."""
     topics = tuple({topic: None for topic, _ in before})
 
-    def run() -> bool:
+    def is_finished() -> bool:
         with running_driver(broker.bootstrap, *topics) as driver:
             status = driver.wait()
         assert status == 0, driver.said
         return is_converted(broker.bootstrap, *topics)
 
-    wait_until(run, within=60, step=0.5, what="the conversion to finish")
+    wait_until(is_finished, within=60, step=0.5, what="the conversion to finish")
     assert read_logs(broker.bootstrap, before) == before
-    wait_tidy_without_orphans(broker)
 
 
 def wait_tidy_without_orphans(broker: BrokerProcess) -> None:
@@ -179,3 +188,50 @@ def test_a_driver_that_follows_lost_the_broker_and_goes_on(broker: BrokerProcess
 
     asyncio.run(asyncio.wait_for(follow(), 60))
     finish(broker, before)
+
+
+def test_the_broker_dies_while_it_gives_up_a_segment_and_while_segments_expire(broker: BrokerProcess) -> None:
+    topic = new_topic(broker, "given-up")
+    before = read_logs(broker.bootstrap, [(topic, 0)])
+    with running_driver(broker.bootstrap, topic, crash_at="tiering.merge.after_upload") as driver:
+        assert driver.wait() == SIGKILLED
+    broker.stop()
+    broker.environment = {ENVIRONMENT_VARIABLE: "tiering.abort.after_delete_started"}
+    broker.start()
+    assert broker.wait() == SIGKILLED
+    broker.environment = {ENVIRONMENT_VARIABLE: "tiering.expire.after_log_start"}
+    broker.start()
+    finish_runs(broker, before)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    alter(admin, topic, {"retention.bytes": "12000"})
+    assert broker.wait() == SIGKILLED
+    broker.environment = {}
+    broker.start()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    assert earliest(admin, topic) == 10
+    assert values(read(broker, topic, 20, offset=10)) == [*range(10, 30)]
+    wait_until(lambda: len(remote_logs(broker, topic)) == 2, within=30, what="the expired segments to go")
+    wait_tidy_without_orphans(broker)
+
+
+def test_an_executor_that_was_suspended_uploads_after_its_segment_was_given_up(broker: BrokerProcess) -> None:
+    """Another run has made the segment meanwhile. What comes late is not read, and fsck finds it."""
+    topic = new_topic(broker, "suspended")
+    before = read_logs(broker.bootstrap, [(topic, 0)])
+    with running_driver(broker.bootstrap, topic, crash_at="stop@tiering.merge.before_upload") as driver:
+        wait_until(lambda: is_suspended(driver.pid), within=30, what="the driver to stop")
+        finish_runs(broker, before)
+        os.kill(driver.pid, signal.SIGCONT)
+        assert driver.wait() in (0, 1), driver.said
+    assert read_logs(broker.bootstrap, before) == before
+    assert {finding["kind"] for finding in findings(broker)} <= {"orphan"}
+    broker.restart()
+    assert read_logs(broker.bootstrap, before) == before
+    arguments = ["fsck", "--repair", "--grace", "0", "--tier", "remote", "--data-dir", str(broker.data_dir)]
+    run([*arguments, "--bootstrap", broker.bootstrap])
+    wait_tidy_without_orphans(broker)
+    assert read_logs(broker.bootstrap, before) == before
+
+
+def is_suspended(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
