@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from strandline.controlplane.database import Database, numbered
+from strandline.controlplane.tiering_values import PendingSplit
 from strandline.controlplane.values import (
     BatchRow,
     DisklessLog,
@@ -18,6 +20,7 @@ from strandline.controlplane.values import (
 from strandline.model import Offset, TimestampMs, TopicIdPartition
 from strandline.records import TimestampType
 from strandline.sql import Row, Transaction
+from strandline.tiering_api.values import SplitFile
 
 # The first query asks for this many rows of each log, each following one for more, so that few unneeded rows are read.
 _FIRST_ROWS: Final = 2
@@ -167,3 +170,18 @@ def diskless_log(partition: TopicIdPartition, columns: Sequence[Any]) -> Diskles
         byte_size=byte_size,
         last_epoch=last,
     )
+
+
+def pending_split(columns: Sequence[Any]) -> PendingSplit:
+    """A split file from columns in the order of `splits_of_logs.sql`."""
+    key, base, last, size, batches, max_timestamp, epochs, created_at_ms, committed_at_ms = columns
+    file = SplitFile(
+        object_key=key,
+        base_offset=base,
+        last_offset=last,
+        size_bytes=size,
+        batch_count=batches,
+        max_timestamp=max_timestamp,
+        leader_epochs=tuple((epoch, start) for epoch, start in json.loads(epochs)),
+    )
+    return PendingSplit(file, created_at_ms, committed_at_ms)

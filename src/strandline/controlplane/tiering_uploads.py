@@ -6,10 +6,9 @@ short transactions: rows below the read boundary are not read any more, and comm
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strandline.controlplane.conversion import (
@@ -23,7 +22,7 @@ from strandline.controlplane.conversion import (
 )
 from strandline.controlplane.database import MIGRATION_CHANNEL, TRIM_CHANNEL, numbered
 from strandline.controlplane.log_locks import LogLocks
-from strandline.controlplane.reads import diskless_log
+from strandline.controlplane.reads import diskless_log, pending_split
 from strandline.controlplane.tiering_values import (
     LogSplits,
     PendingSplit,
@@ -36,10 +35,22 @@ from strandline.controlplane.tiering_wishes import SqlTieringWishes
 from strandline.controlplane.trimming import SqlPruning
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal
 from strandline.crash import crash_point
-from strandline.model import INT32_MAX, INT64_MAX, LeaderEpoch, Offset, TopicIdPartition, TopicPartition, uuid_to_text
+from strandline.model import (
+    INT32_MAX,
+    INT64_MAX,
+    LeaderEpoch,
+    Offset,
+    TimestampMs,
+    TopicIdPartition,
+    TopicPartition,
+    uuid_to_text,
+)
 from strandline.sql import Row, Transaction
 from strandline.tiering_api.values import SplitFile, UploadState
 
+_LOGS_AT_ONCE: Final = 128
+_SPLITS_AT_ONCE: Final = 2_000
+"""About as many split files are read at once, from at most so many logs."""
 _UNKNOWN_LOG: Final = "This topic or partition is unknown, was deleted, or is not diskless."
 
 
@@ -56,26 +67,38 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
     """See SegmentUploads."""
 
     async def mergeable_splits(self, topic_ids: Collection[UUID], *, max_splits: int) -> Sequence[LogSplits]:
-        async def work(tx: Transaction) -> list[LogSplits]:
+        async def work(
+            tx: Transaction,
+        ) -> tuple[TimestampMs, dict[UUID, TopicTiering], list[tuple[DisklessLog, Offset]]]:
             now_ms, wishes = await self._now_ms(tx), await self._wishes(tx)
             found = await self._fetch(tx, "logs_with_splits", [(topic_id,) for topic_id in topic_ids], 1)
             logs = [log for log in self._logs_of(found) if is_mergeable(log) and not _is_paused(log, wishes)]
             uploads = await self._uploads(tx, [log.partition for log in logs])
-            starts = [next_segment_offset(log, uploads[log.partition]) for log in logs]
-            splits = await self._splits(tx, list(zip(logs, starts, strict=True)), max_splits)
-            return [
-                LogSplits(
-                    log=log,
-                    tiering=wishes.get(log.partition.topic_id, TopicTiering()),
-                    splits=dense,
-                    next_upload_offset=dense[0].file.base_offset,
-                    now_ms=now_ms,
-                )
-                for log, start in zip(logs, starts, strict=True)
-                if (dense := dense_splits(splits[log.partition], start))
-            ]
+            return now_ms, wishes, [(log, next_segment_offset(log, uploads[log.partition])) for log in logs]
 
-        return await self._store.read(work) if topic_ids else []
+        if not topic_ids:
+            return []
+        now_ms, wishes, logs = await self._store.read(work)
+        answer: list[LogSplits] = []
+        # In pages: there may be thousands of split files in each of thousands of logs, and others have to run in
+        # between. What changes between two pages is found out when a segment begins.
+        first, size = 0, 1
+        while page := logs[first : first + size]:
+            splits = await self._splits_of(page, max_splits)
+            for log, start in page:
+                if dense := dense_splits(splits[log.partition], start):
+                    tiering, offset = wishes.get(log.partition.topic_id, TopicTiering()), dense[0].file.base_offset
+                    found = LogSplits(log=log, tiering=tiering, splits=dense, next_upload_offset=offset, now_ms=now_ms)
+                    answer.append(found)
+            first += size
+            is_light = sum(map(len, splits.values())) < _SPLITS_AT_ONCE
+            size = min(2 * size, _LOGS_AT_ONCE) if is_light else max(size // 2, 1)
+        return answer
+
+    async def _splits_of(
+        self, logs: Sequence[tuple[DisklessLog, Offset]], limit: int
+    ) -> dict[TopicIdPartition, list[PendingSplit]]:
+        return await self._store.read(lambda tx: self._splits(tx, logs, limit))
 
     async def begin_segment(
         self,
@@ -323,7 +346,7 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
             for number, (log, start) in enumerate(logs)
         ]
         for number, *columns in await self._fetch(tx, "splits_of_logs", rows, 5, limit, until):
-            splits[logs[number][0].partition].append(_pending_split(columns))
+            splits[logs[number][0].partition].append(pending_split(columns))
         return splits
 
     def _logs_of(self, rows: Sequence[Row]) -> Iterator[DisklessLog]:
@@ -340,21 +363,6 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
             upload.expires_at_ms,
             None if upload.custom_metadata is None else upload.custom_metadata.hex(),
         )
-
-
-def _pending_split(columns: Sequence[Any]) -> PendingSplit:
-    """A split file from columns in the order of `splits_of_logs.sql`."""
-    key, base, last, size, batches, max_timestamp, epochs, created_at_ms, committed_at_ms = columns
-    file = SplitFile(
-        object_key=key,
-        base_offset=base,
-        last_offset=last,
-        size_bytes=size,
-        batch_count=batches,
-        max_timestamp=max_timestamp,
-        leader_epochs=tuple((epoch, start) for epoch, start in json.loads(epochs)),
-    )
-    return PendingSplit(file, created_at_ms, committed_at_ms)
 
 
 def _columns(upload: SegmentUpload) -> tuple[object, ...]:
