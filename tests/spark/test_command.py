@@ -110,6 +110,8 @@ def test_a_topic_is_followed_triggered_paused_and_resumed(tmp_path: Path) -> Non
             wait_until(lambda: _boundary(scene, 1) > 0, within=100, what="what was triggered while paused")
             assert _boundary(scene, 1) == 50
 
+            # The broker has it before the driver hears so.
+            wait_until(lambda: len(following.events("segment")) == 2, what="the driver to know")
             children = descendants(following.process.pid)
             assert children
             following.process.send_signal(signal.SIGTERM)
