@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _PARTITIONS: Final = 4
 _WARM_UPS: Final = 6
-_TURNS: Final = 6
-_QUICK_TURNS: Final = 3
+_TURNS: Final = 6  # an even number: each goes first as often as the other
+_QUICK_TURNS: Final = 4
 _SEGMENTS: Final = {"segment.bytes": str(64 << 20), "local.retention.ms": "-1"}
 
 
