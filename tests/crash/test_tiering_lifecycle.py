@@ -1,0 +1,158 @@
+"""Converted segments expire, topics go and come back in the middle of a conversion, and input is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from strandline.tiering.client import RequestRefused, TieringClient
+from strandline.tiering.damage import ConversionFailed, DamagedSplit, MissingObject
+from strandline.tiering_api.values import AbortSegment, BegunSegment
+from tests.broker import BrokerProcess, running_broker
+from tests.clients.switching import DISKLESS_ONLY, HYBRID, described_state
+from tests.clients.tiering import (
+    SECONDS,
+    alter,
+    create,
+    earliest,
+    kafka_admin,
+    numbered,
+    produce,
+    read,
+    remote_logs,
+    values,
+    wait_for,
+)
+from tests.crash.converting import SETTINGS, findings, is_converted, objects, read_log, rows_left, wait_tidy
+from tests.tiering.world import Pipeline, convert
+
+pytestmark = pytest.mark.timeout(240)
+
+DISKLESS = {"diskless.enable": "true", "retention.ms": "-1", "local.retention.ms": "-1"}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    quick = {"inkless.retention.enforcement.interval.ms": "200", "inkless.tiering.max.segment.bytes": "15000"}
+    with running_broker(tmp_path / "data", SETTINGS | quick) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(broker: BrokerProcess) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+def delete_before(broker: BrokerProcess, topic: str, offset: int) -> None:
+    untyped = kafka_admin.AdminClient({"bootstrap.servers": broker.bootstrap})
+    deleted = untyped.delete_records([TopicPartition(topic, 0, offset)])
+    assert [one.result(SECONDS).low_watermark for one in deleted.values()] == [offset]
+
+
+def wait_start(broker: BrokerProcess, admin: AdminClient, topic: str, offset: int, end: int) -> None:
+    wait_for(lambda: earliest(admin, topic) == offset, f"the log to begin with offset {offset}")
+    assert values(read(broker, topic, end - offset, offset=offset)) == [*range(offset, end)]
+
+
+def test_converted_records_expire_until_nothing_is_left_and_are_converted_again(
+    broker: BrokerProcess, admin: AdminClient
+) -> None:
+    """By size, by DeleteRecords into a segment, by age; then the topic is DISKLESS_ONLY again, and HYBRID again."""
+    topic = create(admin, "orders", DISKLESS)
+    produce(broker, topic, numbered(0, 50))
+    assert len(convert(broker.bootstrap, topic).segments) == 5
+    produce(broker, topic, numbered(50, 10))
+    alter(admin, topic, {"retention.bytes": "35000"})
+    wait_start(broker, admin, topic, 20, 60)
+    wait_for(lambda: len(remote_logs(broker, topic)) == 3, "two segments to go")
+    delete_before(broker, topic, 35)
+    wait_start(broker, admin, topic, 35, 60)
+    wait_for(lambda: len(remote_logs(broker, topic)) == 2, "another segment to go")
+    assert described_state(admin, topic) == HYBRID
+    alter(admin, topic, {"retention.bytes": "-1", "retention.ms": "1"})
+    wait_for(lambda: earliest(admin, topic) == 60, "everything to expire")
+    wait_for(lambda: not remote_logs(broker, topic), "all segments to go")
+    wait_for(lambda: described_state(admin, topic) == DISKLESS_ONLY, "the state to say so")
+    alter(admin, topic, {"retention.ms": "-1"})
+    produce(broker, topic, numbered(60, 30))
+    before = read_log(broker.bootstrap, topic)
+    convert(broker.bootstrap, topic)
+    assert described_state(admin, topic) == HYBRID
+    assert is_converted(broker.bootstrap, topic)
+    assert read_log(broker.bootstrap, topic) == before
+    broker.restart()
+    assert read_log(broker.bootstrap, topic) == before
+    assert values(read(broker, topic, 30, offset=60)) == [*range(60, 90)]
+    wait_tidy(broker)
+    assert rows_left(broker) == {}
+
+
+def begin_all(pipeline: Pipeline) -> list[BegunSegment]:
+    pipeline.split()
+    (chain,) = pipeline.begin()
+    return chain
+
+
+def test_a_topic_is_deleted_and_created_again_while_segments_of_it_are_uploaded(
+    broker: BrokerProcess, admin: AdminClient
+) -> None:
+    topic = create(admin, "orders", DISKLESS)
+    produce(broker, topic, numbered(0, 30))
+    with TieringClient(broker.bootstrap, timeout_s=20) as client:
+        client.trigger(topic)
+        pipeline = Pipeline(client, (topic,))
+        chain = begin_all(pipeline)
+        first, *others = pipeline.build(chain)
+        pipeline.commit(chain[0].partition, first)
+        admin.delete_topics([topic])[topic].result(SECONDS)
+        create(admin, topic, DISKLESS)
+        produce(broker, topic, numbered(100, 20))
+        for one in others:
+            with pytest.raises(RequestRefused, match="was deleted"):
+                pipeline.commit(chain[0].partition, one)
+    assert values(read(broker, topic, 20)) == [*range(100, 120)]
+    convert(broker.bootstrap, topic)
+    assert values(read(broker, topic, 20)) == [*range(100, 120)]
+    wait_tidy(broker)
+    wait_for(lambda: not objects(broker), "the objects to go")
+    assert rows_left(broker) == {}
+    assert findings(broker) == []
+
+
+@pytest.mark.parametrize("is_missing", [True, False], ids=["missing", "damaged"])
+def test_a_split_file_that_is_missing_or_damaged(broker: BrokerProcess, admin: AdminClient, is_missing: bool) -> None:
+    """A sentence names it, readers do not notice, other topics go on, and a copy that is put back is converted."""
+    for topic in ("lossy", "sound"):
+        create(admin, topic, DISKLESS)
+        produce(broker, topic, numbered(0, 10))
+    before = read_log(broker.bootstrap, "lossy")
+    with TieringClient(broker.bootstrap) as client:
+        for topic in ("lossy", "sound"):
+            client.trigger(topic)
+        lossy = Pipeline(client, ("lossy",))
+        (split,), _ = lossy.split()
+        path = broker.data_dir / "objects" / split.file.object_key
+        whole = path.read_bytes()
+        if is_missing:
+            path.unlink()
+        else:
+            path.write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
+        ((begun,),) = lossy.begin()
+        kind: type[ConversionFailed] = MissingObject if is_missing else DamagedSplit
+        with pytest.raises(kind, match=split.file.object_key) as failure:
+            lossy.build([begun])
+        assert str(failure.value).endswith(".")
+        client.abort_segment(
+            AbortSegment(claimant=lossy.claimant, partition=begun.partition, segment_id=begun.segment.segment_id)
+        )
+        assert len(Pipeline(client, ("sound",)).run().segments) == 1
+        assert read_log(broker.bootstrap, "lossy") == before, "the WAL object still has the records"
+    path.write_bytes(whole)
+    convert(broker.bootstrap, "lossy")
+    assert is_converted(broker.bootstrap, "lossy")
+    assert read_log(broker.bootstrap, "lossy") == before
+    wait_tidy(broker)
