@@ -1,4 +1,4 @@
-"""What tests look at when a conversion is interrupted: the bytes of logs, and what is left in the database and stores."""
+"""What tests look at when a conversion is interrupted: the bytes of logs, what is left in the database and in stores."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _offset(client: Client, topic: str, partition: int, timestamp: int) -> int:
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
 
     def ask() -> tuple[int] | None:
-        found = client.request(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0]  # type: ignore[attr-defined]
+        found = client.request(ApiKey.LIST_OFFSETS, request).topics[0].partitions[0]
         return (found.offset,) if found.error_code == 0 else None
 
     return wait_until(ask, within=SECONDS, what=f"the offsets of {topic}-{partition}")[0]
@@ -86,7 +86,7 @@ def _fetch(client: Client, topic: str, partition: int, offset: int) -> bytes:
     topics = [FetchTopic(topic=topic, partitions=[asked])]
     request = FetchRequest(max_wait_ms=200, min_bytes=1, max_bytes=1 << 20, topics=topics)
     answer = client.request(ApiKey.FETCH, request, version=12)
-    found = answer.responses[0].partitions[0]  # type: ignore[attr-defined]
+    found = answer.responses[0].partitions[0]
     error = ErrorCode(found.error_code)
     assert error in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER), error
     return bytes(found.records or b"")

@@ -136,14 +136,13 @@ BROKER_POINTS = (
 
 def test_the_broker_dies_at_each_step_and_the_run_goes_on_when_it_is_back(broker: BrokerProcess) -> None:
     """The driver lives, and asks again until it is answered."""
-    topics, before = [], {}
+    before: Logs = {}
     for number, point in enumerate(BROKER_POINTS):
         broker.stop()
         broker.environment = {ENVIRONMENT_VARIABLE: point}
         broker.start()
         topic = new_topic(broker, f"broker-{number}")
         before |= read_logs(broker.bootstrap, [(topic, 0)])
-        topics.append(topic)
         with running_driver(broker.bootstrap, topic) as driver:
             assert broker.wait() == SIGKILLED, point
             broker.environment = {}

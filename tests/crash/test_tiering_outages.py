@@ -1,4 +1,4 @@
-"""Leaders, the database and stores that are away in the middle of a conversion: nothing is lost, the next run finishes."""
+"""Leaders and databases that are away in the middle of a conversion: nothing is lost, and the next run finishes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from strandline.tiering.client import BrokersUnavailable, RequestRefused, TieringClient
 from strandline.tiering_api.values import BegunSegment
-from tests.clients.test_two_brokers_diskless_reads import Asking, create
+from tests.clients.test_two_brokers_diskless_reads import create
 from tests.clients.two_brokers import BrokerCluster, running_cluster
 from tests.crash.converting import SETTINGS, is_converted, read_log
 from tests.crash.test_database_states import READ_ONLY, STOPPED, Database
@@ -129,12 +129,10 @@ def test_two_claimants_at_once_make_each_segment_once(cluster: BrokerCluster, tm
 
     def run(bootstrap: str) -> int:
         with TieringClient(bootstrap) as client:
-            pipeline = Pipeline(client, ("orders",))
             try:
-                return len(pipeline.run().segments)
-            except RequestRefused as error:
-                assert "is at work on orders-0" in str(error) or "split files for the next segment" in str(error)
-                return 0
+                return len(Pipeline(client, ("orders",)).run().segments)
+            except RequestRefused:
+                return 0  # the other one is at work on the partition
 
     with TieringClient(cluster.bootstrap) as client:
         client.trigger("orders")

@@ -71,7 +71,7 @@ def prepare_tasks() -> None:
 
 def run_driver(log: str, crash_at: str, bootstrap: str, *topics: str) -> None:
     """The whole life of a process. What it says is in `log`; it ends with status 1 if something was not converted."""
-    sys.stdout = sys.stderr = Path(log).open("w", buffering=1)
+    sys.stdout = sys.stderr = Path(log).open("w", buffering=1)  # noqa: SIM115 - until the process ends
     arm(crash_at)
     prepare_tasks()
     with TieringClient(bootstrap) as client:
