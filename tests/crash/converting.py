@@ -1,4 +1,4 @@
-"""What tests look at when a conversion is interrupted: the bytes of logs, what is left in the database and in stores."""
+"""What tests look at when a conversion is interrupted: the bytes of logs, what is left in database and stores."""
 
 from __future__ import annotations
 
