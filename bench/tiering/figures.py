@@ -65,8 +65,8 @@ def _rows() -> Iterator[Figure]:
     for name, title, unit in (
         ("with", "rows at the end, converted", ""),
         ("without", "rows at the end, not converted", ""),
-        ("files.with", "WAL files at the end, converted", ""),
-        ("files.without", "WAL files at the end, not converted", ""),
+        ("files.with", "files at the end, split files among them, converted", ""),
+        ("files.without", "files at the end, not converted", ""),
         ("splits.most", "most split files at a time", ""),
         ("growth.without", "the same, not converted", "x"),
     ):
