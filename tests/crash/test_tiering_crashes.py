@@ -17,11 +17,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from strandline.admin.commands.main import run
+from strandline.clock import SystemChance
 from strandline.crash import ENVIRONMENT_VARIABLE
-from strandline.tiering.client import BrokersUnavailable, TieringClient
+from strandline.tiering.client import TieringClient
 from strandline.tiering.driver.jobs import SparkJobs, Task
-from strandline.tiering.driver.merger import Merger
-from strandline.tiering.driver.splitter import Splitter
+from strandline.tiering.driver.rounds import follow
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import alter, create, earliest, numbered, produce, read, remote_logs, values
 from tests.crash.converting import (
@@ -171,21 +171,23 @@ def test_a_driver_that_follows_lost_the_broker_and_goes_on(broker: BrokerProcess
     before = read_logs(broker.bootstrap, [(topic, 0)])
     prepare_tasks()
 
-    async def follow() -> None:
+    async def follow_until_converted() -> None:
         with TieringClient(broker.bootstrap, timeout_s=2) as client:
+            client.trigger(topic)
             world = make_world(client, [topic])
             world.jobs = cast(SparkJobs, BrokerAwayJobs(broker))
-            await Splitter(world).run_pass()
-            merger = Merger(world)
-            with pytest.raises(BrokersUnavailable):
-                await merger.run_pass()
-            await asyncio.to_thread(broker.start)
+            following = asyncio.create_task(follow(world, SystemChance()))
+            assert await asyncio.to_thread(broker.wait) == SIGKILLED
             world.jobs = cast(SparkJobs, PlainJobs())
+            # Until it has waited long enough for the broker.
+            await asyncio.to_thread(wait_until, world.troubles.sentences, what="the driver to miss the broker")
+            await asyncio.to_thread(broker.start)
             while not await asyncio.to_thread(is_converted, broker.bootstrap, topic):
-                await merger.run_pass()
-            assert not world.holds
+                assert not following.done(), following.exception()
+            following.cancel()
+            await asyncio.wait([following])
 
-    asyncio.run(asyncio.wait_for(follow(), 60))
+    asyncio.run(asyncio.wait_for(follow_until_converted(), 60))
     finish(broker, before)
 
 
