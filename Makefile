@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo run check test bench interop docs clean
+.PHONY: help setup java demo run check test long bench interop docs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ check: setup ## lint, format, types and layers
 
 test: check java ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+long: setup java ## the tests that take minutes: a cluster of Spark, drivers that are killed
+	$(BIN)/pytest -n 2 --dist loadfile -m long tests/spark
 
 bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
 	$(BIN)/python -m bench

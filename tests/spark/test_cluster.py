@@ -12,7 +12,7 @@ from strandline.tiering.packaging import make_package
 from tests.spark.scene import open_scene, run_command
 from tests.spark.standalone import SPARK_HOME, spark_environment, standalone_cluster
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
 _SMALL = ("--conf", "spark.executor.memory=512m", "--conf", "spark.ui.enabled=false")
 # Every task is started twice, as far as there are cores, however short it is.

@@ -11,7 +11,7 @@ from tests.spark.scene import command, convert, descendants, is_alive, open_scen
 from tests.spark.standalone import spark_environment
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
 
 SIGKILLED = -9
 QUICK = {"inkless.tiering.splitter.claim.duration.ms": "3000"}
