@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.wire.errors import ErrorCode
 from tests.clients import tiering
 from tests.clients.test_two_brokers_diskless_reads import Asking, create
@@ -27,6 +28,7 @@ def cluster(tmp_path: Path, postgres_url: str) -> Iterator[BrokerCluster]:
         **tiering.QUICK,
         "strandline.objects.url": f"file://{tmp_path}/objects",
         "rsm.config.url": f"file://{tmp_path}/remote",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
         "inkless.consume.cache.max.bytes": "0",
         "inkless.file.cleaner.interval.ms": "100",
         "inkless.file.cleaner.retention.period.ms": "0",
@@ -87,11 +89,15 @@ def test_both_brokers_serve_what_was_converted_and_deletions_reach_both(
 def test_a_broker_that_was_away_or_has_no_remote_storage(
     cluster: BrokerCluster, unique_name: Callable[[], str], tmp_path: Path
 ) -> None:
-    topic = create(cluster, unique_name())
-    (leader,) = cluster.leaders(topic.topic, 1)
+    # Remote log metadata has one replica: the broker that stays has to be the one that leads it.
+    for _ in range(10):
+        topic = create(cluster, unique_name())
+        (leader,) = cluster.leaders(topic.topic, 1)
+        topic.write(leader, b"a", b"b")
+        convert(cluster.bootstrap, topic.topic)
+        if set(cluster.leaders(REMOTE_LOG_METADATA_TOPIC, leader)) == {leader}:
+            break
     other = cluster.brokers[3 - leader]
-    topic.write(leader, b"a", b"b")
-    convert(cluster.brokers[leader].bootstrap, topic.topic)
     other.kill()
     topic.write(leader, b"c")
     convert(cluster.brokers[leader].bootstrap, topic.topic)

@@ -29,7 +29,6 @@ from strandline.hybrid.tiering.led import LedPartitions
 from strandline.hybrid.tiering.uploads import LeaderUploads
 from strandline.model import INT64_MAX, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
-from strandline.remote.turns import AT_ONCE, gathered, in_turns
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks, next_turn
 
@@ -38,6 +37,8 @@ if TYPE_CHECKING:  # a broker without tiered storage does not load it
 
 logger = logging.getLogger(__name__)
 
+_AT_ONCE: Final = 100
+"""Partitions that are looked at in one turn of the event loop."""
 LOOK_SECONDS: Final = 5.0
 """How often all led partitions with converted segments are looked at."""
 _SEEN_ANYWAY_MS: Final = 600_000
@@ -120,7 +121,7 @@ class ConvertedKeeper:
         for upload in uploads:
             under_way[upload.partition].add(upload.segment_id)
         for at, (key, log) in enumerate(led.items()):
-            if at % AT_ONCE == 0:
+            if at % _AT_ONCE == 0:
                 await next_turn()
             tier, epoch = self._tiered.tier, self._led.epoch_of(key)
             if tier is None or epoch is None or not tier.metadata.is_ready(key):
@@ -167,6 +168,7 @@ class ConvertedKeeper:
     ) -> None:
         # Loaded here: it needs the manager of tiered storage, which brokers without it do not load.
         from strandline.hybrid.tiering.expiry import ConvertedRetention, plan_expiry
+        from strandline.remote.turns import gathered, in_turns
 
         key, config = log.partition, self._topic_config(log.partition.topic)
         count = tier.metadata.remote_log_summary(key).segments

@@ -61,8 +61,8 @@ class Planner:
     def ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Range]:
         """From where to where each partition is read. Raises SourceFailed."""
         options = self._options
-        latest = self.latest(partitions)
         starts, ends = self.starts(partitions), resolve(options.ending, partitions, self._find)
+        latest = self.latest(partitions)  # asked afterwards: an end that was the latest then is not behind it
         for partition, end in ends.items():
             if end > latest[partition]:
                 ends[partition] = self._lost(
