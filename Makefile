@@ -45,8 +45,8 @@ check: setup ## lint, format, types and layers
 test: check java ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-long: setup java ## the tests that take minutes: a cluster of Spark, drivers that are killed
-	$(BIN)/pytest -n 2 --dist loadfile -m long tests/spark
+long: setup java ## the tests that take minutes: a cluster of Spark, the command, processes that are killed
+	$(BIN)/pytest -n 2 --dist loadfile -m long
 
 bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
 	$(BIN)/python -m bench

@@ -191,6 +191,7 @@ def test_a_driver_that_follows_lost_the_broker_and_goes_on(broker: BrokerProcess
     finish(broker, before)
 
 
+@pytest.mark.long
 def test_the_broker_dies_while_it_gives_up_a_segment_and_while_segments_expire(broker: BrokerProcess) -> None:
     topic = new_topic(broker, "given-up")
     before = read_logs(broker.bootstrap, [(topic, 0)])

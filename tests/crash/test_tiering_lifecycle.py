@@ -58,6 +58,7 @@ def wait_start(broker: BrokerProcess, admin: AdminClient, topic: str, offset: in
     assert values(read(broker, topic, end - offset, offset=offset)) == [*range(offset, end)]
 
 
+@pytest.mark.long
 def test_converted_records_expire_until_nothing_is_left_and_are_converted_again(
     broker: BrokerProcess, admin: AdminClient
 ) -> None:

@@ -17,7 +17,7 @@ from tests.spark.scene import Scene, command, convert, descendants, is_alive, op
 from tests.spark.standalone import spark_environment
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
 
 
 class TestWhatIsWrong:
@@ -51,7 +51,6 @@ class TestWhatIsWrong:
             assert (status, said.partition(" (")[0]) == (1, "strandline: Say either --once")
 
 
-@pytest.mark.long
 def test_tasks_that_die_every_time_leave_nothing_behind(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The run says so and ends; the next one converts everything."""
     with open_scene(tmp_path / "broker", {"orders": 2}) as scene:
@@ -128,7 +127,6 @@ def _suspended(pid: int) -> list[int]:
     return [child for child in descendants(pid) if process_state(child) == "T"]
 
 
-@pytest.mark.long
 def test_a_run_that_is_stopped_gives_back_what_it_has_claimed(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """While a task is suspended, the driver is told to stop: another driver does not wait for claims to expire."""
     with open_scene(tmp_path / "broker", {"orders": 1}) as scene:

@@ -198,6 +198,7 @@ def test_filters_are_passed_on_and_leave_out_what_they_should(
     assert received(read(topic, pushFilters=False).where("offset = 3"))[0][0].offset == 3
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_where_its_checkpoint_ends(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:
     register(spark)
     create(AdminClient({"bootstrap.servers": broker.bootstrap}), "streamed", DISKLESS, partitions=PARTITIONS)
