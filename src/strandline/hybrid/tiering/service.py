@@ -10,7 +10,6 @@ from strandline.config import Settings
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.tiering_values import TieringRule
-from strandline.controlplane.values import MigrationState
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.diskless.topics import DisklessTopics
@@ -131,8 +130,6 @@ class TieringService:
         settings = self._settings().tiering
         ranges: list[MergeRange] = []
         for log in found:
-            if log.log.migration_state is MigrationState.MIGRATING:
-                continue  # what is older is not in remote storage yet
             topic = topics[log.log.partition.topic_id]
             ranges += plan_ranges_of(log, sizes_of(self._topic_config(topic.name), settings))
             if len(ranges) >= request.max_ranges:

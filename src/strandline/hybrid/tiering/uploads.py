@@ -15,7 +15,7 @@ from strandline.clock import Clock, Ids
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.tiering_values import SegmentUpload
-from strandline.controlplane.values import DisklessLog, MigrationState, Refusal
+from strandline.controlplane.values import DisklessLog, Refusal
 from strandline.crash import crash_point
 from strandline.errors import InvalidRequest, KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.hybrid.diskless.refusals import storage_errors
@@ -80,12 +80,6 @@ class LeaderUploads:
         partition = request.partition
         epoch, tier = self._led.check(partition), await self._ready_tier(partition)
         with storage_errors(partition.topic_partition):
-            log = (await self._plane.logs([partition])).get(partition)
-            if log is not None and log.migration_state is MigrationState.MIGRATING:
-                raise InvalidRequest(
-                    f"{partition.topic_partition} is still being switched to diskless: its older records have to be in "
-                    "remote storage first."
-                )
             answer = await self._plane.begin_segment(
                 partition,
                 self._ids.uuid(),

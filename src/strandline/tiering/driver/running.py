@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -120,15 +120,16 @@ async def _run(world: RunWorld, options: RunOptions, chance: Chance) -> RunEnd:
     return RunEnd(tally=world.tally, was_stopped=was_stopped, troubles=tuple(world.troubles.sentences()))
 
 
-def _listen(stop: object) -> None:
+def _listen(stop: Callable[[], None] | None) -> None:
     """Call `stop` at SIGTERM and SIGINT; None: as before. Only a program's main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        return
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(ValueError, RuntimeError, NotImplementedError):
-            if callable(stop):
-                loop.add_signal_handler(number, stop)
-            else:
-                loop.remove_signal_handler(number)
+        if stop is not None:
+            loop.add_signal_handler(number, stop)
+        else:
+            loop.remove_signal_handler(number)
 
 
 def _give_back(world: RunWorld, bootstrap: str) -> None:
