@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -181,7 +182,9 @@ def _figures(broker: Broker) -> Figures:
 
 
 def _wal_objects(broker: Broker) -> int:
-    return sum(path.is_file() for folder in ("wal", "split") for path in (broker.data / "objects" / folder).rglob("*"))
+    # Directories come and go meanwhile: unlike `rglob`, `walk` leaves out what is gone.
+    folders = (broker.data / "objects" / name for name in ("wal", "split"))
+    return sum(len(files) for folder in folders for _, _, files in os.walk(folder))
 
 
 def _remote_files(broker: Broker) -> list[Path]:

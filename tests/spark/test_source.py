@@ -19,6 +19,9 @@ from pyspark.errors import PySparkException
 
 from strandline.tiering import register
 from strandline.tiering.client import TieringClient
+from strandline.tiering.source.batch import TopicBatchReader, read_partition
+from strandline.tiering.source.errors import SourceFailed
+from strandline.tiering.source.options import parse_options
 from strandline.tiering_api.values import PlanRead
 from tests.broker import BrokerProcess, free_port, running_broker
 from tests.clients.drivers import CODECS, ConfluentDriver, Received, Sent
@@ -198,38 +201,79 @@ def test_filters_are_passed_on_and_leave_out_what_they_should(
     assert received(read(topic, pushFilters=False).where("offset = 3"))[0][0].offset == 3
 
 
+def run_once(spark: SparkSession, broker: BrokerProcess, topic: str, directory: Path, **options: object) -> None:
+    """A stream that ends when it has read what is there."""
+    reader = spark.readStream.format("strandline").option("bootstrap", broker.bootstrap).option("topic", topic)
+    for name, value in {"startingOffsets": "earliest", "maxOffsetsPerTrigger": 90, **options}.items():
+        reader = reader.option(name, value if isinstance(value, str | bool | int) else json.dumps(value))
+    query = (
+        reader.load()
+        .selectExpr("partition", "offset", "CAST(value AS STRING) AS value")
+        .writeStream.format("json")
+        .option("path", str(directory / "out"))
+        .option("checkpointLocation", str(directory / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def written(spark: SparkSession, directory: Path) -> list[tuple[int, int]]:
+    """Partition and offset of every record that a stream has written."""
+    rows = spark.read.json(str(directory / "out")).collect()
+    return sorted((row["partition"], row["offset"]) for row in rows)
+
+
 @pytest.mark.long
 def test_a_stream_goes_on_where_its_checkpoint_ends(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:
     register(spark)
     create(AdminClient({"bootstrap.servers": broker.bootstrap}), "streamed", DISKLESS, partitions=PARTITIONS)
-
-    def run_once() -> None:
-        stream = (
-            spark.readStream.format("strandline")
-            .option("bootstrap", broker.bootstrap)
-            .option("topic", "streamed")
-            .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", 90)
-            .load()
-            .selectExpr("partition", "offset", "CAST(value AS STRING) AS value")
-        )
-        query = (
-            stream.writeStream.format("json")
-            .option("path", str(tmp_path / "out"))
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-
     fill(broker, "streamed", codecs=CODECS[:2])
-    run_once()
+    run_once(spark, broker, "streamed", tmp_path)
     fill(broker, "streamed", codecs=CODECS[2:])
     convert(broker.bootstrap, "streamed")
-    run_once()
-    rows = spark.read.json(str(tmp_path / "out")).collect()
-    found = sorted((row["partition"], row["offset"]) for row in rows)
-    assert found == [(number, offset) for number in range(PARTITIONS) for offset in range(COUNT)]
+    run_once(spark, broker, "streamed", tmp_path)
+    assert written(spark, tmp_path) == [(number, offset) for number in range(PARTITIONS) for offset in range(COUNT)]
+
+
+def recreate(broker: BrokerProcess, topic: str, config: dict[str, str]) -> None:
+    """Delete a topic, and create one of the same name."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([topic])[topic].result(SECONDS)
+    wait_for(lambda: topic not in admin.list_topics(timeout=SECONDS).topics, f"the end of {topic}")
+    create(admin, topic, config, partitions=PARTITIONS)
+
+
+def test_a_stream_does_not_take_a_new_topic_for_the_old_one(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path
+) -> None:
+    register(spark)
+    create(AdminClient({"bootstrap.servers": broker.bootstrap}), "again", DISKLESS, partitions=PARTITIONS)
+    fill(broker, "again", codecs=CODECS[:2])
+    run_once(spark, broker, "again", tmp_path)
+    recreate(broker, "again", DISKLESS)
+    fill(broker, "again", codecs=CODECS[:1])
+    with pytest.raises(PySparkException, match="Topic again was deleted and created again since the checkpoint"):
+        run_once(spark, broker, "again", tmp_path)
+    run_once(spark, broker, "again", tmp_path, failOnDataLoss=False)
+    fill(broker, "again", codecs=CODECS[1:2])
+    run_once(spark, broker, "again", tmp_path)
+    once = [(number, offset) for number in range(PARTITIONS) for offset in range(2 * PER_CODEC)]
+    assert written(spark, tmp_path) == sorted(2 * once)
+    with pytest.raises(PySparkException, match=r"startingOffsets of again-0 is 1000, but .* no records from 60 on"):
+        run_once(spark, broker, "again", tmp_path / "other", startingOffsets={"again": {"0": 1000, "1": -2}})
+
+
+def test_a_query_does_not_take_a_new_topic_for_the_old_one(broker: BrokerProcess) -> None:
+    """Records that only brokers have: they are asked for by the topic's id."""
+    create(AdminClient({"bootstrap.servers": broker.bootstrap}), "replaced", {}, partitions=PARTITIONS)
+    fill(broker, "replaced", codecs=CODECS[:1])
+    options = parse_options({"bootstrap": broker.bootstrap, "topic": "replaced"}, is_stream=False)
+    tasks = TopicBatchReader(options).partitions()
+    recreate(broker, "replaced", {})
+    fill(broker, "replaced", codecs=CODECS[:1])
+    with pytest.raises(SourceFailed, match="replaced was deleted and created again since the query was planned"):
+        list(read_partition(tasks[0]))
 
 
 def test_every_record_while_conversion_runs(
@@ -266,6 +310,38 @@ def test_every_record_while_conversion_runs(
     assert received(read("moving", includeHeaders=True)) == consumed(broker, "moving", last)
 
 
+def test_transactions_of_a_diskless_topic(read: Callable[..., DataFrame], broker: BrokerProcess) -> None:
+    """Aborted records are left out, before they are converted and after that, and open ones are not waited for."""
+    create(AdminClient({"bootstrap.servers": broker.bootstrap}), "till", DISKLESS)
+    till = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "till"})
+    till.init_transactions(SECONDS)
+
+    def sell(*values: str) -> None:
+        till.begin_transaction()
+        for value in values:
+            till.produce("till", value)
+        till.flush(SECONDS)
+
+    def seen(isolation: str) -> list[str]:
+        rows = received(read("till", isolation=isolation)).get(0, [])
+        return [str(record.value or b"", "utf-8") for record in rows]
+
+    sell("bread", "milk")
+    till.commit_transaction(SECONDS)
+    sell("beer")
+    till.abort_transaction(SECONDS)
+    sell("cheese")
+    till.commit_transaction(SECONDS)
+    sell("open")
+    assert seen("read_committed") == ["bread", "milk", "cheese"]
+    assert seen("read_uncommitted") == ["bread", "milk", "beer", "cheese", "open"]
+    till.abort_transaction(SECONDS)
+    convert(broker.bootstrap, "till")
+    assert remote_segments(broker, "till", 0)
+    assert seen("read_committed") == ["bread", "milk", "cheese"]
+    assert seen("read_uncommitted") == ["bread", "milk", "beer", "cheese", "open"]
+
+
 def test_what_cannot_be_read_is_said(read: Callable[..., DataFrame]) -> None:
     away = free_port()
     with pytest.raises(PySparkException, match=f"No broker of 127.0.0.1:{away} could tell the partitions"):
@@ -276,3 +352,5 @@ def test_what_cannot_be_read_is_said(read: Callable[..., DataFrame]) -> None:
         read("classic", topics="classic").count()
     with pytest.raises(PySparkException, match="failOnDataLoss=false"):
         read("classic", endingOffsets={"classic": {"0": 10_000, "1": 10}}).count()
+    with pytest.raises(PySparkException, match="startingOffsets of classic-0 is 10000, but"):
+        read("classic", startingOffsets={"classic": {"0": 10_000, "1": 10}}).count()

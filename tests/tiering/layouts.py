@@ -19,7 +19,7 @@ from strandline.records.record import Record
 from strandline.remote.values import IndexType
 from strandline.tiering.merging import BuiltSegment, merge_chain
 from strandline.tiering.segments import metadata_of
-from strandline.tiering.splitting import split_file
+from strandline.tiering.splitting import SplitBundle, split_files
 from strandline.tiering.stores import Stores, StoreSettings, open_stores
 from strandline.tiering_api.values import (
     BegunSegment,
@@ -131,7 +131,23 @@ class WalWorld:
             rows.append(row)
 
     async def split(self, file: ClaimedFile, *, buffer_bytes: int = BUFFER) -> tuple[NewSplit, ...]:
-        return await split_file(self.stores.objects, file, buffer_bytes=buffer_bytes, clock=SystemClock(), ids=self.ids)
+        """The splits of one WAL object. Raises ConversionFailed."""
+        found = await self.split_together([file], buffer_bytes=buffer_bytes)
+        for trouble in found.troubles.values():
+            raise trouble
+        return found.splits
+
+    async def split_together(
+        self, files: Sequence[ClaimedFile], *, buffer_bytes: int = BUFFER, joined_bytes: int = BUFFER
+    ) -> SplitBundle:
+        return await split_files(
+            self.stores.objects,
+            files,
+            buffer_bytes=buffer_bytes,
+            joined_bytes=joined_bytes,
+            clock=SystemClock(),
+            ids=self.ids,
+        )
 
     async def bytes_of(self, split: NewSplit) -> bytes:
         return bytes(await self.stores.objects.get(split.file.object_key))

@@ -15,7 +15,7 @@ import strandline.tiering.client
 from strandline.client import CommandFailed
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.tiering.client import BrokersUnavailable, RequestRefused, TieringClient
-from strandline.tiering_api.values import BeginSegment, ClaimFiles, PlanRead, RenewClaims, TieringStatus
+from strandline.tiering_api.values import API_VERSION, BeginSegment, ClaimFiles, PlanRead, RenewClaims, TieringStatus
 from tests.admin.commands.conftest import Command, command
 from tests.admin.http.scrapes import scrape
 from tests.broker import BrokerProcess, free_port, running_broker
@@ -56,7 +56,7 @@ def status_of(client: TieringClient, topic: str) -> TieringStatus:
 
 def test_a_cluster_describes_itself_without_its_secrets(client: TieringClient, broker: BrokerProcess) -> None:
     found = client.describe()
-    assert (found.api_version, found.broker_id) == (1, 1)
+    assert (found.api_version, found.broker_id) == (API_VERSION, 1)
     assert found.store_settings["strandline.objects.url"] == f"file://{broker.data_dir}/objects"
     assert found.store_settings["rsm.config.url"] == f"file://{broker.data_dir}/remote"
     assert not {"AKIA", "hush"} & set(found.store_settings.values())
@@ -172,8 +172,8 @@ def test_a_request_that_contradicts_itself_is_refused(client: TieringClient) -> 
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("/tiering/v2", r"This broker speaks version 1 of the tiering API, not v2\."),
-        ("/before-there-was-one", r"Broker 1 does not know version 1 of the tiering API\. Use the same version"),
+        ("/tiering/v3", r"This broker speaks version 2 of the tiering API, not v3\."),
+        ("/before-there-was-one", r"Broker 1 does not know version 2 of the tiering API\. Use the same version"),
     ],
 )
 def test_another_version_is_refused_with_a_sentence(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -12,12 +14,14 @@ from strandline.client import Cluster, HttpRefused
 from strandline.client.http import exchange
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.tiering.client import BrokersUnavailable, RequestRefused, TieringClient
+from strandline.tiering.driver.rounds import run_once
 from strandline.tiering_api.codec import encode
-from strandline.tiering_api.values import BeginSegment
+from strandline.tiering_api.values import API_VERSION, BeginSegment
 from tests.admin.http.scrapes import scrape
 from tests.clients import tiering
 from tests.clients.two_brokers import BrokerCluster, produce, running_cluster
 from tests.postgres import postgres, postgres_url
+from tests.tiering.plain_driver import make_world, prepare_tasks
 from tests.tiering.world import convert
 
 __all__ = ["postgres", "postgres_url"]
@@ -73,7 +77,9 @@ def test_a_broker_that_does_not_lead_says_who_does(cluster: BrokerCluster) -> No
         other = 3 - leader
         address = cluster.brokers[other].http.removeprefix("http://")
         with pytest.raises(HttpRefused, match=f"but broker {leader} does") as refused:
-            exchange(other, address, "/tiering/v1/begin-segment", encode(wish(cluster, partition)), what="begin")
+            exchange(
+                other, address, f"/tiering/v{API_VERSION}/begin-segment", encode(wish(cluster, partition)), what="begin"
+            )
         assert (refused.value.status, refused.value.code) == (421, "NOT_LEADER_OR_FOLLOWER")
 
 
@@ -95,3 +101,45 @@ def test_a_leader_that_is_away_is_waited_for(cluster: BrokerCluster) -> None:
     cluster.brokers[away].start()
     with TieringClient(cluster.brokers[there].bootstrap) as patient, pytest.raises(RequestRefused):
         patient.begin_segment(of[away])
+
+
+def test_a_partition_has_one_name(cluster: BrokerCluster) -> None:
+    """A segment must not be announced under the name of another topic."""
+    right = wish(cluster, 0)
+    wrong = replace(right, partition=TopicIdPartition(right.partition.topic_id, TopicPartition("other", 0)))
+    address = cluster.brokers[cluster.leaders("orders", 1)[0]].http.removeprefix("http://")
+    path = f"/tiering/v{API_VERSION}/begin-segment"
+    with pytest.raises(HttpRefused, match="There is no partition other-0") as refused:
+        exchange(1, address, path, encode(wrong), what="begin")
+    assert refused.value.status == 404
+
+
+def test_a_leader_that_is_away_holds_up_its_own_partitions_only(tmp_path: Path, postgres_url: str) -> None:
+    shared = {
+        **tiering.QUICK,
+        "strandline.objects.url": f"file://{tmp_path}/objects",
+        "rsm.config.url": f"file://{tmp_path}/remote",
+        "inkless.tiering.min.segment.bytes": "1",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
+    }
+    with running_cluster(tmp_path, postgres_url, settings=shared) as cluster:
+        for topic in ("first", "orders"):
+            cluster.create(topic, partitions=PARTITIONS, via=1, config={"diskless.enable": "true"})
+            produce(cluster.bootstrap, topic, [b"%d" % number for number in range(40)], partitions=PARTITIONS)
+        convert(cluster.bootstrap, "first")  # __remote_log_metadata is there
+        (survivor,) = set(cluster.leaders("__remote_log_metadata", 1))
+        leaders = cluster.leaders("orders", 1)
+        (away,) = set(leaders) - {survivor}
+        with TieringClient(cluster.bootstrap) as client:
+            client.trigger("orders")
+        cluster.brokers[away].kill()
+        prepare_tasks()
+        with TieringClient(cluster.bootstrap, timeout_s=5) as client:
+            world = make_world(client, ["orders"])
+            asyncio.run(run_once(world))
+            (status,) = client.statuses(["orders"])
+        converted = {one.partition for one in status.partitions if one.diskless_start_offset > 0}
+        assert converted == {number for number, leader in enumerate(leaders) if leader == survivor}
+        sentences = world.troubles.sentences()
+        assert len(sentences) == leaders.count(away)
+        assert all("begin a segment of orders-" in sentence for sentence in sentences)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from strandline.model import TopicIdPartition, TopicPartition, uuid_to_text
 from strandline.objects import ObjectStoreUnavailable
 from strandline.records import TimestampType, crc_matches, iter_headers
 from strandline.testing.objects import FaultyStore
-from strandline.tiering.splitting import DamagedWalObject, MissingObject, split_file
+from strandline.tiering.splitting import DamagedWalObject, MissingObject, split_files
 from strandline.tiering_api.values import ClaimedFile, NewSplit, PlannedSplit
 from tests.diskless.batches import TOPIC_B
 from tests.tiering.layouts import NOW, ORDERS, OTHERS, Produced, WalWorld, produced
@@ -152,6 +151,71 @@ class TestHowItReads:
         assert await wal.bytes_of(small) == await wal.bytes_of(large)
 
 
+class TestTogether:
+    async def written(self, wal: WalWorld, files: int = 4) -> list[ClaimedFile]:
+        return [
+            await wal.write([Produced(produced(n + 1), leader_epoch=n // 2), Produced(produced(2), OTHERS)])
+            for n in range(files)
+        ]
+
+    async def test_what_follows_each_other_is_one_split_file(self, wal: WalWorld) -> None:
+        files = await self.written(wal)
+        found = await wal.split_together(files)
+        assert found.troubles == {}
+        orders, others = sorted(found.splits, key=lambda split: split.partition.partition)
+        assert (orders.file.base_offset, orders.file.last_offset, orders.file.batch_count) == (0, 9, 4)
+        assert orders.file.leader_epochs == ((0, 0), (1, 3))
+        assert (others.file.base_offset, others.file.last_offset, others.file.batch_count) == (0, 7, 4)
+        alone = [split for file in files for split in await wal.split(file)]
+        for together in (orders, others):
+            parts = [await wal.bytes_of(one) for one in alone if one.partition == together.partition]
+            assert await wal.bytes_of(together) == b"".join(parts)
+            assert together.file.size_bytes == sum(map(len, parts))
+
+    async def test_a_gap_makes_two_of_them(self, wal: WalWorld) -> None:
+        first, _, third = await self.written(wal, 3)
+        found = await wal.split_together([first, third])
+        assert [(split.partition.partition, split.file.base_offset) for split in found.splits] == [
+            (ORDERS.partition, 0),
+            (ORDERS.partition, 3),
+            (OTHERS.partition, 0),
+            (OTHERS.partition, 4),
+        ]
+
+    async def test_they_do_not_grow_beyond_a_size(self, wal: WalWorld) -> None:
+        files = [await wal.write([Produced(produced(1, size=10_000))]) for _ in range(10)]
+        found = await wal.split_together(files, joined_bytes=31_000)
+        assert [split.file.batch_count for split in found.splits] == [3, 3, 3, 1]
+        assert len((await wal.split_together(files, joined_bytes=1)).splits) == 10
+
+    async def test_what_is_damaged_or_missing_does_not_stop_the_others(self, wal: WalWorld) -> None:
+        files = await self.written(wal, 5)
+        path = wal.objects / files[1].object_key
+        data = bytearray(path.read_bytes())
+        data[70] ^= 4  # in the batch of orders
+        path.write_bytes(data)
+        (wal.objects / files[3].object_key).unlink()
+        found = await wal.split_together(files)
+        assert {key: type(trouble) for key, trouble in found.troubles.items()} == {
+            files[1].object_key: DamagedWalObject,
+            files[3].object_key: MissingObject,
+        }
+        ranges = {(one.partition, one.file.base_offset, one.file.last_offset) for one in found.splits}
+        assert ranges == {(ORDERS, 0, 0), (ORDERS, 3, 5), (ORDERS, 10, 14), (OTHERS, 0, 5), (OTHERS, 8, 9)}
+
+    async def test_memory_is_bounded_however_many_there_are(self, wal: WalWorld) -> None:
+        files = [await wal.write([Produced(produced(1, size=100_000)) for _ in range(2)]) for _ in range(100)]
+        tracemalloc.start()
+        try:
+            found = await wal.split_together(files, buffer_bytes=2 << 20, joined_bytes=1 << 30)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 3 << 20
+        assert 15 < len(found.splits) < 40  # as many as memory makes necessary
+        assert found.splits[-1].file.last_offset == 199
+
+
 class TestDamage:
     async def damaged(self, wal: WalWorld, file: ClaimedFile) -> DamagedWalObject:
         with pytest.raises(DamagedWalObject) as raised:
@@ -172,10 +236,9 @@ class TestDamage:
             f"The WAL object {file.object_key} is damaged at byte {second}, among the offsets 0 to 4 of orders-0: the "
             "checksum of the batch there does not match its bytes. `strandline fsck --deep` finds all damaged objects."
         )
-        assert [split.partition for split in damage.written] == [OTHERS]
-        assert await wal.bytes_of(damage.written[0])
-        copy = pickle.loads(pickle.dumps(damage))
-        assert (str(copy), copy.written) == (str(damage), damage.written)
+        (written,) = (await wal.split_together([file])).splits
+        assert written.partition == OTHERS
+        assert await wal.bytes_of(written)
 
     @pytest.mark.parametrize(
         ("position", "byte", "why"),
@@ -204,7 +267,7 @@ class TestDamage:
         damage = await self.damaged(wal, file)
         assert "damaged at byte 0, among the offsets 0 to 2 of orders-0: the object ends at byte 200." in str(damage)
         assert "1 more splits of it fail." in str(damage)
-        assert damage.written == ()
+        assert (await wal.split_together([file])).splits == ()
 
     async def test_rows_that_do_not_fit_the_batches(self, wal: WalWorld) -> None:
         file = await wal.write([Produced(produced(3)), Produced(produced(2))])
@@ -232,6 +295,6 @@ async def test_a_store_that_does_not_take_splits_is_no_damage(wal: WalWorld) -> 
     store = FaultyStore(wal.stores.objects, SystemClock())
     store.fail("put", skip=3, error=ObjectStoreUnavailable("The store is full."))
     with pytest.raises(ObjectStoreUnavailable, match="full"):
-        await split_file(store, file, buffer_bytes=1 << 20, clock=SystemClock(), ids=SystemIds())
+        await split_files(store, [file], buffer_bytes=1 << 20, joined_bytes=1, clock=SystemClock(), ids=SystemIds())
     written: tuple[NewSplit, ...] = await wal.split(file)
     assert len(written) == 20

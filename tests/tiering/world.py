@@ -20,9 +20,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 from strandline.clock import SystemClock, SystemIds
 from strandline.model import Offset, TopicIdPartition
 from strandline.tiering.client import TieringClient
-from strandline.tiering.damage import ConversionFailed, DamagedWalObject
+from strandline.tiering.damage import ConversionFailed
+from strandline.tiering.driver.plans import joined_bytes
 from strandline.tiering.merging import BuiltSegment, merge_chain
-from strandline.tiering.splitting import split_file
+from strandline.tiering.splitting import SplitBundle, split_files
 from strandline.tiering.stores import Stores, StoreSettings, open_stores
 from strandline.tiering_api.values import (
     BeginSegment,
@@ -62,6 +63,8 @@ class Pipeline:
     claimant: str = field(default_factory=lambda: f"test:{SystemIds().uuid()}")
     claim_ms: int = CLAIM_MS
     buffer_bytes: int = BUFFER_BYTES
+    bundle_files: int = 3
+    """So many WAL objects are split together."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What describe does not tell: secrets."""
 
@@ -83,17 +86,13 @@ class Pipeline:
         """Claim, split and record until no file is left. A damaged file does not hold the others up."""
         splits: list[NewSplit] = []
         failures: list[ConversionFailed] = []
-        for file in self.claim():
-            try:
-                written: Sequence[NewSplit] = self.write_splits(file)
-            except DamagedWalObject as damage:
-                written = damage.written
-                failures.append(damage)
-            except ConversionFailed as failure:
-                written = ()
-                failures.append(failure)
-            refused = self.record(file, written).refused
-            splits += [split for split in written if split.file.object_key not in refused]
+        files = list(self.claim())
+        for first in range(0, len(files), self.bundle_files):
+            bundle = files[first : first + self.bundle_files]
+            found = self.write_together(bundle)
+            failures += found.troubles.values()
+            refused = self.record(bundle, found.splits).refused
+            splits += [split for split in found.splits if split.file.object_key not in refused]
         return splits, failures
 
     def claim(self, *, max_files: int = 100) -> Iterator[ClaimedFile]:
@@ -116,19 +115,33 @@ class Pipeline:
                 return
 
     def write_splits(self, file: ClaimedFile) -> tuple[NewSplit, ...]:
-        """Write the split files of a WAL object."""
+        """Write the split files of a WAL object. Raises ConversionFailed."""
+        found = self.write_together([file])
+        for trouble in found.troubles.values():
+            raise trouble
+        return found.splits
 
-        async def write(stores: Stores) -> tuple[NewSplit, ...]:
-            clock, ids = SystemClock(), SystemIds()
-            return await split_file(stores.objects, file, buffer_bytes=self.buffer_bytes, clock=clock, ids=ids)
+    def write_together(self, files: Sequence[ClaimedFile]) -> SplitBundle:
+        """Write the split files of some WAL objects."""
+
+        joined = joined_bytes(self.calls.describe().pipeline.max_segment_bytes)
+
+        async def write(stores: Stores) -> SplitBundle:
+            return await split_files(
+                stores.objects,
+                files,
+                buffer_bytes=self.buffer_bytes,
+                joined_bytes=joined,
+                clock=SystemClock(),
+                ids=SystemIds(),
+            )
 
         return self._with_stores(write)
 
-    def record(self, file: ClaimedFile, splits: Iterable[NewSplit]) -> RecordedSplits:
+    def record(self, files: Iterable[ClaimedFile], splits: Iterable[NewSplit]) -> RecordedSplits:
         """Let split files count."""
-        return self.calls.record_splits(
-            RecordSplits(claimant=self.claimant, object_key=file.object_key, splits=tuple(splits))
-        )
+        keys = tuple(file.object_key for file in files)
+        return self.calls.record_splits(RecordSplits(claimant=self.claimant, object_keys=keys, splits=tuple(splits)))
 
     # Merging
 

@@ -118,9 +118,9 @@ def test_the_json_is_what_the_document_says() -> None:
         claimant="me", partition=partition, segment_id=UUID(int=2), end_offset=9, custom_metadata=b"\x00\xff"
     )
     assert encode(commit)["custom_metadata"] == "AP8="
-    assert encode(RecordedSplits(refused={"k": "No."}, is_file_done=True)) == {
+    assert encode(RecordedSplits(refused={"k": "No."}, files_done=("f",))) == {
         "refused": {"k": "No."},
-        "is_file_done": True,
+        "files_done": ["f"],
     }
     assert {field.name for field in dataclasses.fields(BegunSegment)} == {
         "partition",
@@ -130,6 +130,7 @@ def test_the_json_is_what_the_document_says() -> None:
         "previous",
         "index_interval_bytes",
         "producer_id_expiration_ms",
+        "aborted",
     }
 
 
@@ -140,6 +141,7 @@ DOCUMENTED: dict[str, tuple[type[Any], ...]] = {
     "record-splits": (values.RecordSplits, values.RecordedSplits),
     "release-files": (values.ReleaseFiles,),
     "renew-claims": (values.RenewClaims, values.RenewedClaims),
+    "list-triggers": (values.ListTriggers, values.Triggers),
     "list-merges": (values.ListMerges, values.MergeRanges),
     "begin-segment": (values.BeginSegment, values.BegunSegment),
     "commit-segment": (values.CommitSegment, values.CommittedSegment),

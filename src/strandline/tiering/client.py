@@ -30,6 +30,7 @@ from strandline.tiering_api.values import (
     CommitSegment,
     CommittedSegment,
     ListMerges,
+    ListTriggers,
     MergeRanges,
     PlanRead,
     ReadPlan,
@@ -39,6 +40,7 @@ from strandline.tiering_api.values import (
     RenewClaims,
     RenewedClaims,
     TieringStatus,
+    Triggers,
 )
 from strandline.wire.errors import ErrorCode
 
@@ -94,7 +96,7 @@ class TieringClient:
         return self._read(ClaimedFiles, self._anybody("claim-files", request, what="claim WAL objects"))
 
     def record_splits(self, request: RecordSplits) -> RecordedSplits:
-        found = self._anybody("record-splits", request, what=f"record the splits of {request.object_key}")
+        found = self._anybody("record-splits", request, what="record split files")
         return self._read(RecordedSplits, found)
 
     def release_files(self, request: ReleaseFiles) -> None:
@@ -102,6 +104,9 @@ class TieringClient:
 
     def renew_claims(self, request: RenewClaims) -> RenewedClaims:
         return self._read(RenewedClaims, self._anybody("renew-claims", request, what="renew claims"))
+
+    def list_triggers(self, request: ListTriggers) -> Triggers:
+        return self._read(Triggers, self._anybody("list-triggers", request, what="list triggered topics"))
 
     # Merging
 

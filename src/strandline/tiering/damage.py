@@ -5,10 +5,6 @@ A store that cannot be reached is none of these: its own errors say so, and tryi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from strandline.tiering_api.values import NewSplit
-
 
 class ConversionFailed(Exception):
     """Some bytes cannot be converted. Trying again does not help; nothing that counts has changed."""
@@ -20,14 +16,6 @@ class MissingObject(ConversionFailed):
 
 class DamagedWalObject(ConversionFailed):
     """A WAL object does not hold the batches that it should."""
-
-    def __init__(self, sentence: str, written: Sequence[NewSplit] = ()) -> None:
-        super().__init__(sentence)
-        self.written = tuple(written)
-        """Split files of what is not damaged: they can be recorded."""
-
-    def __reduce__(self) -> tuple[type[DamagedWalObject], tuple[str, tuple[NewSplit, ...]]]:
-        return DamagedWalObject, (str(self), self.written)
 
 
 class DamagedSplit(ConversionFailed):

@@ -7,13 +7,14 @@ Nothing is uploaded before all of a segment is checked against its plan.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from strandline.clock import Clock, SystemClock
@@ -22,6 +23,7 @@ from strandline.errors import CorruptMessage, KafkaStorageError
 from strandline.log import ClosedSegment, SegmentBuilder
 from strandline.log.checkpoints import parse_epochs
 from strandline.log.epochs import Epochs
+from strandline.log.transaction_index import AbortedTxn
 from strandline.model import Offset, TopicIdPartition, uuid_to_text
 from strandline.objects import ObjectNotFound, ObjectStore
 from strandline.objects.store import Buffer
@@ -72,38 +74,88 @@ async def merge_chain(
 ) -> AsyncGenerator[BuiltSegment, None]:
     """Build and upload segments of one partition that follow each other; each is yielded when its bytes are there.
 
-    Only the first takes its state from the segment before it in remote storage (`previous`). About `buffer_bytes` of
-    records are in memory. `workdir` needs room for one segment; nothing is left there, whatever happens. May be
-    repeated, also at the same time: the same segment gets the same bytes. Raises MissingObject, DamagedSplit,
-    DamagedSegment, ConversionFailed (a retry helps with none of them), ObjectStoreErrors, RemoteStorageError, OSError.
+    Only the first takes its state from the segment before it in remote storage (`previous`). While one is uploaded, the
+    next one is built. About `buffer_bytes` of records are in memory. `workdir` needs room for two segments; nothing is
+    left there, whatever happens. May be repeated, also at the same time: the same segment gets the same bytes. Raises
+    MissingObject, DamagedSplit, DamagedSegment, ConversionFailed (a retry helps with none of them), ObjectStoreErrors,
+    RemoteStorageError, OSError.
     """
     clock = clock or SystemClock()
-    state: _StateBefore | None = None
-    for begun in chain:
-        started = clock.monotonic()
-        if state is None:
-            state = await _state_after(stores, begun)
-        if begun.segment.start_offset != state.offset:
+    async with AsyncExitStack() as stack:
+        builder = _ChainBuilder(stores, stack.enter_context(_temporary(workdir)), buffer_bytes, clock)
+        uploading: asyncio.Task[BuiltSegment] | None = None
+        stack.push_async_callback(lambda: _ended(uploading))
+        for begun in chain:
+            building = asyncio.create_task(builder.build(begun))
+            stack.push_async_callback(_ended, building)
+            if uploading is not None:
+                # What is uploaded counts, also if the next one cannot be built.
+                yield await uploading
+            uploading = asyncio.create_task(builder.upload(await building))
+        if uploading is not None:
+            yield await uploading
+
+
+def _temporary(workdir: Path) -> AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory(prefix="strandline-segment-", dir=workdir)
+
+
+async def _ended(task: asyncio.Task[Any] | None) -> None:
+    """A task is over, whatever came of it: its files can go."""
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class _Built(NamedTuple):
+    """A segment in a directory of its own."""
+
+    begun: BegunSegment
+    closed: ClosedSegment
+    directory: Path
+    started: float
+
+
+class _ChainBuilder:
+    """Builds segments one after the other: each goes on from the state at the end of the one before."""
+
+    def __init__(self, stores: Stores, workdir: str, buffer_bytes: int, clock: Clock) -> None:
+        self._stores, self._workdir, self._buffer_bytes, self._clock = stores, Path(workdir), buffer_bytes, clock
+        self._state: _StateBefore | None = None
+
+    async def build(self, begun: BegunSegment) -> _Built:
+        """The files of the next segment."""
+        started = self._clock.monotonic()
+        if self._state is None:
+            self._state = await _state_after(self._stores, begun)
+        if begun.segment.start_offset != self._state.offset:
             raise ConversionFailed(
                 f"The segment {_named(begun.partition, begun.segment)} cannot be built: the one before it ends "
-                f"with offset {state.offset - 1}."
+                f"with offset {self._state.offset - 1}."
             )
-        with tempfile.TemporaryDirectory(prefix="strandline-segment-", dir=workdir) as directory:
-            closed = await _build(stores.objects, begun, state, Path(directory), buffer_bytes)
-            crash_point("tiering.merge.before_upload")
-            metadata = metadata_of(begun.partition, begun.segment)
-            custom = await stores.remote.copy_log_segment_data(metadata, segment_files(closed))
-            crash_point("tiering.merge.after_upload")
-            state = _StateBefore(
-                closed.next_base_offset,
-                closed.producer_snapshot.read_bytes(),
-                parse_epochs(closed.epoch_history, directory),
-            )
-        yield BuiltSegment(
+        directory = self._workdir / str(begun.segment.segment_id)
+        directory.mkdir()
+        closed = await _build(self._stores.objects, begun, self._state, directory, self._buffer_bytes)
+        self._state = _StateBefore(
+            closed.next_base_offset,
+            closed.producer_snapshot.read_bytes(),
+            parse_epochs(closed.epoch_history, str(directory)),
+        )
+        return _Built(begun, closed, directory, started)
+
+    async def upload(self, built: _Built) -> BuiltSegment:
+        """Copy its files to remote storage, and remove them."""
+        begun, closed, directory, started = built
+        crash_point("tiering.merge.before_upload")
+        metadata = metadata_of(begun.partition, begun.segment)
+        custom = await self._stores.remote.copy_log_segment_data(metadata, segment_files(closed))
+        crash_point("tiering.merge.after_upload")
+        shutil.rmtree(directory)
+        return BuiltSegment(
             segment_id=begun.segment.segment_id,
             end_offset=closed.end_offset,
             custom_metadata=custom,
-            seconds=clock.monotonic() - started,
+            seconds=self._clock.monotonic() - started,
             bytes=closed.size,
         )
 
@@ -149,6 +201,7 @@ async def _build(
             epochs=state.epochs,
             now_ms=segment.event_timestamp_ms,
             producer_expiration_ms=begun.producer_id_expiration_ms,
+            aborted=[AbortedTxn._make(one) for one in begun.aborted],
         )
     except CorruptMessage as error:
         raise DamagedSegment(
@@ -285,8 +338,8 @@ async def _read(objects: ObjectStore, piece: _SplitRange) -> Buffer:
     except ObjectNotFound as error:
         raise MissingObject(
             f"The split file {split.object_key}, which should hold the offsets {split.base_offset} to "
-            f"{split.last_offset}, is not in {objects.url}. `strandline fsck` finds all missing objects; a directory "
-            "must be the one that the brokers use."
+            f"{split.last_offset}, is not in {objects.url}. Unless these records were deleted meanwhile, `strandline "
+            "fsck` finds all missing objects; a directory must be the one that the brokers use."
         ) from error
     if len(data) < piece.length:
         raise DamagedSplit(

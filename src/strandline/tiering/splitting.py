@@ -1,7 +1,8 @@
-"""Splits a WAL object: the batches of each partition go to an object of their own, with their final bytes.
+"""Splits WAL objects: the batches of each partition go to an object of their own, with their final bytes.
 
 Producers' batches lie in a WAL object as they came. A split file has them as a segment will: with base offset, leader
-epoch and LogAppendTime. Only headers are read; nothing is decompressed.
+epoch and LogAppendTime. Only headers are read; nothing is decompressed. Small WAL objects are split together: what
+follows each other in one partition becomes one split file, since each costs as much as hundreds of batches.
 """
 
 from __future__ import annotations
@@ -9,53 +10,76 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, Self
 
 from strandline.clock import Clock, Ids
 from strandline.crash import crash_point
 from strandline.diskless.reader.planning import MAX_GAP
 from strandline.diskless.wal import split_keys
 from strandline.errors import CorruptMessage
-from strandline.model import NO_TIMESTAMP, Offset, TimestampMs
+from strandline.model import NO_TIMESTAMP, Offset, TimestampMs, TopicIdPartition
 from strandline.objects import ObjectNotFound, ObjectStore, ObjectStoreError
 from strandline.records import HEADER_SIZE, TimestampType, crc_matches, read_header, stamp, stamp_log_append_time
-from strandline.tiering.damage import DamagedWalObject, MissingObject
+from strandline.tiering.damage import ConversionFailed, DamagedWalObject, MissingObject
 from strandline.tiering_api.values import ClaimedFile, EpochStart, NewSplit, PlannedRow, PlannedSplit, SplitFile
 
-__all__ = ["DamagedWalObject", "MissingObject", "split_file"]
+__all__ = ["DamagedWalObject", "MissingObject", "SplitBundle", "split_files"]
 
 _SMALLEST_WINDOW: Final = 64 * 1024
 _WRITES_AT_ONCE: Final = 8
 
 
-async def split_file(
-    objects: ObjectStore, file: ClaimedFile, *, buffer_bytes: int, clock: Clock, ids: Ids
-) -> tuple[NewSplit, ...]:
-    """Write the planned splits of a WAL object; what was written, in the order of the plan.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitBundle:
+    """What came of some WAL objects that were split together."""
 
-    About `buffer_bytes` of records are in memory, more only if a single batch is larger. The objects are new ones in
-    each call, and count for nothing until they are recorded. Raises MissingObject; DamagedWalObject, after the other
-    splits are written, with them; ObjectStoreErrors.
+    splits: tuple[NewSplit, ...]
+    """By partition and offset. They are written, and count for nothing until they are recorded."""
+    troubles: Mapping[str, ConversionFailed]
+    """Why not all of a WAL object is split, by its key."""
+
+
+async def split_files(
+    objects: ObjectStore,
+    files: Sequence[ClaimedFile],
+    *,
+    buffer_bytes: int,
+    joined_bytes: int,
+    clock: Clock,
+    ids: Ids,
+) -> SplitBundle:
+    """Write the planned splits of WAL objects, in the order of the files. The objects are new ones in each call.
+
+    Those that follow each other become one, of at most `joined_bytes`: segments are made of whole split files. About
+    `buffer_bytes` of records are in memory, more only if a single batch is larger; files that have more are joined as
+    far as memory goes. What is damaged or missing is among the troubles, and all else is written. Raises
+    ObjectStoreErrors.
     """
-    splitting = _Splitting(objects, file, max(buffer_bytes // 2, _SMALLEST_WINDOW), clock, ids)
-    try:
-        await splitting.run()
-    except ObjectNotFound as error:
-        raise MissingObject(
-            f"The WAL object {file.object_key} is not in {objects.url}, but it should hold records of "
-            f"{len(file.splits)} partitions or more. `strandline fsck` finds all missing objects; a directory must be "
-            "the one that the brokers use."
-        ) from error
-    written = tuple(splitting.written[split] for split in range(len(file.splits)) if split in splitting.written)
-    if splitting.damages:
-        more = f" {len(splitting.damages) - 1} more splits of it fail." if len(splitting.damages) > 1 else ""
-        raise DamagedWalObject(
-            f"{splitting.damages[0]}{more} `strandline fsck --deep` finds all damaged objects.", written
-        )
-    return written
+    splitting = _Splitting(objects, max(buffer_bytes // 2, _SMALLEST_WINDOW), joined_bytes, clock, ids)
+    troubles: dict[str, ConversionFailed] = {}
+    with splitting:
+        for file in files:
+            try:
+                damages = await splitting.add(file)
+            except ObjectNotFound:
+                troubles[file.object_key] = MissingObject(
+                    f"The WAL object {file.object_key} is not in {objects.url}, but it should hold records of "
+                    f"{len(file.splits)} partitions or more. `strandline fsck` finds all missing objects; a directory "
+                    "must be the one that the brokers use."
+                )
+            else:
+                if damages:
+                    more = f" {len(damages) - 1} more splits of it fail." if len(damages) > 1 else ""
+                    troubles[file.object_key] = DamagedWalObject(
+                        f"{damages[0]}{more} `strandline fsck --deep` finds all damaged objects."
+                    )
+        await splitting.write()
+    written = sorted(splitting.written, key=lambda split: (split.partition, split.file.base_offset))
+    return SplitBundle(splits=tuple(written), troubles=troubles)
 
 
 class _Damage(Exception):
@@ -118,10 +142,10 @@ def _stamp_batches(data: memoryview, row: PlannedRow, position: int, offset: Off
 class _GatheredSplit:
     """The bytes of a split so far: in memory, or in a temporary file if they are many."""
 
-    def __init__(self, split: PlannedSplit) -> None:
-        self.split = split
+    def __init__(self, partition: TopicIdPartition, spool: IO[bytes] | None = None) -> None:
+        self.partition, self.spool = partition, spool
+        self.rows: list[PlannedRow] = []
         self.parts: list[memoryview] = []
-        self.spool: IO[bytes] | None = None
         self.size = 0
         self.batch_count = 0
         self.max_timestamp = NO_TIMESTAMP
@@ -135,18 +159,32 @@ class _GatheredSplit:
         else:
             self.parts.append(data[: stamped.size])
 
+    def is_followed_by(self, other: _GatheredSplit) -> bool:
+        """Whether both can be one object."""
+        return (
+            self.spool is other.spool is None
+            and self.partition == other.partition
+            and self.rows[-1].last_offset + 1 == other.rows[0].base_offset
+        )
+
+    def join(self, other: _GatheredSplit) -> None:
+        self.rows += other.rows
+        self.parts += other.parts
+        self.size += other.size
+        self.batch_count += other.batch_count
+        self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
+
     def described(self, key: str) -> NewSplit:
-        rows = self.split.rows
         return NewSplit(
-            self.split.partition,
+            self.partition,
             SplitFile(
                 object_key=key,
-                base_offset=rows[0].base_offset,
-                last_offset=rows[-1].last_offset,
+                base_offset=self.rows[0].base_offset,
+                last_offset=self.rows[-1].last_offset,
                 size_bytes=self.size,
                 batch_count=self.batch_count,
                 max_timestamp=self.max_timestamp,
-                leader_epochs=_epochs_of(rows),
+                leader_epochs=_epochs_of(self.rows),
             ),
         )
 
@@ -160,98 +198,86 @@ def _epochs_of(rows: Sequence[PlannedRow]) -> tuple[EpochStart, ...]:
 
 
 class _Splitting:
-    """One run over a WAL object, in the order of its bytes, a window of it in memory at a time.
+    """One run over WAL objects, each in the order of its bytes. Splits that are complete wait in memory for others."""
 
-    Splits that are complete wait until the window moves on, and are then written together.
-    """
-
-    def __init__(self, objects: ObjectStore, file: ClaimedFile, window_size: int, clock: Clock, ids: Ids) -> None:
-        self._objects, self._file, self._clock, self._ids = objects, file, clock, ids
-        self._window_size = window_size
-        self._range_starts, self._range_ends = _wanted_ranges(file)
-        self._window, self._window_start = memoryview(b""), 0
-        self._object_end = file.size
-        self._complete: list[tuple[int, _GatheredSplit]] = []
+    def __init__(self, objects: ObjectStore, window_size: int, joined_bytes: int, clock: Clock, ids: Ids) -> None:
+        self._objects, self._clock, self._ids = objects, clock, ids
+        self._window_size, self._joined_bytes = window_size, joined_bytes
+        self._window = _Window(objects, window_size, self._make_room)
+        self._held = 0
+        """Bytes of windows that complete splits lie in, about."""
+        self._complete: list[_GatheredSplit] = []
         self._temporary = ExitStack()
-        self.written: dict[int, NewSplit] = {}
-        """By the place of the split in the plan."""
-        self.damages: list[str] = []
+        self.written: list[NewSplit] = []
 
-    async def run(self) -> None:
-        order = sorted(range(len(self._file.splits)), key=lambda number: self._file.splits[number].rows[0].byte_offset)
-        with self._temporary:
-            for number in order:
-                split = self._file.splits[number]
-                try:
-                    gathered = await self._gather(split)
-                except _Damage as damage:
-                    first, last = split.rows[0].base_offset, split.rows[-1].last_offset
-                    self.damages.append(
-                        f"The WAL object {self._file.object_key} is damaged at byte {damage.position}, among the "
-                        f"offsets {first} to {last} of {split.partition.topic_partition}: {damage.why}."
-                    )
-                    continue
-                self._complete.append((number, gathered))
-            await self._write_complete()
+    def __enter__(self) -> Self:
+        self._temporary.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._complete.clear()
+        self._temporary.close()
+
+    async def add(self, file: ClaimedFile) -> list[str]:
+        """Read an object; sentences about what is damaged. Raises ObjectNotFound; what was read before that counts."""
+        damages = []
+        self._window.open(file)
+        for split in sorted(file.splits, key=lambda split: split.rows[0].byte_offset):
+            try:
+                gathered = await self._gather(split)
+            except _Damage as damage:
+                first, last = split.rows[0].base_offset, split.rows[-1].last_offset
+                damages.append(
+                    f"The WAL object {file.object_key} is damaged at byte {damage.position}, among the offsets {first} "
+                    f"to {last} of {split.partition.topic_partition}: {damage.why}."
+                )
+            else:
+                self._complete.append(gathered)  # reading may have written those before it
+        return damages
 
     async def _gather(self, split: PlannedSplit) -> _GatheredSplit:
-        gathered = _GatheredSplit(split)
+        spool = None
         if sum(row.byte_size for row in split.rows) > self._window_size:
-            spool = tempfile.NamedTemporaryFile(prefix="strandline-split-")  # noqa: SIM115 - the stack closes it
-            gathered.spool = self._temporary.enter_context(spool)
+            file = tempfile.NamedTemporaryFile(prefix="strandline-split-")  # noqa: SIM115 - the stack closes it
+            spool = self._temporary.enter_context(file)
+        gathered = _GatheredSplit(split.partition, spool)
         for row in split.rows:
             position, end, offset = row.byte_offset, row.byte_offset + row.byte_size, row.base_offset
             needed = 1
             while position < end:
-                data = await self._read(position, needed, end)
+                data = await self._window.read(position, needed, end)
                 stamped = _stamp_batches(data, row, position, offset)
                 gathered.add(data, stamped)
                 position, offset, needed = position + stamped.size, stamped.next_offset, stamped.needed
             if offset != row.last_offset + 1:
                 raise _Damage(position, f"the batches there end with offset {offset - 1} instead of {row.last_offset}")
+            gathered.rows.append(row)
         return gathered
 
-    async def _read(self, position: int, needed: int, end: int) -> memoryview:
-        """The bytes from `position` on, at least `needed`, at most up to `end`."""
-        at = position - self._window_start
-        if at < 0 or at + needed > len(self._window):
-            await self._move_window(position, needed)
-            at = 0
-        return self._window[at : at + end - position]
+    async def _make_room(self, length: int) -> None:
+        """So many bytes are about to be read."""
+        if self._held + length > self._window_size:
+            await self.write()
+        self._held += length
 
-    async def _move_window(self, position: int, needed: int) -> None:
-        await self._write_complete()
-        self._window = memoryview(b"")
-        range_end = self._range_ends[bisect_right(self._range_starts, position) - 1]
-        length = max(needed, min(self._window_size, range_end - position))
-        if position + length > self._object_end:
-            raise _Damage(position, f"the object ends at byte {self._object_end}")
-        data = await self._objects.get_range(self._file.object_key, position, length)
-        if len(data) < length:
-            self._object_end = position + len(data)
-            raise _Damage(position, f"the object ends at byte {self._object_end}")
-        self._window = memoryview(data if isinstance(data, bytearray) else bytearray(data))
-        self._window_start = position
-
-    async def _write_complete(self) -> None:
+    async def write(self) -> None:
         """Write the splits that are complete, several at a time."""
-        complete, self._complete = self._complete, []
+        complete, self._complete, self._held = _joined(self._complete, self._joined_bytes), [], 0
         turn = asyncio.Semaphore(_WRITES_AT_ONCE)
         try:
             async with asyncio.TaskGroup() as writes:
-                for number, gathered in complete:
-                    writes.create_task(self._write(number, gathered, turn))
+                for gathered in complete:
+                    writes.create_task(self._write(gathered, turn))
         except* ObjectStoreError as errors:
             raise _first(errors) from errors
 
-    async def _write(self, number: int, gathered: _GatheredSplit, turn: asyncio.Semaphore) -> None:
-        split = gathered.split
-        partition = split.partition
+    async def _write(self, gathered: _GatheredSplit, turn: asyncio.Semaphore) -> None:
+        partition = gathered.partition
         key = split_keys.make(
             self._clock.now_ms(),
             partition.topic_id,
             partition.partition,
-            split.rows[0].base_offset,
+            gathered.rows[0].base_offset,
             self._ids.uuid(),
         )
         async with turn:
@@ -263,7 +289,56 @@ class _Splitting:
                     spool.flush()
                     await self._objects.put_file(key, Path(spool.name))
             crash_point("tiering.split.after_write")
-        self.written[number] = gathered.described(key)
+        self.written.append(gathered.described(key))
+
+
+class _Window:
+    """A part of a WAL object in memory: the one that is being read, and much of what follows."""
+
+    def __init__(self, objects: ObjectStore, size: int, make_room: Callable[[int], Awaitable[None]]) -> None:
+        self._objects, self._size, self._make_room = objects, size, make_room
+        self._object_key, self._object_end = "", 0
+        self._range_starts: list[int] = []
+        self._range_ends: list[int] = []
+        self._data, self._start = memoryview(b""), 0
+
+    def open(self, file: ClaimedFile) -> None:
+        """From now on bytes of this object are read."""
+        self._object_key, self._object_end = file.object_key, file.size
+        self._range_starts, self._range_ends = _wanted_ranges(file)
+        self._data, self._start = memoryview(b""), 0
+
+    async def read(self, position: int, needed: int, end: int) -> memoryview:
+        """The bytes from `position` on, at least `needed`, at most up to `end`."""
+        at = position - self._start
+        if at < 0 or at + needed > len(self._data):
+            await self._move(position, needed)
+            at = 0
+        return self._data[at : at + end - position]
+
+    async def _move(self, position: int, needed: int) -> None:
+        self._data = memoryview(b"")
+        range_end = self._range_ends[bisect_right(self._range_starts, position) - 1]
+        length = max(needed, min(self._size, range_end - position))
+        if position + length > self._object_end:
+            raise _Damage(position, f"the object ends at byte {self._object_end}")
+        await self._make_room(length)
+        data = await self._objects.get_range(self._object_key, position, length)
+        if len(data) < length:
+            self._object_end = position + len(data)
+            raise _Damage(position, f"the object ends at byte {self._object_end}")
+        self._data, self._start = memoryview(data if isinstance(data, bytearray) else bytearray(data)), position
+
+
+def _joined(complete: Iterable[_GatheredSplit], most_bytes: int) -> list[_GatheredSplit]:
+    """Splits that follow each other become one, of all files that were read."""
+    joined: list[_GatheredSplit] = []
+    for gathered in sorted(complete, key=lambda one: (one.partition, one.rows[0].base_offset)):
+        if joined and joined[-1].size + gathered.size <= most_bytes and joined[-1].is_followed_by(gathered):
+            joined[-1].join(gathered)
+        else:
+            joined.append(gathered)
+    return joined
 
 
 def _wanted_ranges(file: ClaimedFile) -> tuple[list[int], list[int]]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.model import BrokerId, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
+from strandline.model import BrokerId, LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
 
-API_VERSION: Final = 1
+API_VERSION: Final = 2
 EpochStart = tuple[LeaderEpoch, Offset]
 """A leader epoch, and the first offset of it."""
 
@@ -134,11 +134,11 @@ class NewSplit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSplits:
-    """The split files of one WAL object are written."""
+    """The split files of some WAL objects are written."""
 
     claimant: str
-    object_key: str
-    """Of the WAL object."""
+    object_keys: tuple[str, ...]
+    """Of the WAL objects."""
     splits: tuple[NewSplit, ...]
 
 
@@ -147,9 +147,9 @@ class RecordedSplits:
     """The answer to `RecordSplits`. What was recorded before is not refused."""
 
     refused: Mapping[str, str]
-    """Keys of split files that do not count, with a sentence each: the caller deletes them."""
-    is_file_done: bool
-    """Nothing of the WAL object is left to split. If not, other rows may become eligible later."""
+    """Keys of split files that do not count, with a sentence each. Brokers delete them."""
+    files_done: tuple[str, ...]
+    """The WAL objects of which nothing is left to split. Other rows of the others may become eligible later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +177,22 @@ class RenewedClaims:
 
 
 # Merging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListTriggers:
+    """Which topics are to be converted whatever the age of their records."""
+
+    topics: tuple[str, ...] = ()
+    """Only these; empty: all diskless ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Triggers:
+    """The answer to `ListTriggers`."""
+
+    triggered_at_ms: Mapping[str, TimestampMs]
+    """By topic: what was committed until then. Topics that are paused are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +252,15 @@ class SegmentDescription:
     txn_index_empty: bool = True
 
 
+class SegmentAbort(NamedTuple):
+    """A transaction whose abort marker is in a segment: an entry of its transaction index, which has them in order."""
+
+    producer_id: ProducerId
+    first_offset: Offset
+    last_offset: Offset
+    last_stable_offset: Offset
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunSegment:
     """The answer to `BeginSegment`: what to build, and from what."""
@@ -250,6 +275,7 @@ class BegunSegment:
     index_interval_bytes: int
     """index.interval.bytes of the topic."""
     producer_id_expiration_ms: int
+    aborted: tuple[SegmentAbort, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from strandline.errors import InvalidRequest
 from strandline.hybrid.tiering.describing import describe, statuses_of
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.tiering_api.codec import decode, encode
-from strandline.tiering_api.values import ClusterDescription
+from strandline.tiering_api.values import API_VERSION, ClusterDescription
 
 SECRETS = {
     "inkless.storage.aws.access.key.id": "AKIA",
@@ -91,7 +91,7 @@ def test_all_settings_of_the_pipeline_are_told_but_the_age_that_brokers_apply_th
 
 def test_the_description_survives_its_json() -> None:
     found = describe(Settings.from_properties(BUCKET | {"node.id": "3"}), "cluster")
-    assert (found.broker_id, found.cluster_id, found.api_version) == (3, "cluster", 1)
+    assert (found.broker_id, found.cluster_id, found.api_version) == (3, "cluster", API_VERSION)
     assert decode(ClusterDescription, encode(found)) == found
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from strandline.controlplane.tiering_values import LATE_MS
 from strandline.controlplane.values import DisklessLog
 from strandline.hybrid.tiering.expiry import ConvertedExpiry, ConvertedRetention, plan_expiry
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition, TopicPartition
@@ -132,6 +133,14 @@ def test_a_log_that_still_has_a_prefix_is_not_expired_here() -> None:
     log = replace(LOG, log_start_offset=0, diskless_log_start_offset=10)
     found = plan(ConvertedRetention(ms=0, bytes=0), log, SEGMENTS[1:])
     assert (found.log_start, found.deletions) == (0, [])
+
+
+def test_an_upload_that_nobody_knows_is_deleted_after_a_while() -> None:
+    known, young, lost = (segment(number, 30, 39, state=S.COPY_SEGMENT_STARTED) for number in (4, 5, 6))
+    known, lost = (replace(one, event_timestamp_ms=NOW - LATE_MS - 1) for one in (known, lost))
+    found = plan(segments=[*SEGMENTS, known, young, lost], under_way={UUID(int=4)})
+    assert deleted(found) == [(6, DeletionReason.ABANDONED)]
+    assert found.remaining == 5
 
 
 def test_segments_that_are_not_committed_are_left_alone() -> None:

@@ -30,3 +30,20 @@ def test_one_thing_does_not_wait_for_another() -> None:
     troubles = Troubles(VirtualClock())
     troubles.failed("wal/1", "It is damaged.")
     assert not troubles.is_waiting("wal/2")
+
+
+def test_the_next_pass_is_due_when_something_is_to_be_tried_again() -> None:
+    clock = VirtualClock()
+    troubles = Troubles(clock)
+    assert troubles.seconds_until_retry(str, since=0) is None
+    troubles.failed("wal/1", "It is damaged.")
+    troubles.failed("wal/2", "It is damaged.")
+    troubles.failed(7, "Something else.")
+    clock.move(1.5)
+    troubles.failed("wal/2", "Again.")
+    assert troubles.seconds_until_retry(str, since=clock.monotonic()) == 0.5
+    # A pass that began when it was due has not met it: it is gone.
+    clock.move(0.5)
+    started = clock.monotonic()
+    assert troubles.seconds_until_retry(str, since=started) == 3.5
+    assert sorted(troubles.sentences()) == ["Again.", "Something else."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from strandline.records import (
     read_records,
 )
 from strandline.tiering.source.decoding import Decoder, Wanted
+from strandline.tiering.source.decoding import decoder as decoder_module
 from strandline.tiering.source.schema import arrow_schema
 from strandline.tiering_api.values import PlannedRow
 
@@ -173,3 +175,71 @@ def test_nonsense_inside_a_batch_is_an_error_and_never_read(position: int, byte:
             decoded([bytes(batch)])
     else:
         assert with_milliseconds(decoded([bytes(batch)])) == theirs
+
+
+def rarely_wanted(count: int) -> list[tuple[bytes, PlannedRow]]:
+    """Large chunks, in each of which one small batch is new."""
+    old = bytes(build_batch([Record(0, 1000, None, b"o" * 100_000)]))
+    new = bytes(build_batch([Record(0, 5000, b"key", b"new")]))
+    size = len(old) + len(new)
+    return [(old + new, PlannedRow(2 * number, 2 * number + 1, 0, size, 0, 0, 5000, 0)) for number in range(count)]
+
+
+def test_what_is_too_old_is_not_kept() -> None:
+    chunks = rarely_wanted(50)
+    wanted = Wanted(start=0, end=1 << 62, min_timestamp=5000)
+    decoder = Decoder("orders", 0, wanted, include_headers=False, page_bytes=200_000)
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        for data, row in chunks:
+            assert list(decoder.feed(bytes(bytearray(data)), row=row, name="the object")) == []
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held + pa.total_allocated_bytes() - before < 100_000
+    (page,) = decoder.finish()
+    assert page.column("offset").to_pylist() == [row.last_offset for _, row in chunks]
+    assert set(page.column("value").to_pylist()) == {b"new"}
+
+
+def test_a_page_is_bounded_by_the_bytes_that_it_keeps() -> None:
+    """Without a filter on time as well: the rest of a chunk may be control batches."""
+    record = bytes(build_batch([Record(0, 1, None, b"v", ())]))
+    marker = Record(0, 1, b"\0\0\0\0", b"x" * 50_000, ())
+    control = bytes(build_batch([marker], is_control=True, is_transactional=True))
+    size = len(record) + len(control)
+    decoder = Decoder("orders", 0, EVERYTHING, include_headers=False, page_bytes=100_000)
+    pages: list[Any] = []
+    for number in range(20):
+        row = PlannedRow(2 * number, 2 * number + 1, 0, size, 0, 0, 1, 0)
+        pages += decoder.feed(record + control, row=row, name="the object")
+    pages += decoder.finish()
+    assert [offset for page in pages for offset in page.column("offset").to_pylist()] == list(range(0, 40, 2))
+    assert max(page.num_rows for page in pages) == 3, "as many as have 200,000 bytes around them"
+
+
+@pytest.mark.parametrize("kind", TimestampType)
+def test_times_that_spark_cannot_hold_become_the_last_or_the_first(kind: TimestampType) -> None:
+    most = (2**63 - 1) // 1000
+    times = [0, -1, most, most + 1, 2**62, 2**63 - 1, -most, -most - 1, -(2**62)]
+    data = [
+        bytes(
+            build_batch([Record(offset, time, None, b"v")], base_offset=offset, timestamp_type=kind, max_timestamp=time)
+        )
+        for offset, time in enumerate(times)
+    ]
+    decoder = Decoder("orders", 0, EVERYTHING, include_headers=False)
+    pages = [page for one in data for page in decoder.feed(one, name="the object")]
+    (page,) = [*pages, *decoder.finish()]
+    micros = page.column("timestamp").cast(pa.int64()).to_pylist()
+    assert micros == [1000 * min(max(time, -most), most) for time in times]
+
+
+def test_an_error_of_arrow_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise pa.ArrowCapacityError("array cannot contain more than 2147483646 bytes")
+
+    monkeypatch.setattr(decoder_module, "read_fields", refuse)
+    with pytest.raises(InvalidRecord, match=r"orders-3 from offset 0 to 0 cannot be .*: array cannot contain more"):
+        decoded([bytes(build_batch([Record(0, 1, None, b"v", ())]))])

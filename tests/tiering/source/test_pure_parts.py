@@ -16,13 +16,14 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In,
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.reads import FetchIsolation
 from strandline.records import ControlType, EndTransactionMarker, Record, build_batch, build_marker
+from strandline.tiering.source.checkpoint import Checkpoint, from_json, to_json
 from strandline.tiering.source.committed import first_transactional, without_aborted
 from strandline.tiering.source.errors import SourceFailed
 from strandline.tiering.source.filters import Bounds, narrow
 from strandline.tiering.source.options import parse_options
 from strandline.tiering.source.parts import Part, RowPart, divided, in_time, parts_of
 from strandline.tiering.source.positions import EARLIEST, LATEST, parse_positions, resolve
-from strandline.tiering.source.stream import from_json, limited, to_json
+from strandline.tiering.source.stream import limited
 from strandline.tiering_api.values import PlacedRow, PlannedRow, ReadPlan, SegmentDescription
 
 NEEDED = {"bootstrap": "localhost:9092", "topic": "orders"}
@@ -63,6 +64,13 @@ def test_names_of_sparks_kafka_source_are_known_in_any_case() -> None:
         ({"endingOffsets": "earliest"}, "cannot be earliest"),
         ({"endingOffsets": '{"orders": {"0": -2}}'}, "-1 for latest"),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp has to be a time in milliseconds"),
+        ({"startingTimestamp": str(1 << 63)}, "startingTimestamp has to be a time in milliseconds"),
+        ({"endingOffsetsByTimestamp": '{"orders": {"0": 9223372036854775808}}'}, "no number in Kafka is above"),
+        ({"startingOffsets": '{"orders": {"0": 9223372036854775808}}'}, "startingOffsets of orders-0 is 92233"),
+        ({"startingOffsets": '{"orders": {"0": 1.9}}'}, "startingOffsets has to be earliest, latest or JSON"),
+        ({"startingOffsets": '{"orders": {"0": true}}'}, "startingOffsets has to be earliest, latest or JSON"),
+        ({"startingOffsets": '{"orders": {"0": Infinity}}'}, "startingOffsets has to be earliest, latest or JSON"),
+        ({"timeoutMs": "9" * 400}, "timeoutMs has to be a whole number above 0"),
         ({"startingOffsetsByTimestampStrategy": "guess"}, "error or latest"),
         ({"minPartitions": "0"}, "minPartitions has to be a whole number above 0"),
         ({"isolation": "serializable"}, "isolation has to be read_uncommitted or read_committed"),
@@ -106,8 +114,15 @@ def test_positions_in_offsets_names_and_times() -> None:
 
 def test_offsets_of_a_stream_are_json_and_back() -> None:
     offsets = {P0: 5, P1: 6, TopicPartition("b", 10): 7}
-    assert from_json(to_json(offsets)) == offsets
-    assert to_json(offsets) == {"b": {"10": 7}, "orders": {"0": 5, "1": 6}}
+    checkpoint = Checkpoint(offsets=offsets, topic_ids={"orders": UUID(int=1), "b": UUID(int=2)})
+    assert from_json(to_json(checkpoint)) == checkpoint
+    assert to_json(checkpoint) == {
+        "b": {"id": "AAAAAAAAAAAAAAAAAAAAAg", "10": 7},
+        "orders": {"id": "AAAAAAAAAAAAAAAAAAAAAQ", "0": 5, "1": 6},
+    }
+    earlier = Checkpoint(offsets=offsets)
+    assert from_json({"b": {"10": 7}, "orders": {"0": 5, "1": 6}}) == earlier, "as earlier versions wrote it"
+    assert to_json(earlier) == {"b": {"10": 7}, "orders": {"0": 5, "1": 6}}
 
 
 @given(st.dictionaries(st.integers(0, 9), st.tuples(st.integers(0, 50), st.integers(0, 50))), st.integers(1, 200))
@@ -118,6 +133,22 @@ def test_a_limit_is_shared_and_never_left_unused(sizes: dict[int, tuple[int, int
     taken = sum(found[partition] - begun[partition] for partition in begun)
     assert taken == min(most, sum(size for _, size in sizes.values()))
     assert all(begun[one] <= found[one] <= ends[one] for one in begun)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 9, 10, 11, 20, 25])
+@pytest.mark.parametrize("lags", [[1000] * 10, [1_000_000, *[3] * 9], [*[5] * 9, 1_000_000], [0, 40, 0, 10_000]])
+def test_no_partition_waits_for_ever(lags: list[int], most: int) -> None:
+    """Others get new records all the time: each partition is read, one round of all partitions at the latest."""
+    begun = {TopicPartition("t", number): 7 * number for number in range(len(lags))}
+    ends = {one: begun[one] + lag for one, lag in zip(begun, lags, strict=True)}
+    waiting = dict.fromkeys(begun, 0)
+    for _ in range(300):
+        found = limited(begun, ends, most)
+        for one in begun:
+            waiting[one] = waiting[one] + 1 if found[one] == begun[one] < ends[one] else 0
+        assert max(waiting.values()) < len(lags)
+        begun = found
+        ends = {one: end + (most if end - begun[one] > 100 else 0) for one, end in ends.items()}
 
 
 # Filters

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
+from strandline.controlplane.tiering_values import LATE_MS
 from strandline.controlplane.values import DisklessLog
 from strandline.model import Offset, TimestampMs
 from strandline.remote.manager.deleting.plan import Deletion, DeletionReason, redundant_segments
@@ -41,7 +42,7 @@ class ConvertedExpiry:
     remaining: int
     """Segments that stay, in whatever state."""
     converted_bytes: int
-    """Of the segments that stay."""
+    """Of the segments that stay and are part of the log."""
 
 
 def plan_expiry(
@@ -56,7 +57,8 @@ def plan_expiry(
     """What to delete of the segments from B0 on, which are given in any state, by start offset.
 
     In small steps: there may be very many segments, and other tasks have to run meanwhile. `lookup` is the one of
-    readers. Segments that are `under_way` are left to those who finish them or give them up.
+    readers. Segments that are `under_way` are left to those who finish them or give them up; one that is announced, and
+    that nobody has known for LATE_MS, is deleted.
 
     While the log begins below B0, its older part goes first, and that is not decided here.
     """
@@ -71,6 +73,7 @@ def plan_expiry(
     yield
     gone = [segment for segment in finished if segment.end_offset < start]
     deletions = [
+        *(Deletion(s, DeletionReason.ABANDONED) for s in others if _is_unknown(s, now_ms)),
         *(Deletion(s, DeletionReason.INTERRUPTED) for s in others if s.state is _S.DELETE_SEGMENT_STARTED),
         *(Deletion(s, _reason(s, log, retention, now_ms)) for s in gone),
         *(Deletion(s, DeletionReason.REDUNDANT) for s in spare.values() if s.end_offset >= start),
@@ -85,8 +88,19 @@ def plan_expiry(
         next_due_ms=None if retention.ms < 0 or not left else left[0].max_timestamp_ms + retention.ms,
         next_due_byte_size=None if retention.bytes < 0 or not left else retention.bytes - _size(left[1:]),
         remaining=len(kept),
-        converted_bytes=_size(s for s in kept if s.state is _S.COPY_SEGMENT_FINISHED),
+        converted_bytes=_size(
+            s for s in kept if s.state is _S.COPY_SEGMENT_FINISHED and s.end_offset < log.diskless_start_offset
+        ),
     )
+
+
+def _is_unknown(segment: RemoteLogSegmentMetadata, now_ms: TimestampMs) -> bool:
+    """Whether the control plane knows nothing of an upload, and this is no accident of timing.
+
+    Its row is there before it is announced, and was looked for before. It may be announced after its row has gone, by a
+    leader that was replaced; or the database has lost its last commits.
+    """
+    return segment.state is _S.COPY_SEGMENT_STARTED and now_ms - segment.event_timestamp_ms > LATE_MS
 
 
 def _size(segments: Iterable[RemoteLogSegmentMetadata]) -> int:

@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 100
 """Partitions that are looked at in one turn of the event loop."""
+_LATE_AT_ONCE: Final = 20
+"""Segments that were given up whose bytes are deleted in one look."""
 LOOK_SECONDS: Final = 5.0
 """How often all led partitions with converted segments are looked at."""
 _SEEN_ANYWAY_MS: Final = 600_000
@@ -87,6 +89,7 @@ class ConvertedKeeper:
         self._followed: set[TopicIdPartition] = set()
         self._wake = asyncio.Event()
         self._setbacks = Setbacks("following converted partitions", logger)
+        self._late = Setbacks("deletion of segments that were given up", logger)
         self._troubles: dict[TopicIdPartition, Setbacks] = {}
 
     def wake(self) -> None:
@@ -109,6 +112,7 @@ class ConvertedKeeper:
         """Look at every led partition once. Raises SqlError; trouble with one partition does not hold up others."""
         if self._tiered.tier is None:
             return
+        await self._delete_late(self._tiered.tier)
         logs = {log.partition: log for log in await self._plane.converted_logs()}
         led = {key: log for key, log in logs.items() if self._led.epoch_of(key) is not None}
         self._follow(self._tiered.tier, led)
@@ -127,9 +131,10 @@ class ConvertedKeeper:
             if tier is None or epoch is None or not tier.metadata.is_ready(key):
                 continue
             self._diskless.learn(key, log)
+            self._sizes.set_rows(key, log.byte_size, read_boundary=log.diskless_start_offset)
             try:
                 await self._expire(tier, log, epoch, now_ms, under_way.get(key, frozenset()))
-            except StrandlineError as error:
+            except (StrandlineError, RemoteStorageError) as error:
                 self._trouble(key).met(error)
 
     def _follow(self, tier: RemoteTier, led: Collection[TopicIdPartition]) -> None:
@@ -161,6 +166,19 @@ class ConvertedKeeper:
             else:
                 self._trouble(upload.partition).over()
 
+    async def _delete_late(self, tier: RemoteTier) -> None:
+        """Of segments that were given up, or whose topics are deleted. Any broker may do it, and several at a time."""
+        for given_up in await self._plane.given_up_segments(limit=_LATE_AT_ONCE):
+            partition, segment_id, base, last = given_up
+            try:
+                await tier.manager.pipeline.delete_late(partition, segment_id, base, last)
+            except RemoteStorageError as error:
+                self._late.met(error)
+                return
+            crash_point("tiering.late.after_delete")
+            await self._plane.given_up_deleted(segment_id)
+        self._late.over()
+
     # Retention
 
     async def _expire(
@@ -191,7 +209,7 @@ class ConvertedKeeper:
         plan = await in_turns(self._clock, steps)
         if self._led.epoch_of(key) != epoch or self._topic_config(log.partition.topic) != config:
             return  # making the plan took a while
-        self._sizes.set_converted(key, plan.converted_bytes)
+        self._sizes.set_converted(key, plan.converted_bytes, read_boundary=log.diskless_start_offset)
         if plan.log_start > log.log_start_offset:
             await self._plane.delete_records({key: plan.log_start})
             crash_point("tiering.expire.after_log_start")

@@ -24,7 +24,7 @@ class LedPartitions:
     def check(self, partition: TopicIdPartition) -> LeaderEpoch:
         """The same. Raises NotLeaderOrFollower, or UnknownTopicOrPartition if there is no such partition."""
         topic = self._images.image.topics_by_id.get(partition.topic_id)
-        if topic is None or not 0 <= partition.partition < len(topic.partitions):
+        if topic is None or topic.name != partition.topic or not 0 <= partition.partition < len(topic.partitions):
             raise UnknownTopicOrPartition(f"There is no partition {partition}: its topic was deleted.")
         epoch = self.epoch_of(partition)
         if epoch is None:

@@ -23,7 +23,7 @@ from strandline.hybrid.migration.partition import HybridPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.led import LedPartitions
-from strandline.hybrid.tiering.uploads import described
+from strandline.hybrid.tiering.remote_segments import described
 from strandline.model import INT64_MAX, Offset, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
 from strandline.replication import Partition

@@ -9,10 +9,11 @@ from strandline.clock import Clock
 from strandline.config import Settings
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
-from strandline.controlplane.tiering_values import TieringRule
+from strandline.controlplane.tiering_values import TieringRule, TopicTiering
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
 from strandline.hybrid.diskless.refusals import storage_errors
 from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.tiering.checks import check_claim_ms, check_claimant, check_split
 from strandline.hybrid.tiering.describing import describe, statuses_of
 from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.led_tiers import DisklessTiers, LedTiers
@@ -31,6 +32,7 @@ from strandline.tiering_api.values import (
     CommitSegment,
     CommittedSegment,
     ListMerges,
+    ListTriggers,
     MergeRange,
     MergeRanges,
     PlanRead,
@@ -41,6 +43,7 @@ from strandline.tiering_api.values import (
     RenewClaims,
     RenewedClaims,
     TieringStatus,
+    Triggers,
 )
 
 _MOST_SPLITS: Final = 10_000
@@ -83,9 +86,10 @@ class TieringService:
 
     async def claim_files(self, request: ClaimFiles) -> ClaimedFiles:
         """Claim WAL objects with rows that may be converted."""
-        _check_claimant(request.claimant)
-        if not 0 < request.max_files <= _MOST_CLAIMS or request.max_rows <= 0 or request.claim_ms <= 0:
-            raise InvalidRequest("max_files, max_rows and claim_ms have to be greater than 0.")
+        check_claimant(request.claimant)
+        check_claim_ms(request.claim_ms)
+        if not 0 < request.max_files <= _MOST_CLAIMS or request.max_rows <= 0:
+            raise InvalidRequest("max_files and max_rows have to be greater than 0.")
         self._check_remote()
         rules = self._rules(request.topics)
         with storage_errors("the claim of WAL objects"):
@@ -97,16 +101,20 @@ class TieringService:
         return answer
 
     async def record_splits(self, request: RecordSplits) -> RecordedSplits:
-        """The split files of a WAL object are written."""
-        _check_claimant(request.claimant)
+        """The split files of some WAL objects are written."""
+        check_claimant(request.claimant)
+        for split in request.splits:
+            check_split(split)
         with storage_errors("the record of split files"):
             answer = await self._plane.record_splits(request)
         self._figures.batches_split += sum(
             split.file.batch_count for split in request.splits if split.file.object_key not in answer.refused
         )
-        claimed = self._claimed_at.pop(request.object_key, None)
-        if claimed is not None:
-            self._figures.split_latency.add(self._clock.monotonic() - claimed)
+        now = self._clock.monotonic()
+        for key in request.object_keys:
+            claimed = self._claimed_at.pop(key, None)
+            if claimed is not None:
+                self._figures.split_latency.add(now - claimed)
         return answer
 
     async def release_files(self, request: ReleaseFiles) -> None:
@@ -116,8 +124,23 @@ class TieringService:
 
     async def renew_claims(self, request: RenewClaims) -> RenewedClaims:
         """Make all claims of a claimant last longer."""
+        check_claimant(request.claimant)
+        check_claim_ms(request.claim_ms)
         with storage_errors("the renewal of claims"):
             return await self._plane.renew_claims(request.claimant, claim_ms=request.claim_ms)
+
+    async def list_triggers(self, request: ListTriggers) -> Triggers:
+        """Which topics operators have triggered. Cheap: nobody's rows are counted."""
+        with storage_errors("the triggers of topics"):
+            wishes = await self._plane.tiering_wishes()
+        found = {topic.name: wishes.get(topic.topic_id, TopicTiering()) for topic in self._topics(request.topics)}
+        return Triggers(
+            triggered_at_ms={
+                name: wish.triggered_at_ms
+                for name, wish in found.items()
+                if wish.triggered_at_ms is not None and not wish.is_paused
+            }
+        )
 
     # Merging
 
@@ -138,11 +161,14 @@ class TieringService:
 
     async def begin_segment(self, request: BeginSegment) -> BegunSegment:
         """Announce a segment. Only the leader of its partition can."""
-        _check_claimant(request.claimant)
+        check_claimant(request.claimant)
+        check_claim_ms(request.claim_ms)
+        self._check_remote()
         return await self._uploads.begin(request)
 
     async def commit_segment(self, request: CommitSegment) -> CommittedSegment:
         """All bytes of a segment are in remote storage. Only the leader of its partition can take it over."""
+        self._check_remote()
         return await self._uploads.commit(request)
 
     async def abort_segment(self, request: AbortSegment) -> None:
@@ -221,8 +247,3 @@ class TieringService:
                 "There is nowhere to keep segments: remote.log.storage.system.enable is false on this broker. Set it "
                 "to true on all brokers, with one rsm.config.url for all of them."
             )
-
-
-def _check_claimant(claimant: str) -> None:
-    if not claimant.strip() or len(claimant) > 200:
-        raise InvalidRequest("A claimant has to be named, with at most 200 characters.")

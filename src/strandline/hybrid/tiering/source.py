@@ -15,6 +15,7 @@ from strandline.tiering_api.values import (
     CommitSegment,
     CommittedSegment,
     ListMerges,
+    ListTriggers,
     MergeRanges,
     PlanRead,
     ReadPlan,
@@ -24,6 +25,7 @@ from strandline.tiering_api.values import (
     RenewClaims,
     RenewedClaims,
     TieringStatus,
+    Triggers,
 )
 
 
@@ -35,6 +37,7 @@ class PipelineSource(Protocol):
     async def record_splits(self, request: RecordSplits, /) -> RecordedSplits: ...
     async def release_files(self, request: ReleaseFiles, /) -> None: ...
     async def renew_claims(self, request: RenewClaims, /) -> RenewedClaims: ...
+    async def list_triggers(self, request: ListTriggers, /) -> Triggers: ...
     async def list_merges(self, request: ListMerges, /) -> MergeRanges: ...
     async def begin_segment(self, request: BeginSegment, /) -> BegunSegment: ...
     async def commit_segment(self, request: CommitSegment, /) -> CommittedSegment: ...

@@ -6,8 +6,9 @@ neither a leader that was replaced nor a crash between two steps can make two tr
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
@@ -23,7 +24,16 @@ from strandline.hybrid.tiered.subscriptions import MetadataUser
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.led import LedPartitions
-from strandline.model import LeaderEpoch, Offset, TopicIdPartition, uuid_to_text
+from strandline.hybrid.tiering.remote_segments import (
+    described,
+    find_segment,
+    is_finished,
+    is_there,
+    joined_epochs,
+    not_available,
+    segment_before,
+)
+from strandline.model import LeaderEpoch, TopicIdPartition, uuid_to_text
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from strandline.tiering_api.values import (
@@ -32,8 +42,7 @@ from strandline.tiering_api.values import (
     BegunSegment,
     CommitSegment,
     CommittedSegment,
-    EpochStart,
-    SegmentDescription,
+    SegmentAbort,
     SplitFile,
     UploadState,
 )
@@ -46,8 +55,11 @@ logger = logging.getLogger(__name__)
 A = TypeVar("A")
 
 _MOST_REMEMBERED: Final = 1000
+_ABORTED_AT_ONCE: Final = 1000
 _READY_SECONDS: Final = 3.0
-_LOOK_SECONDS: Final = 0.02
+_LOOK_SECONDS: Final = 0.005
+_ANNOUNCE_SECONDS: Final = 15.0
+"""Less than the pipeline waits for an answer: it hears a sentence then."""
 
 
 class LeaderUploads:
@@ -93,10 +105,11 @@ class LeaderUploads:
         if answer.refusal is not None or upload is None:
             raise refused(answer.refusal, answer.message)
         crash_point("tiering.begin.before_started")
-        segment = self._segment_of(upload, answer.splits, epoch)
-        known = tier.manager.pipeline.find(partition, upload.segment_id)
+        aborted = await self._aborted_in(upload)
+        segment = self._segment_of(upload, answer.splits, has_aborted=bool(aborted))
+        known = find_segment(tier, partition, upload.segment_id)
         if known is None:
-            await self._remotely(partition, tier.manager.pipeline.start(segment))
+            await self._announced(partition, tier.manager.pipeline.start(segment))
         crash_point("tiering.begin.after_started")
         if len(self._begun_at) >= _MOST_REMEMBERED:
             self._begun_at.clear()
@@ -106,16 +119,34 @@ class LeaderUploads:
             leader_epoch=epoch,
             segment=described(known or segment),
             splits=answer.splits,
-            previous=self._previous(tier, partition, upload.base_offset, epoch),
+            previous=segment_before(tier, partition, upload.base_offset, epoch),
             index_interval_bytes=self._topic_config(partition.topic).index_interval_bytes,
             producer_id_expiration_ms=self._producer_id_expiration_ms(),
+            aborted=aborted,
         )
+
+    async def _aborted_in(self, upload: SegmentUpload) -> tuple[SegmentAbort, ...]:
+        """The transactions whose abort markers are in the segment. They are decided: its rows were below the last
+        stable offset."""
+        found: list[SegmentAbort] = []
+        at = upload.base_offset
+        while at <= upload.last_offset:
+            with storage_errors(upload.partition.topic_partition):
+                answer = await self._plane.aborted_transactions(
+                    upload.partition, from_offset=at, limit=_ABORTED_AT_ONCE
+                )
+            page = answer.ranges
+            found += [SegmentAbort._make(one) for one in page if one.last_offset <= upload.last_offset]
+            if len(page) < _ABORTED_AT_ONCE:
+                break
+            at = page[-1].last_offset + 1
+        return tuple(found)
 
     async def commit(self, request: CommitSegment) -> CommittedSegment:
         """All bytes are there: finish the segment, and let readers find it."""
         partition = request.partition
         epoch, tier = self._led.check(partition), await self._ready_tier(partition)
-        if not _is_there(tier.manager.pipeline.find(partition, request.segment_id)):
+        if not is_there(find_segment(tier, partition, request.segment_id)):
             await self._check_not_lost(request)
         with storage_errors(partition.topic_partition):
             answer = await self._plane.finish_segment(
@@ -154,7 +185,13 @@ class LeaderUploads:
         """Finish an upload that is to be finished, and give up one that was abandoned. Raises StrandlineError."""
         partition = upload.partition
         tier = self.open_tier(partition)
-        if upload.state is UploadState.UPLOADING and upload.expires_at_ms <= now_ms:
+        if upload.state is UploadState.UPLOADING and is_finished(find_segment(tier, partition, upload.segment_id)):
+            # The database has lost its last commits: the segment was finished, and is whole.
+            with storage_errors(partition.topic_partition):
+                answer = await self._plane.finish_segment(partition, upload.segment_id, leader_epoch=epoch)
+            if answer.refusal is None and answer.upload is not None:
+                await self._finish(tier, answer.upload, epoch)
+        elif upload.state is UploadState.UPLOADING and upload.expires_at_ms <= now_ms:
             logger.warning(
                 "giving up the segment %d to %d of %s: %s has not been heard of since its claim expired",
                 upload.base_offset,
@@ -171,17 +208,19 @@ class LeaderUploads:
 
     async def _finish(self, tier: RemoteTier, upload: SegmentUpload, epoch: LeaderEpoch) -> CommittedSegment:
         partition, pipeline = upload.partition, tier.manager.pipeline
-        segment = pipeline.find(partition, upload.segment_id)
-        if not _is_there(segment) and await self._is_deleted(upload):
+        segment = find_segment(tier, partition, upload.segment_id)
+        if not is_there(segment) and await self._is_deleted(upload):
             segment = None  # whoever deleted its records has deleted it as well: only the boundary is left to move
         elif segment is None:
             raise KafkaStorageError(
                 f"The remote log metadata of {partition.topic_partition} does not have the segment "
                 f"{uuid_to_text(upload.segment_id)}, which is to be finished. Was __remote_log_metadata deleted?"
             )
+        # First: what is found at an offset of an epoch is the segment that was finished last.
+        await self._drop_lost_history(tier, upload)
         crash_point("tiering.commit.before_finished")
         if segment is not None:
-            await self._remotely(partition, pipeline.finish(segment, upload.custom_metadata))
+            await self._announced(partition, pipeline.finish(segment, upload.custom_metadata))
         crash_point("tiering.commit.after_finished")
         with storage_errors(partition.topic_partition):
             done = await self._plane.commit_segment(partition, upload.segment_id, leader_epoch=epoch)
@@ -198,10 +237,42 @@ class LeaderUploads:
         self._on_committed(partition)
         return CommittedSegment(diskless_start_offset=done.diskless_start_offset)
 
+    async def _drop_lost_history(self, tier: RemoteTier, upload: SegmentUpload) -> None:
+        """Delete segments of the same offsets that the control plane does not know, before readers look there.
+
+        They are whole, but of commits that the database has lost: their offsets were given to other records since.
+        """
+        partition, pipeline = upload.partition, tier.manager.pipeline
+        try:
+            others = [
+                segment
+                for segment in pipeline.overlapping(partition, upload.base_offset, upload.last_offset)
+                if segment.segment_id.id != upload.segment_id and is_finished(segment)
+            ]
+        except RemoteStorageError as error:
+            raise not_available(partition, error) from error
+        if not others:
+            return
+        with storage_errors(partition.topic_partition):
+            known = {one.segment_id for one in await self._plane.segment_uploads([partition])}
+        for segment in others:
+            if segment.segment_id.id not in known:
+                logger.warning(
+                    "deleting the segment %d to %d of %s, %s: the database has lost the commit that made it part of "
+                    "the log, and the segment %d to %d has its place now",
+                    segment.start_offset,
+                    segment.end_offset,
+                    partition,
+                    uuid_to_text(segment.segment_id.id),
+                    upload.base_offset,
+                    upload.last_offset,
+                )
+                await self._remotely(partition, pipeline.delete_lost(segment))
+
     async def _take_back(self, tier: RemoteTier, upload: SegmentUpload) -> None:
         """Delete its bytes twice, at different times: an upload that was cancelled may reach the storage late."""
         partition, pipeline = upload.partition, tier.manager.pipeline
-        segment = pipeline.find(partition, upload.segment_id)
+        segment = find_segment(tier, partition, upload.segment_id)
         if segment is not None and segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
             await self._remotely(partition, pipeline.take_back(segment))
             crash_point("tiering.abort.after_delete_started")
@@ -271,16 +342,25 @@ class LeaderUploads:
         with storage_errors(partition.topic_partition):
             return (await self._plane.logs([partition])).get(partition)
 
+    async def _announced(self, partition: TopicIdPartition, work: Awaitable[A]) -> A:
+        """The same for a record of remote log metadata. One that is written late does no harm: rows decide."""
+        try:
+            async with asyncio.timeout(_ANNOUNCE_SECONDS):
+                return await self._remotely(partition, work)
+        except TimeoutError as error:
+            raise KafkaStorageError(
+                f"The remote log metadata of {partition.topic_partition} was not written within {_ANNOUNCE_SECONDS:g} "
+                "s. Is there a leader for every partition of __remote_log_metadata?"
+            ) from error
+
     async def _remotely(self, partition: TopicIdPartition, work: Awaitable[A]) -> A:
         try:
             return await work
         except (RemoteStorageError, ValueError) as error:
-            raise KafkaStorageError(
-                f"Remote storage is not available for {partition.topic_partition}: {error}"
-            ) from error
+            raise not_available(partition, error) from error
 
     def _segment_of(
-        self, upload: SegmentUpload, splits: Sequence[SplitFile], epoch: LeaderEpoch
+        self, upload: SegmentUpload, splits: Sequence[SplitFile], *, has_aborted: bool
     ) -> RemoteLogSegmentMetadata:
         newest = max((split.max_timestamp for split in splits), default=-1)
         return RemoteLogSegmentMetadata(
@@ -292,21 +372,8 @@ class LeaderUploads:
             event_timestamp_ms=self._clock.now_ms(),
             segment_size_in_bytes=upload.size_bytes,
             segment_leader_epochs=dict(joined_epochs(splits)),
-            txn_index_empty=True,
+            txn_index_empty=not has_aborted,
         )
-
-    def _previous(
-        self, tier: RemoteTier, partition: TopicIdPartition, base_offset: Offset, epoch: LeaderEpoch
-    ) -> SegmentDescription | None:
-        """The segment whose producers and epochs go on. The newest epoch counts that has such a segment."""
-        if base_offset == 0:
-            return None
-        found = tier.manager.pipeline.ending_at(partition, base_offset - 1, range(epoch, -1, -1))
-        return None if found is None else described(found)
-
-
-def _is_there(segment: RemoteLogSegmentMetadata | None) -> bool:
-    return segment is not None and segment.state is not RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
 
 def refused(refusal: Refusal | None, message: str) -> StrandlineError:
@@ -314,27 +381,3 @@ def refused(refusal: Refusal | None, message: str) -> StrandlineError:
     if refusal is Refusal.STALE_LEADER_EPOCH:
         return NotLeaderOrFollower(message)
     return InvalidRequest(message)
-
-
-def joined_epochs(splits: Iterable[SplitFile]) -> list[EpochStart]:
-    """The leader epochs of split files that follow each other, and where each begins."""
-    found: list[EpochStart] = []
-    for split in splits:
-        found += (entry for entry in split.leader_epochs if not found or entry[0] > found[-1][0])
-    return found
-
-
-def described(segment: RemoteLogSegmentMetadata) -> SegmentDescription:
-    """A segment as the pipeline gets it."""
-    return SegmentDescription(
-        segment_id=segment.segment_id.id,
-        start_offset=segment.start_offset,
-        end_offset=segment.end_offset,
-        max_timestamp_ms=segment.max_timestamp_ms,
-        broker_id=segment.broker_id,
-        event_timestamp_ms=segment.event_timestamp_ms,
-        segment_size_in_bytes=segment.segment_size_in_bytes,
-        leader_epochs=tuple(segment.segment_leader_epochs.items()),
-        custom_metadata=segment.custom_metadata,
-        txn_index_empty=segment.txn_index_empty,
-    )

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from strandline.model import LeaderEpoch, Offset, TopicIdPartition
+from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
-from strandline.remote.values import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 
 class PipelineSegments:
@@ -50,6 +50,13 @@ class PipelineSegments:
         """All segments that begin at an offset or behind it, in any state, by start offset."""
         return (s for s in self._metadata.iter_remote_log_segments(partition) if s.start_offset >= offset)
 
+    def overlapping(
+        self, partition: TopicIdPartition, first: Offset, last: Offset
+    ) -> Iterator[RemoteLogSegmentMetadata]:
+        """All segments with some of these offsets, in any state."""
+        found = self._metadata.iter_remote_log_segments(partition)
+        return (segment for segment in found if segment.start_offset <= last and segment.end_offset >= first)
+
     async def start(self, segment: RemoteLogSegmentMetadata) -> None:
         """Announce a segment: COPY_SEGMENT_STARTED."""
         await self._states.add(segment)
@@ -80,6 +87,25 @@ class PipelineSegments:
             await self._deleter.take_back(segment)
         except ValueError as error:  # another broker was faster
             raise RemoteStorageError(f"A failed upload cannot be taken back: {error}") from error
+
+    async def delete_late(self, partition: TopicIdPartition, segment_id: UUID, start: Offset, end: Offset) -> None:
+        """Delete what was written of a segment after it had been given up, or after its topic was deleted."""
+        await self._deleter.delete_late(
+            RemoteLogSegmentMetadata(
+                segment_id=RemoteLogSegmentId(partition, segment_id),
+                start_offset=start,
+                end_offset=end,
+                max_timestamp_ms=NO_TIMESTAMP,
+                broker_id=-1,
+                event_timestamp_ms=NO_TIMESTAMP,
+                segment_size_in_bytes=0,
+                segment_leader_epochs={0: start},
+            )
+        )
+
+    async def delete_lost(self, segment: RemoteLogSegmentMetadata) -> None:
+        """Delete a segment that was finished, but is not part of the log."""
+        await self._deleter.delete(Deletion(segment, DeletionReason.LOST))
 
     async def delete_abandoned(self, segment: RemoteLogSegmentMetadata) -> None:
         """Delete what is left of an upload for good."""

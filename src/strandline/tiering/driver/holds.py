@@ -54,20 +54,31 @@ class Holds:
         except (BrokersUnavailable, RequestRefused) as error:
             logger.warning("claims could not be given back, and expire by themselves: %s", error)
 
-    def give_up_segments(self, client: TieringClient) -> None:
-        """Those that are begun and will not be built. Raises BrokersUnavailable."""
-        done: set[BegunBy] = set()
+    def give_up_segments(self, client: TieringClient) -> dict[TopicIdPartition, str]:
+        """Those that are begun and will not be built. Partitions whose leader did not hear of it, and why: theirs
+        are still held, since nothing else can be begun there until they are given up."""
+        gone: set[BegunBy] = set()
+        away: dict[TopicIdPartition, str] = {}
         for segment_id, begun in list(self._segments.items()):
             # With the first one of a partition, those behind it are given up too.
-            if begun not in done:
-                abort(client, begun.claimant, begun.partition, segment_id)
-                done.add(begun)
-            self._segments.pop(segment_id, None)
+            if begun not in gone and begun.partition not in away:
+                trouble = abort(client, begun.claimant, begun.partition, segment_id)
+                if trouble:
+                    away[begun.partition] = trouble
+                else:
+                    gone.add(begun)
+            if begun in gone:
+                self._segments.pop(segment_id, None)
+        return away
 
 
-def abort(client: TieringClient, claimant: str, partition: TopicIdPartition, segment_id: UUID) -> None:
-    """Give up a segment. Raises BrokersUnavailable."""
+def abort(client: TieringClient, claimant: str, partition: TopicIdPartition, segment_id: UUID) -> str:
+    """Give up a segment, and those behind it. Why its leader did not hear of it; empty if it did."""
     try:
         client.abort_segment(AbortSegment(claimant=claimant, partition=partition, segment_id=segment_id))
     except RequestRefused as error:
         logger.info("the segment is given up already: %s", error)
+    except BrokersUnavailable as error:
+        logger.info("a segment of %s is given up later, or when its claim expires: %s", partition, error)
+        return str(error)
+    return ""

@@ -12,7 +12,7 @@ from typing import Final
 
 from strandline.crash import crash_point
 from strandline.model import TopicIdPartition
-from strandline.tiering.client import RequestRefused
+from strandline.tiering.client import BrokersUnavailable, RequestRefused
 from strandline.tiering.driver.holds import abort
 from strandline.tiering.driver.jobs import JobFailed
 from strandline.tiering.driver.plans import MergeChain, chains_of, merge_jobs_of, tasks_of
@@ -46,7 +46,8 @@ class Merger:
         its own: a request of an earlier one that is carried out late begins a segment whose claim nobody renews.
         """
         world = self._world
-        await world.call(world.holds.give_up_segments, world.client)
+        for partition, trouble in (await world.call(world.holds.give_up_segments, world.client)).items():
+            world.fail(partition, f"The partition {partition.topic_partition}", trouble)
         world.merge_claimant = f"{world.claimant}/{next(self._passes)}"
         total = 0
         while True:
@@ -111,6 +112,13 @@ class Merger:
             except RequestRefused as error:
                 # Another driver is at work on the partition, or was faster; or it was paused, deleted, trimmed.
                 logger.info("no segment of %s from offset %d: %s", chain.partition, one.base_offset, error)
+                if world.troubles.has_failed(chain.partition):
+                    # What was begun before has to be given up by the leader first: look again soon.
+                    world.troubles.failed(chain.partition, str(error))
+                break
+            except BrokersUnavailable as error:
+                # Its leader is away, or cannot write metadata: other partitions have other leaders.
+                world.fail(chain.partition, f"The partition {chain.partition.topic_partition}", str(error))
                 break
             world.holds.hold_segment(answer, world.merge_claimant)
             begun.append(answer)
@@ -147,7 +155,7 @@ class Merger:
             try:
                 async with self._leaders:
                     answer = await world.call(world.client.commit_segment, request)
-            except RequestRefused as error:
+            except (RequestRefused, BrokersUnavailable) as error:
                 trouble = str(error)
                 break
             crash_point("tiering.driver.after_commit")
@@ -158,9 +166,9 @@ class Merger:
             self._say(partition, chain[done - 1], answer.diskless_start_offset)
         if done < len(chain):
             first = chain[done].segment.segment_id
-            await world.call(abort, world.client, world.merge_claimant, partition, first)
-            for given_up in chain[done:]:
-                world.holds.drop_segment(given_up.segment.segment_id)
+            if not await world.call(abort, world.client, world.merge_claimant, partition, first):
+                for given_up in chain[done:]:
+                    world.holds.drop_segment(given_up.segment.segment_id)
         if trouble:
             world.fail(partition, f"The partition {partition.topic_partition}", trouble)
         else:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 from strandline.clock import Chance
+from strandline.model import TopicIdPartition
 from strandline.tiering.client import BrokersUnavailable, RequestRefused
 from strandline.tiering.driver.merger import Merger
 from strandline.tiering.driver.splitter import Splitter
 from strandline.tiering.driver.world import RunWorld, together
-from strandline.tiering_api.values import RenewClaims, TieringStatus
+from strandline.tiering_api.values import ListTriggers, RenewClaims
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +23,7 @@ RENEWALS: Final = 3
 TRIGGER_POLL_SECONDS: Final = 2.0
 """How often the brokers are asked whether somebody has triggered a topic."""
 _MS: Final = 1000
+_SOONEST_MS: Final = 1000
 
 
 async def run_once(world: RunWorld) -> None:
@@ -37,6 +40,13 @@ async def run_once(world: RunWorld) -> None:
 async def follow(world: RunWorld, chance: Chance) -> None:
     """Convert what becomes eligible, until it is cancelled. Brokers may come and go."""
     await _Following(world, chance).run()
+
+
+class _PassKind(enum.Enum):
+    """What can fail as a whole. Not text, as the keys of WAL objects are: those are forgotten when they are gone."""
+
+    SPLITTING = "Splitting"
+    MERGING = "Merging"
 
 
 class _Following:
@@ -59,31 +69,36 @@ class _Following:
         world = self._world
         endless: list[Coroutine[Any, Any, None]] = [
             _renew(world),
-            self._at_intervals("Splitting", self._split_pass, self._split_now, self._split_delay),
-            self._at_intervals("Merging", self._merge_pass, self._merge_now, self._merge_delay),
+            self._at_intervals(_PassKind.SPLITTING, self._split_pass, self._split_now, self._split_delay),
+            self._at_intervals(_PassKind.MERGING, self._merge_pass, self._merge_now, self._merge_delay),
             self._watch_triggers(),
         ]
         await together(endless)
 
-    async def _split_pass(self) -> int:
+    async def _split_pass(self) -> float:
         world = self._world
         described = await world.call(world.client.describe)
         world.settings = described.pipeline
-        seen = dict(self._triggered)
+        seen, started = dict(self._triggered), world.clock.monotonic()
         await self._splitter.run_pass()
         if any(self._merged.get(topic) != moment for topic, moment in seen.items()):
             self._split = seen
             self._merge_now.set()
-        return world.settings.splitter_interval_ms
+        return self._due(world.settings.splitter_interval_ms, str, started)
 
-    async def _merge_pass(self) -> int:
-        split = dict(self._split)
+    async def _merge_pass(self) -> float:
+        split, started = dict(self._split), self._world.clock.monotonic()
         await self._merger.run_pass()
         self._merged.update(split)
-        return self._world.settings.merger_interval_ms
+        return self._due(self._world.settings.merger_interval_ms, TopicIdPartition, started)
+
+    def _due(self, interval_ms: int, failing: type, started: float) -> float:
+        """When the next pass is due: sooner if something that has failed is to be tried again. In ms."""
+        retry = self._world.troubles.seconds_until_retry(failing, since=started)
+        return interval_ms if retry is None else min(interval_ms, max(retry * _MS, _SOONEST_MS))
 
     async def _at_intervals(
-        self, what: str, work: Callable[[], Awaitable[int]], now: asyncio.Event, delay: float
+        self, kind: _PassKind, work: Callable[[], Awaitable[float]], now: asyncio.Event, delay: float
     ) -> None:
         """Run passes, for ever; `work` says after how many ms it is due again. After a failure it is due sooner."""
         world = self._world
@@ -93,34 +108,25 @@ class _Following:
             try:
                 delay = await work() / _MS
             except (BrokersUnavailable, RequestRefused) as error:
-                delay = world.fail(what, what, str(error)).retry_at - world.clock.monotonic()
+                delay = world.fail(kind, kind.value, str(error)).retry_at - world.clock.monotonic()
             else:
-                world.troubles.over(what)
+                world.troubles.over(kind)
 
     async def _watch_triggers(self) -> None:
         world = self._world
         while True:
             await world.clock.sleep(TRIGGER_POLL_SECONDS)
             try:
-                statuses = await world.call(world.client.statuses, world.topics)
+                answer = await world.call(world.client.list_triggers, ListTriggers(topics=world.topics))
             except (BrokersUnavailable, RequestRefused) as error:
                 logger.info("nobody says whether a topic was triggered: %s", error)
                 continue
-            # A topic that is paused is looked at when it is resumed.
-            found = {
-                status.topic_name: status.triggered_at_ms
-                for status in statuses
-                if status.triggered_at_ms is not None and not status.is_paused and _has_work(status)
-            }
+            found = answer.triggered_at_ms
             news = {topic for topic, moment in found.items() if self._merged.get(topic) != moment}
             if any(self._triggered.get(topic) != found[topic] for topic in news):
                 logger.info("triggered: %s", ", ".join(sorted(news)))
                 self._split_now.set()
             self._triggered = {topic: found[topic] for topic in news}
-
-
-def _has_work(status: TieringStatus) -> bool:
-    return bool(status.pending_batches_count or status.pending_split_files_count)
 
 
 async def _renew(world: RunWorld) -> None:

@@ -23,6 +23,7 @@ from strandline.tiering.driver.troubles import Troubles
 from strandline.tiering.driver.world import RunWorld
 from strandline.tiering.session import SparkOptions, open_session
 from strandline.tiering.stores import StoreSettings
+from strandline.tiering_api.values import ListTriggers
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -72,6 +73,8 @@ def run(
     with TieringClient(options.bootstrap, timeout_s=options.broker_seconds) as client:
         cluster = client.describe()
         reporter.say("connected", f"Connected to cluster {cluster.cluster_id}.", cluster_id=cluster.cluster_id)
+        if options.topics:  # a name that is wrong is refused before Spark is started
+            client.list_triggers(ListTriggers(topics=options.topics))
         with open_session(options.spark) as session:
             context = session.sparkContext
             stores = StoreSettings({**cluster.store_settings, **options.properties}, cluster.cluster_id)

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from strandline.crash import crash_point
 from strandline.tiering.client import RequestRefused
 from strandline.tiering.driver.jobs import JobFailed
-from strandline.tiering.driver.plans import tasks_of
+from strandline.tiering.driver.plans import TASK_BYTES, bundles_of, joined_bytes, tasks_of
 from strandline.tiering.driver.reporting import numbered, size_text, split_description, wanted_bytes
-from strandline.tiering.driver.tasks import SplitResult, split_task
+from strandline.tiering.driver.tasks import SplitResult, recorded_together, split_task, unsplit
 from strandline.tiering.driver.world import JOBS_AT_ONCE, RunWorld, together
 from strandline.tiering_api.codec import decode, encode
 from strandline.tiering_api.values import ClaimedFile, ClaimFiles, RecordedSplits, RecordSplits, ReleaseFiles
@@ -22,13 +22,17 @@ from strandline.tiering_api.values import ClaimedFile, ClaimFiles, RecordedSplit
 logger = logging.getLogger(__name__)
 
 _RECORDS_AT_ONCE: Final = 4
+_MOST_FILES: Final = 1000
+"""That are claimed at a time, unless the settings say more. Brokers refuse more than 10,000."""
+_CLAIMS_PER_SLOT: Final = 10
+"""Rows of a job, at most, for each slot: so many times what a claim has."""
 
 
 class _Recorded(NamedTuple):
-    """What counts of a WAL object."""
+    """What counts of WAL objects that were split together."""
 
-    object_key: str
-    is_file_done: bool = False
+    unfinished: tuple[str, ...]
+    """Keys of those with something left to split."""
     batches: int = 0
     size_bytes: int = 0
 
@@ -59,15 +63,18 @@ class Splitter:
         return count
 
     async def _claim(self) -> list[ClaimedFile]:
-        """The files of the next job: a claim for each slot of the cluster. None if the pass is over."""
+        """The files of the next job, as many as keep all slots of the cluster busy. None if the pass is over."""
         world, settings = self._world, self._world.settings
         found: list[ClaimedFile] = []
         async with self._turn:
-            claims = 0
-            while self._after is not None and claims < world.jobs.slots:
+            size = rows = 0
+            most_bytes = world.jobs.slots * TASK_BYTES
+            most_rows = world.jobs.slots * _CLAIMS_PER_SLOT * settings.max_batches_per_run
+            while self._after is not None and size < most_bytes and rows < most_rows:
                 wish = ClaimFiles(
                     claimant=world.claimant,
-                    max_files=settings.splitter_max_files_per_run,
+                    # As many again as there are: a thousand small files are not claimed ten by ten.
+                    max_files=max(settings.splitter_max_files_per_run, min(len(found), _MOST_FILES)),
                     max_rows=settings.max_batches_per_run,
                     claim_ms=settings.splitter_claim_duration_ms,
                     after_file_id=self._after,
@@ -80,17 +87,25 @@ class Splitter:
                 for file in ready:
                     world.holds.hold_file(file.object_key)
                 found += ready
-                claims += bool(ready)
+                size += sum(map(wanted_bytes, ready))
+                rows += sum(len(split.rows) for file in ready for split in file.splits)
         return found
 
     async def _split(self, files: Sequence[ClaimedFile]) -> int:
-        world = self._world
+        world, settings = self._world, self._world.settings
         description = split_description(files)
         started = world.clock.monotonic()
         world.reporter.say("split-started", f"{description[:1].upper()}{description[1:]}.", files=len(files))
-        results = await self._results(files, description)
+        bundles = bundles_of(
+            files,
+            slots=world.jobs.slots,
+            most_bytes=settings.task_buffer_bytes // 2,
+            most_rows=settings.max_batches_per_run,
+            alone={file.object_key for file in files if world.troubles.has_failed(file.object_key)},
+        )
+        results = recorded_together(await self._results(bundles, description), settings.max_batches_per_run)
         recorded = await together(self._record(result) for result in results)
-        await self._release([one.object_key for one in recorded if not one.is_file_done])
+        await self._release([key for one in recorded for key in one.unfinished])
         seconds = world.clock.monotonic() - started
         batches, size = sum(one.batches for one in recorded), sum(one.size_bytes for one in recorded)
         world.reporter.say(
@@ -104,42 +119,52 @@ class Splitter:
         )
         return len(files)
 
-    async def _results(self, files: Sequence[ClaimedFile], description: str) -> list[SplitResult]:
-        """What became of each file. If a job dies, each file gets a job of its own: one of them kills it."""
+    async def _results(self, bundles: Sequence[list[ClaimedFile]], description: str) -> list[SplitResult]:
+        """What became of each bundle. If a job dies, each bundle gets a job of its own, then each file."""
         world = self._world
-        tasks = tasks_of(files, size=wanted_bytes, slots=world.jobs.slots)
-        rows = [json.dumps([encode(file) for file in task], separators=(",", ":")) for task in tasks]
-        work = functools.partial(split_task, stores=world.stores, buffer_bytes=world.settings.task_buffer_bytes)
+        tasks = tasks_of(bundles, size=lambda bundle: sum(map(wanted_bytes, bundle)), slots=world.jobs.slots)
+        rows = [json.dumps([[*map(encode, bundle)] for bundle in task], separators=(",", ":")) for task in tasks]
+        work = functools.partial(
+            split_task,
+            stores=world.stores,
+            buffer_bytes=world.settings.task_buffer_bytes,
+            joined_bytes=joined_bytes(world.settings.max_segment_bytes),
+        )
         try:
             texts = await world.jobs.run("split", description, rows, work)
         except JobFailed as error:
-            if len(files) == 1:
-                return [SplitResult(object_key=files[0].object_key, splits=(), trouble=str(error))]
-            logger.warning("%s Trying each WAL object in a job of its own.", error)
-            return [(await self._results([file], split_description([file])))[0] for file in files]
+            smaller = [[bundle] for bundle in bundles] if len(bundles) > 1 else [[[file]] for file in bundles[0]]
+            if len(smaller) == 1:
+                return [unsplit(bundles[0], str(error))]
+            logger.warning("%s Trying less in a job.", error)
+            found = []
+            for part in smaller:
+                found += await self._results(part, split_description([file for bundle in part for file in bundle]))
+            return found
         return [decode(SplitResult, json.loads(text)) for text in texts]
 
     async def _record(self, result: SplitResult) -> _Recorded:
-        """Tell the brokers what is split of a WAL object."""
-        world, key = self._world, result.object_key
-        recorded, trouble = _Recorded(key), result.trouble
+        """Tell the brokers what is split of some WAL objects."""
+        world, keys = self._world, result.object_keys
+        recorded, troubles = _Recorded(keys), dict(result.troubles)
         if result.splits:
             crash_point("tiering.driver.before_record")
-            request = RecordSplits(claimant=world.claimant, object_key=key, splits=result.splits)
+            request = RecordSplits(claimant=world.claimant, object_keys=keys, splits=result.splits)
             try:
                 async with self._records:
                     answer = await world.call(world.client.record_splits, request)
             except RequestRefused as error:
-                trouble = str(error)
+                troubles = dict.fromkeys(keys, str(error)) | troubles
             else:
                 crash_point("tiering.driver.after_record")
                 recorded = self._count(result, answer)
-        if trouble:
-            world.fail(key, f"The WAL object {key}", trouble)
-        else:
-            world.troubles.over(key)
-        if recorded.is_file_done:
-            world.holds.drop_file(key)
+        for key in keys:
+            if key in troubles:
+                world.fail(key, f"The WAL object {key}", troubles[key])
+            else:
+                world.troubles.over(key)
+            if key not in recorded.unfinished:
+                world.holds.drop_file(key)
         return recorded
 
     def _count(self, result: SplitResult, answer: RecordedSplits) -> _Recorded:
@@ -147,14 +172,14 @@ class Splitter:
             # The control plane has given the object to the brokers' file cleaner.
             logger.info("the split file %s does not count: %s", refused, sentence)
         counted = [split.file for split in result.splits if split.file.object_key not in answer.refused]
+        done = set(answer.files_done)
         recorded = _Recorded(
-            result.object_key,
-            answer.is_file_done,
+            tuple(key for key in result.object_keys if key not in done),
             sum(file.batch_count for file in counted),
             sum(file.size_bytes for file in counted),
         )
         tally = self._world.tally
-        tally.files += bool(counted)
+        tally.files += sum(key not in result.troubles for key in result.object_keys) if counted else 0
         tally.splits += len(counted)
         tally.batches += recorded.batches
         tally.bytes_split += recorded.size_bytes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -19,9 +19,10 @@ from strandline.errors import StrandlineError
 from strandline.model import Offset
 from strandline.objects import ObjectStoreError
 from strandline.remote.ports import RemoteStorageError
-from strandline.tiering.damage import ConversionFailed, DamagedWalObject
+from strandline.tiering.damage import ConversionFailed
+from strandline.tiering.driver.reporting import listed
 from strandline.tiering.merging import merge_chain
-from strandline.tiering.splitting import split_file
+from strandline.tiering.splitting import split_files
 from strandline.tiering.stores import Stores, StoreSettings, open_stores
 from strandline.tiering_api.codec import decode, encode
 from strandline.tiering_api.values import BegunSegment, ClaimedFile, NewSplit
@@ -31,13 +32,13 @@ _EXPECTED = (ConversionFailed, ObjectStoreError, RemoteStorageError, StrandlineE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitResult:
-    """What became of one WAL object."""
+    """What became of WAL objects that were split together."""
 
-    object_key: str
+    object_keys: tuple[str, ...]
     splits: tuple[NewSplit, ...]
-    """They are written, also if another part of the object is damaged."""
-    trouble: str = ""
-    """Why not all of it is split; a sentence."""
+    """They are written, also if another part of the objects is damaged."""
+    troubles: Mapping[str, str]
+    """Why not all of an object is split, by its key; sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,29 +72,73 @@ class PlannedChain:
     segments: tuple[BegunSegment, ...]
 
 
-def split_task(rows: Iterable[str], stores: StoreSettings, buffer_bytes: int) -> Iterator[str]:
-    """Split the WAL objects that each row has a list of; a `SplitResult` for each of them."""
-    files = [decode(ClaimedFile, one) for row in rows for one in json.loads(row)]
-    return iter(asyncio.run(_split(files, stores, buffer_bytes)))
+def split_task(rows: Iterable[str], stores: StoreSettings, buffer_bytes: int, joined_bytes: int) -> Iterator[str]:
+    """Split the bundles of WAL objects that each row has a list of; a `SplitResult` for each bundle."""
+    bundles = [[decode(ClaimedFile, file) for file in bundle] for row in rows for bundle in json.loads(row)]
+    return iter(asyncio.run(_split(bundles, stores, buffer_bytes, joined_bytes)))
 
 
-async def _split(files: list[ClaimedFile], settings: StoreSettings, buffer_bytes: int) -> list[str]:
+async def _split(
+    bundles: list[list[ClaimedFile]], settings: StoreSettings, buffer_bytes: int, joined_bytes: int
+) -> list[str]:
+    # While one bundle is written, the next one is read. Each has half of the buffer in memory.
+    turns = asyncio.Semaphore(2)
+
+    async def in_turn(stores: Stores, bundle: list[ClaimedFile]) -> str:
+        async with turns:
+            return _text(await _split_bundle(stores, bundle, buffer_bytes, joined_bytes))
+
     try:
         async with open_stores(settings) as stores:
-            return [_text(await _split_one(stores, file, buffer_bytes)) for file in files]
+            return await asyncio.gather(*(in_turn(stores, bundle) for bundle in bundles))
     except _EXPECTED as error:
-        return [_text(SplitResult(object_key=file.object_key, splits=(), trouble=str(error))) for file in files]
+        return [_text(unsplit(bundle, str(error))) for bundle in bundles]
 
 
-async def _split_one(stores: Stores, file: ClaimedFile, buffer_bytes: int) -> SplitResult:
-    key = file.object_key
+async def _split_bundle(stores: Stores, files: list[ClaimedFile], buffer_bytes: int, joined_bytes: int) -> SplitResult:
+    keys = tuple(file.object_key for file in files)
     try:
-        splits = await split_file(stores.objects, file, buffer_bytes=buffer_bytes, clock=SystemClock(), ids=SystemIds())
-    except DamagedWalObject as damage:
-        return SplitResult(object_key=key, splits=damage.written, trouble=str(damage))
+        found = await split_files(
+            stores.objects,
+            files,
+            buffer_bytes=buffer_bytes,
+            joined_bytes=joined_bytes,
+            clock=SystemClock(),
+            ids=SystemIds(),
+        )
     except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything; other objects must go on
-        return SplitResult(object_key=key, splits=(), trouble=_sentence(error, f"The WAL object {key}"))
-    return SplitResult(object_key=key, splits=splits)
+        return unsplit(files, _sentence(error, f"The WAL object{'s' if len(keys) > 1 else ''} {listed(keys)}"))
+    troubles = {key: str(trouble) for key, trouble in found.troubles.items()}
+    return SplitResult(object_keys=keys, splits=found.splits, troubles=troubles)
+
+
+def unsplit(files: Sequence[ClaimedFile], sentence: str) -> SplitResult:
+    """Nothing was split, for one reason."""
+    keys = tuple(file.object_key for file in files)
+    return SplitResult(object_keys=keys, splits=(), troubles=dict.fromkeys(keys, sentence))
+
+
+def recorded_together(results: Iterable[SplitResult], most_batches: int) -> list[SplitResult]:
+    """Results as they are told to the brokers: in few requests, each a transaction of at most about so many rows.
+
+    A row of the control plane is a batch or several.
+    """
+    gathered: list[SplitResult] = []
+    batches = 0
+    for result in results:
+        count = sum(split.file.batch_count for split in result.splits)
+        if gathered and batches + count <= most_batches:
+            last = gathered[-1]
+            gathered[-1] = SplitResult(
+                object_keys=last.object_keys + result.object_keys,
+                splits=last.splits + result.splits,
+                troubles={**last.troubles, **result.troubles},
+            )
+            batches += count
+        else:
+            gathered.append(result)
+            batches = count
+    return gathered
 
 
 def merge_task(rows: Iterable[str], stores: StoreSettings, buffer_bytes: int) -> Iterator[str]:

@@ -37,6 +37,10 @@ class Troubles:
         trouble = self._known.get(key)
         return trouble is not None and self._clock.monotonic() < trouble.retry_at
 
+    def has_failed(self, key: Hashable) -> bool:
+        """Whether the last attempt has failed."""
+        return key in self._known
+
     def failed(self, key: Hashable, sentence: str) -> Trouble:
         """It has failed, once more."""
         before = self._known.get(key)
@@ -45,6 +49,17 @@ class Troubles:
         trouble = Trouble(attempts=attempts, sentence=sentence, retry_at=self._clock.monotonic() + wait)
         self._known[key] = trouble
         return trouble
+
+    def seconds_until_retry(self, kind: type, *, since: float) -> float | None:
+        """How long until the first thing of this type may be tried again; None if none has failed.
+
+        Whatever was due at `since` has been tried since then, or is not there any more, and is forgotten.
+        """
+        mine = {key: trouble.retry_at for key, trouble in self._known.items() if isinstance(key, kind)}
+        for key in [key for key, retry_at in mine.items() if retry_at <= since]:
+            self.over(key)
+            del mine[key]
+        return max(0.0, min(mine.values()) - self._clock.monotonic()) if mine else None
 
     def over(self, key: Hashable) -> None:
         """It has succeeded, or somebody else has done it."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from strandline.model import TopicPartition
 from strandline.tiering.source.filters import Bounds, narrow
 from strandline.tiering.source.options import SourceOptions
 from strandline.tiering.source.parts import ReadTask
-from strandline.tiering.source.planning import Planner
+from strandline.tiering.source.planning import Planner, Range
 from strandline.tiering.source.reading import ReadingContext, read_task
 
 
@@ -42,7 +44,7 @@ class TopicBatchReader(DataSourceReader):
         """The tasks. Called once, when the query is planned."""
         planner = Planner(self._options)
         try:
-            partitions = planner.partitions()
+            partitions = planner.partitions(planner.topics())
             return planned(planner, self._options, planner.ranges(partitions), self._bounds)
         finally:
             planner.close()
@@ -61,9 +63,15 @@ class FilteringBatchReader(TopicBatchReader):
         return iter(left)
 
 
-def planned(planner: Planner, options: SourceOptions, ranges: Any, bounds: Bounds) -> list[InputPartition]:
+def planned(
+    planner: Planner,
+    options: SourceOptions,
+    ranges: Mapping[TopicPartition, Range],
+    bounds: Bounds,
+    topic_ids: Mapping[str, UUID] | None = None,
+) -> list[InputPartition]:
     """The tasks that read some ranges, as Spark takes them."""
-    plan = planner.plan(ranges, bounds)
+    plan = planner.plan(ranges, bounds, topic_ids)
     context = ReadingContext(
         bootstrap=options.bootstrap,
         timeout_s=options.timeout_s,

@@ -7,12 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from threading import Event
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
+from uuid import UUID
 
 from strandline.client import Cluster, CommandFailed, explain, sentences
 from strandline.clock import Clock, SystemClock
-from strandline.model import Offset, TimestampMs, TopicIdPartition, TopicPartition
+from strandline.model import ZERO_UUID, Offset, TimestampMs, TopicIdPartition, TopicPartition
 from strandline.reads import FetchIsolation
 from strandline.tiering.source.errors import RecordsGone, SourceFailed
+from strandline.tiering.source.places import recreated
+from strandline.tiering.source.positions import LATEST
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -25,6 +28,8 @@ _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 2.0
 _REQUEST_S: Final = 30.0
 _FETCH_WAIT_MS: Final = 500
+_SETTLE_S: Final = 5.0
+_OTHER_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID})
 _GONE: Final = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE})
 _FINAL: Final = frozenset(
     {
@@ -33,6 +38,14 @@ _FINAL: Final = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
+
+
+class SourceTopic(NamedTuple):
+    """A topic as brokers know it now."""
+
+    topic_id: UUID
+    """ZERO_UUID if brokers do not tell."""
+    partitions: tuple[int, ...]
 
 
 class FetchedRecords(NamedTuple):
@@ -54,9 +67,11 @@ class TopicBrokers:
     Goes on when brokers come and go, for `timeout_s` seconds; then raises SourceFailed.
     """
 
-    def __init__(self, bootstrap: str, *, timeout_s: float, clock: Clock | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, *, timeout_s: float, settle_s: float = _SETTLE_S, clock: Clock | None = None
+    ) -> None:
         self._bootstrap = [address.strip() for address in bootstrap.split(",") if address.strip()]
-        self._timeout_s, self._clock = timeout_s, clock or SystemClock()
+        self._timeout_s, self._settle_s, self._clock = timeout_s, settle_s, clock or SystemClock()
         self._cluster: Cluster | None = None
         self._leaders: dict[TopicPartition, int] = {}
         self._turn = 0
@@ -75,10 +90,10 @@ class TopicBrokers:
         self._closed.set()
         self._forget()
 
-    def partitions(self, topics: Collection[str]) -> dict[str, list[int]]:
-        """The partitions of topics. Raises SourceFailed, also if there is no such topic."""
+    def topics(self, names: Collection[str]) -> dict[str, SourceTopic]:
+        """Ids and partitions of topics. Raises SourceFailed, also if there is no such topic."""
         return self._until_answered(
-            "tell the partitions of the topics", lambda cluster: self._ask_partitions(cluster, topics)
+            "tell the partitions of the topics", lambda cluster: self._ask_topics(cluster, names)
         )
 
     def offsets(
@@ -88,6 +103,18 @@ class TopicBrokers:
         if not moments:
             return {}
         return self._until_answered("tell offsets", lambda cluster: self._ask_offsets(cluster, moments, isolation))
+
+    def log_ends(self, expected: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset]:
+        """The high watermarks of partitions that are known to have reached some offsets.
+
+        A new leader may lag behind for a moment: an end is only below what is expected if it stays there.
+        """
+        deadline = self._clock.monotonic() + self._settle_s
+        while True:
+            found = self.offsets(dict.fromkeys(expected, LATEST), FetchIsolation.HIGH_WATERMARK)
+            is_there = all(found[partition] >= offset for partition, offset in expected.items())
+            if is_there or self._clock.monotonic() >= deadline or self._closed.wait(_FIRST_PAUSE_S):
+                return found
 
     def fetch(
         self, partition: TopicIdPartition, offset: Offset, isolation: FetchIsolation, *, max_bytes: int
@@ -128,20 +155,21 @@ class TopicBrokers:
         if cluster is not None:
             cluster.__exit__(None, None, None)
 
-    def _ask_partitions(self, cluster: Cluster, topics: Collection[str]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for topic in cluster.metadata(topics).topics:
+    def _ask_topics(self, cluster: Cluster, names: Collection[str]) -> dict[str, SourceTopic]:
+        found: dict[str, SourceTopic] = {}
+        for topic in cluster.metadata(names).topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise SourceFailed(f"There is no topic {topic.name} in the cluster at {','.join(self._bootstrap)}.")
             _check(topic.error_code, None, f"Topic {topic.name} cannot be read")
             name = topic.name or ""
-            found[name] = sorted(row.partition_index for row in topic.partitions)
+            numbers = sorted(row.partition_index for row in topic.partitions)
+            found[name] = SourceTopic(topic.topic_id, tuple(numbers))
             self._leaders.update((TopicPartition(name, row.partition_index), row.leader_id) for row in topic.partitions)
         return found
 
     def _leader(self, cluster: Cluster, partition: TopicPartition) -> int:
         if partition not in self._leaders:
-            self._ask_partitions(cluster, [partition.topic])
+            self._ask_topics(cluster, [partition.topic])
         leader = self._leaders.get(partition, -1)
         if leader < 0:
             raise _TryAgain(f"{partition} has no leader at the moment.")
@@ -183,6 +211,10 @@ class TopicBrokers:
         answer: Any = client.request(ApiKey.FETCH, request)
         _check(answer.error_code, None, f"{partition.topic_partition} cannot be read")
         row = answer.responses[0].partitions[0]
+        if row.error_code in _OTHER_TOPIC:
+            now = self._ask_topics(cluster, [partition.topic])[partition.topic].topic_id
+            if now not in (ZERO_UUID, partition.topic_id):
+                raise recreated(partition.topic_partition)
         if row.error_code in _GONE:
             raise RecordsGone(f"Offset {offset} of {partition.topic_partition} is not in the log.")
         _check(row.error_code, None, f"{partition.topic_partition} cannot be read at offset {offset}")

@@ -97,6 +97,12 @@ class PartsFetcher:
                     row = part.placed.row
                     begin = row.byte_offset - together[0].placed.row.byte_offset
                     own = data if len(together) == 1 else data[begin : begin + row.byte_size]
+                    if self._isolation is FetchIsolation.TXN_COMMITTED and first_transactional(own)[1] is not None:
+                        # Only a broker knows what was aborted.
+                        async with aclosing(self._from_broker(part, part.start, size=row.byte_size)) as found:
+                            async for one in found:
+                                yield one
+                        continue
                     yield part, Chunk(own, row, f"Object {part.placed.object_key}", row.last_offset + 1)
         finally:
             for _, _, reading in waiting:
@@ -122,7 +128,12 @@ class PartsFetcher:
     async def _segment(self, part: SegmentPart) -> AsyncGenerator[tuple[Part, Chunk], None]:
         segment = metadata_of(self._partition, part.segment)
         name = f"Segment {part.segment.segment_id} of {self._partition.topic_partition}"
-        position, end = await self._extent(segment, part)
+        extent = await self._extent(segment, part)
+        if extent is None:
+            # Nothing to decode, but who reads has to know that this part is over: the next one may be gone.
+            yield part, Chunk(b"", None, name, part.end)
+            return
+        position, end = extent
         rest, next_read = b"", self._read_ahead(segment, position, end)
         try:
             while next_read is not None:
@@ -160,8 +171,11 @@ class PartsFetcher:
         remote = await self._stores.remote()
         return bytes(await remote.fetch_log_segment(segment, position, length))
 
-    async def _extent(self, segment: RemoteLogSegmentMetadata, part: SegmentPart) -> tuple[int, int]:
-        """The bytes of a segment that hold the records of a part, and are not all too old: by its indexes."""
+    async def _extent(self, segment: RemoteLogSegmentMetadata, part: SegmentPart) -> tuple[int, int] | None:
+        """The bytes of a segment that hold the records of a part, and are not all too old: by its indexes.
+
+        None if all records of the part are too old.
+        """
         size = segment.segment_size_in_bytes
         is_late = self._min_timestamp > 0 and size > CHUNK_BYTES
         if part.start == segment.start_offset and part.end > segment.end_offset and not is_late:
@@ -178,6 +192,8 @@ class PartsFetcher:
         start = part.start
         if is_late:
             start = max(start, indexes.first_offset_for_time(self._min_timestamp - 1))
+            if start >= part.end:
+                return None
         begin = indexes.position_of(start)
         if part.end > segment.end_offset:
             return begin, size
@@ -188,11 +204,12 @@ class PartsFetcher:
 
     # The broker
 
-    async def _from_broker(self, part: Part, offset: Offset) -> AsyncGenerator[tuple[Part, Chunk], None]:
-        """Records from an offset on, up to the end of a part."""
+    async def _from_broker(
+        self, part: Part, offset: Offset, *, size: int = CHUNK_BYTES
+    ) -> AsyncGenerator[tuple[Part, Chunk], None]:
+        """Records from an offset on, up to the end of a part, about `size` bytes at a time."""
         empty = 0
         name = f"The broker's answer for {self._partition.topic_partition}"
-        size = CHUNK_BYTES
         while offset < part.end:
             found = await asyncio.to_thread(
                 self._brokers.fetch, self._partition, offset, self._isolation, max_bytes=size

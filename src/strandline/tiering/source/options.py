@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from strandline.config.properties import load_properties
 from strandline.errors import StrandlineError
+from strandline.model import INT64_MAX
 from strandline.reads import FetchIsolation
 from strandline.tiering.source.errors import SourceFailed
 from strandline.tiering.source.positions import Positions, parse_positions
@@ -147,7 +148,7 @@ def _assigned(options: Mapping[str, str]) -> dict[str, tuple[int, ...]] | None:
     text = options["assign"]
     try:
         found = {str(topic): tuple(sorted(set(map(int, partitions)))) for topic, partitions in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise SourceFailed(f'The option assign has to be JSON like {{"orders": [0, 2]}}, and is {text}.') from error
     if not found or not all(found.values()):
         raise SourceFailed(f"The option assign names no partition: {text}.")
@@ -189,7 +190,7 @@ class _Wish:
             number = int(value)
         except ValueError:
             number = 0
-        if number <= 0:
+        if not 0 < number <= INT64_MAX:
             raise SourceFailed(f"The option {name} has to be a whole number above 0, and is {value}.")
         return number
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from uuid import UUID
 
 from strandline.client import CommandFailed
 from strandline.model import Offset, TopicIdPartition, TopicPartition
 from strandline.tiering.client import TieringClient
-from strandline.tiering.source.brokers import TopicBrokers, flattened
+from strandline.tiering.source.brokers import SourceTopic, TopicBrokers, flattened
 from strandline.tiering.source.decoding import Wanted
 from strandline.tiering.source.errors import SourceFailed
 from strandline.tiering.source.filters import Bounds
@@ -34,10 +35,12 @@ class QueryPlan:
 class Planner:
     """Asks brokers. Blocking; to be closed."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(
+        self, options: SourceOptions, *, brokers: TopicBrokers | None = None, client: TieringClient | None = None
+    ) -> None:
         self._options = options
-        self._brokers = TopicBrokers(options.bootstrap, timeout_s=options.timeout_s)
-        self._client = TieringClient(options.bootstrap, timeout_s=options.timeout_s)
+        self._brokers = brokers or TopicBrokers(options.bootstrap, timeout_s=options.timeout_s)
+        self._client = client or TieringClient(options.bootstrap, timeout_s=options.timeout_s)
 
     def close(self) -> None:
         """Close all connections."""
@@ -46,10 +49,14 @@ class Planner:
 
     # Offsets
 
-    def partitions(self) -> list[TopicPartition]:
+    def topics(self) -> dict[str, SourceTopic]:
+        """The topics of the query as they are now. Raises SourceFailed."""
+        return self._brokers.topics(self._options.topics)
+
+    def partitions(self, topics: Mapping[str, SourceTopic]) -> list[TopicPartition]:
         """The partitions of the query. Raises SourceFailed."""
         options = self._options
-        known = self._brokers.partitions(options.topics)
+        known = {name: topic.partitions for name, topic in topics.items()}
         if options.assigned is None:
             return flattened(known)
         for topic, numbers in options.assigned.items():
@@ -72,10 +79,21 @@ class Planner:
         return {partition: (starts[partition], ends[partition]) for partition in partitions}
 
     def starts(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Offset]:
-        """Where the options say to begin. Raises SourceFailed if records are gone that they ask for."""
+        """Where the options say to begin. Raises SourceFailed if a partition does not have the offset they name."""
         starting = self._options.starting
         found = resolve(starting, partitions, self._find)
-        return found if starting.offsets is None else self.still_there(found)
+        if starting.offsets is None:
+            return found
+        found = self.still_there(found)
+        # Readers of committed records may begin behind the last stable offset: their records come later.
+        for partition, end in self.log_ends(found).items():
+            if found[partition] > end:
+                found[partition] = self._lost(
+                    f"startingOffsets of {partition} is {found[partition]}, but the partition has no records from "
+                    f"{end} on",
+                    end,
+                )
+        return found
 
     def still_there(self, starts: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset]:
         """Offsets that are in the log or behind it: later ones than these where records are gone."""
@@ -97,6 +115,10 @@ class Planner:
         """Where logs end, for readers of this isolation."""
         return self._find(dict.fromkeys(partitions, LATEST))
 
+    def log_ends(self, expected: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset]:
+        """Where logs end that should have these offsets, whatever the isolation."""
+        return self._brokers.log_ends(expected)
+
     def _find(self, moments: Mapping[TopicPartition, int]) -> dict[TopicPartition, Offset]:
         return self._brokers.offsets(moments, self._options.isolation)
 
@@ -107,11 +129,20 @@ class Planner:
 
     # Tasks
 
-    def plan(self, ranges: Mapping[TopicPartition, Range], bounds: Bounds) -> QueryPlan:
-        """The tasks that read these offsets, as far as they can meet the bounds. Raises SourceFailed."""
+    def plan(
+        self, ranges: Mapping[TopicPartition, Range], bounds: Bounds, topic_ids: Mapping[str, UUID] | None = None
+    ) -> QueryPlan:
+        """The tasks that read these offsets, as far as they can meet the bounds. Raises SourceFailed.
+
+        It also does if a topic is not the one with the given id any more.
+        """
+        known = topic_ids or {}
         try:
             cluster = self._client.describe()
-            plans = [self._places(partition, *wanted, bounds) for partition, wanted in ranges.items()]
+            plans = [
+                self._places(partition, wanted, bounds, known.get(partition.topic))
+                for partition, wanted in ranges.items()
+            ]
         except CommandFailed as failure:
             raise SourceFailed(str(failure)) from failure
         found = [plan for plan in plans if plan is not None]
@@ -129,7 +160,7 @@ class Planner:
         return QueryPlan(tasks=tuple(tasks), stores=StoreSettings(settings, cluster.cluster_id))
 
     def _places(
-        self, partition: TopicPartition, start: Offset, end: Offset, bounds: Bounds
+        self, partition: TopicPartition, offsets: Range, bounds: Bounds, topic_id: UUID | None
     ) -> tuple[TopicIdPartition, Wanted, list[Part]] | None:
         """The parts of one partition that are to be read; None if there are none."""
         if bounds.topics is not None and partition.topic not in bounds.topics:
@@ -137,14 +168,14 @@ class Planner:
         if bounds.partitions is not None and partition.partition not in bounds.partitions:
             return None
         wanted = Wanted(
-            start=max(start, bounds.min_offset),
-            end=min(end, bounds.max_offset + 1),
+            start=max(offsets[0], bounds.min_offset),
+            end=min(offsets[1], bounds.max_offset + 1),
             min_timestamp=bounds.min_timestamp,
             max_timestamp=bounds.max_timestamp,
         )
         if wanted.start >= wanted.end or wanted.min_timestamp > wanted.max_timestamp:
             return None
-        key, parts = find_places(self._client, partition, wanted.start, wanted.end, self._lost)
+        key, parts = find_places(self._client, partition, wanted.start, wanted.end, self._lost, topic_id=topic_id)
         return key, wanted, list(in_time(parts, wanted.min_timestamp, wanted.max_timestamp))
 
 

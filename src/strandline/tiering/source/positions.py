@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from strandline.model import Offset, TimestampMs, TopicPartition
+from strandline.model import INT64_MAX, Offset, TimestampMs, TopicPartition
 from strandline.tiering.source.errors import SourceFailed
 
 EARLIEST: Final = -2
@@ -107,7 +107,7 @@ def _by_partition(text: str, name: str, example: str) -> dict[TopicPartition, in
     try:
         document: Any = json.loads(text)
         found = {
-            TopicPartition(str(topic), int(partition)): int(value)
+            TopicPartition(str(topic), int(partition)): _whole(value)
             for topic, partitions in document.items()
             for partition, value in partitions.items()
         }
@@ -117,7 +117,17 @@ def _by_partition(text: str, name: str, example: str) -> dict[TopicPartition, in
         ) from error
     if not found:
         raise SourceFailed(f"{name} names no partition.")
+    for partition, value in found.items():
+        if value > INT64_MAX:
+            raise SourceFailed(f"{name} of {partition} is {value}: no number in Kafka is above {INT64_MAX}.")
     return found
+
+
+def _whole(value: Any) -> int:
+    """A number of JSON; raises ValueError for what would be rounded, or is no number at all."""
+    if type(value) is not int:
+        raise ValueError(value)
+    return value
 
 
 def _time(text: str, name: str) -> TimestampMs:
@@ -125,6 +135,6 @@ def _time(text: str, name: str) -> TimestampMs:
         time = int(text)
     except ValueError:
         time = -1
-    if time < 0:
+    if not 0 <= time <= INT64_MAX:
         raise SourceFailed(f"{name} has to be a time in milliseconds since 1970, and is {text}.")
     return time

@@ -118,8 +118,8 @@ class TaskReader:
                 raise SourceFailed(f"{sentence}. With failOnDataLoss=false the query goes on without them.")
             return instead
 
-        where = self._task.partition.topic_partition
-        _, parts = await asyncio.to_thread(find_places, self._client, where, start, part.end, lost)
+        where, topic_id = self._task.partition.topic_partition, self._task.partition.topic_id
+        _, parts = await asyncio.to_thread(find_places, self._client, where, start, part.end, lost, topic_id=topic_id)
         return parts
 
 

@@ -220,6 +220,12 @@ def test_after_an_unclean_election_what_is_older_than_the_log_goes() -> None:
     assert plan.log_start == 0
 
 
+def test_converted_segments_behind_the_log_are_not_unreferenced() -> None:
+    """The log of a topic that became diskless is empty, and has only the epoch of its newest leader."""
+    converted = segment(1, 50, 99, {0: 50})
+    assert gone(plan_expiry(ask([converted], epochs=((3, 50),), log_start=60, log_end=50))) == []
+
+
 def test_a_segment_with_an_epoch_of_the_log_is_not_unreferenced() -> None:
     assert gone(plan_expiry(ask([segment(1, 0, 19, {0: 0, 2: 10})], epochs=((2, 0),)))) == []
 

@@ -32,6 +32,7 @@ class DeletionReason(Enum):
     SIZE = "the log is larger than retention.bytes"
     ABANDONED = "its copy was never finished"
     REDUNDANT = "another remote segment has all of its records"
+    LOST = "the database has lost the commit that made it part of the log"
     UNREFERENCED = "its leader epochs are older than all of the log"
     SWITCHED_OFF = "remote.storage.enable is false and remote.log.delete.on.disable is true"
     TOPIC_DELETED = "the topic was deleted"
@@ -205,9 +206,10 @@ def _is_unreferenced(segment: RemoteLogSegmentMetadata, question: ExpiryQuestion
     """All of its epochs are older than the first one of the log: left behind by an unclean election.
 
     Not while the epochs of the log begin above its start: then they are incomplete (the checkpoint file was lost), and
-    a segment that looks unreferenced may be the only copy.
+    a segment that looks unreferenced may be the only copy. Nor behind the end of the log: those are of the pipeline,
+    and the epochs of a log whose topic became diskless say nothing about them.
     """
-    if not question.epochs:
+    if not question.epochs or segment.start_offset >= question.log_end:
         return False
     first, start = question.epochs[0]
     if start > question.log_start and segment.end_offset >= question.log_start:

@@ -70,6 +70,11 @@ class SegmentDeleter:
         with self._counted(segment):
             await self._delete_data(segment)
 
+    async def delete_late(self, segment: RemoteLogSegmentMetadata) -> None:
+        """Delete what was written of a segment that no metadata knows any more. Raises RemoteStorageError."""
+        with self._counted(segment):
+            await self._storage.delete_log_segment_data(segment)
+
     async def _delete_data(self, segment: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadata:
         crash_point("remote.delete.before_started")
         if segment.state is not RemoteLogSegmentState.DELETE_SEGMENT_STARTED:

@@ -24,6 +24,9 @@ PAGE_BYTES: Final = 8 << 20
 """How many bytes of records, uncompressed, become one record batch of Arrow: a batch of Kafka more at most."""
 
 _MS: Final = int64(1000)
+# Spark counts microseconds in 64 bits, Kafka milliseconds: later and earlier times than these do not fit.
+_LAST_MS: Final = int64(INT64_MAX // 1000)
+_FIRST_MS: Final = int64(-(INT64_MAX // 1000))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,9 @@ class Decoder:
         self._include_headers, self._page_bytes = include_headers, page_bytes
         self._schema = arrow_schema(include_headers=include_headers)
         self._page = _Page()
+        # By time, few batches of many bytes may be wanted: only those are kept. Otherwise nearly all are, and the bytes
+        # are kept as they came, without a copy.
+        self._is_sparse = wanted.has_times
         self.next_offset = wanted.start
         """Behind the last batch that went in."""
 
@@ -92,6 +98,8 @@ class Decoder:
         Batches below the wanted offsets, or before the wanted time, are passed over. Raises CorruptMessage or
         InvalidRecord with a sentence that names `name`.
         """
+        if not self._is_sparse and self._page.size + len(data) > 2 * self._page_bytes:
+            yield from self.finish()
         next_offset = None if row is None else row.base_offset
         piece_at = -1
         end = 0
@@ -103,12 +111,7 @@ class Decoder:
                     next_offset = header.next_offset
                 if self._is_wanted(header):
                     self._check(data, position, header)
-                    if header.attributes & CODEC_MASK:
-                        self._add_body(header, records_data(memoryview(data)[position:end], header))
-                    else:
-                        if piece_at < 0:
-                            piece_at = self._page.add(data)
-                        self._find(header, data, piece_at, position + HEADER_SIZE, end)
+                    piece_at = self._add(header, data, position, piece_at)
             except (CorruptMessage, InvalidRecord, UnsupportedForMessageFormat) as error:
                 raise type(error)(f"{name}, byte {position}: {error}") from error
             self.next_offset = max(self.next_offset, header.next_offset)
@@ -122,7 +125,13 @@ class Decoder:
         """The last record batch, if there are records left."""
         page, self._page = self._page, _Page()
         if page.starts:
-            found = self._columns(page)
+            try:
+                found = self._columns(page)
+            except pa.ArrowException as error:
+                raise InvalidRecord(
+                    f"The records of {self._topic}-{self._partition} from offset {page.base_offsets[0]} to "
+                    f"{self.next_offset - 1} cannot be made columns of Arrow: {error}"
+                ) from error
             if found.num_rows:
                 yield found
 
@@ -141,6 +150,19 @@ class Decoder:
             raise CorruptMessage("The batch does not match its checksum: it is damaged.")
         if header.is_legacy:
             raise UnsupportedForMessageFormat(f"Records of the old format {header.magic} cannot be read.")
+
+    def _add(self, header: BatchHeader, data: bytes, position: int, piece_at: int) -> int:
+        """Keep a batch. Returns where `data` begins in the page; -1 if it is not there as a whole."""
+        end = position + header.size
+        if header.attributes & CODEC_MASK:
+            self._add_body(header, records_data(memoryview(data)[position:end], header))
+        elif self._is_sparse:
+            self._add_body(header, data[position + HEADER_SIZE : end])
+        else:
+            if piece_at < 0:
+                piece_at = self._page.add(data)
+            self._find(header, data, piece_at, position + HEADER_SIZE, end)
+        return piece_at
 
     def _add_body(self, header: BatchHeader, body: bytes) -> None:
         self._find(header, body, self._page.add(body), 0, len(body))
@@ -173,7 +195,7 @@ class Decoder:
             pa.repeat(self._topic, rows),
             pa.repeat(pa.scalar(self._partition, pa.int32()), rows),
             offsets,
-            pc.multiply(timestamps, _MS).cast(pa.timestamp("us", tz="UTC")),
+            _microseconds(timestamps),
             types,
         ]
         if self._include_headers:
@@ -206,6 +228,14 @@ def _timestamps(page: _Page, deltas: Any) -> tuple[Any, Any]:
         return bases, pa.repeat(pa.scalar(1, pa.int32()), rows)
     types = repeated(page.timestamp_types, page.run_ends)
     return pc.if_else(pc.equal(types, int64(1)), bases, pc.add(bases, deltas)), types.cast(pa.int32())
+
+
+def _microseconds(timestamps: Any) -> Any:
+    """As Spark has times. What it cannot hold becomes the last or first moment that it can: a producer that has mixed
+    up its units must not make a topic unreadable.
+    """
+    held = pc.max_element_wise(pc.min_element_wise(timestamps, _LAST_MS), _FIRST_MS)
+    return pc.multiply(held, _MS).cast(pa.timestamp("us", tz="UTC"))
 
 
 def _placed(header: BatchHeader, row: PlannedRow, base_offset: Offset) -> BatchHeader:
