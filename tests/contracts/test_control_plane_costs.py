@@ -14,7 +14,7 @@ from strandline.model import TopicIdPartition
 from strandline.sql import Row, SqlStore, Transaction, Work, open_store
 from strandline.sql.watched import WatchedStore
 from strandline.testing.clock import VirtualClock
-from tests.controlplane.making import ALL_BYTES, NOW, A, B, batch, commit, find, wal
+from tests.controlplane.making import ALL_BYTES, NOW, A, B, batch, commit, find, marker, wal
 from tests.controlplane.switching import P, boundary, producer, request, switch, switched
 from tests.partitions import id_partition
 
@@ -106,6 +106,29 @@ async def test_a_commit_to_a_hybrid_log_asks_as_often_as_to_any_other(plane: Sql
         counts.append(counted.statements)
     assert counts[0] == counts[1]
     assert counts[0] == (4 if plane.store.dialect.name == "postgresql" else 7)
+
+
+async def test_transactions_cost_a_commit_no_statement_until_their_markers(plane: SqlControlPlane) -> None:
+    await commit(plane, "zero", batch(A, producer=(9, 0, 0), is_transactional=True))
+    counted = _CountingStore(plane.store)
+    through = SqlControlPlane(counted)
+    counts = []
+    for number, items in enumerate(
+        (
+            [batch(A, producer=(7, 0, 0))],
+            [batch(A, producer=(8, 0, 0), is_transactional=True)],
+            [batch(A, producer=(7, 0, 1)), batch(A, producer=(8, 0, 1), is_transactional=True)],
+            [marker(A, (8, 0))],
+            [marker(B, (8, 0)), marker(B, (9, 0))],
+            [marker(A, (9, 0), is_abort=True)],
+        )
+    ):
+        counted.statements = 0
+        await commit(through, f"f{number}", *items)
+        counts.append(counted.statements)
+    usual = 4 if plane.store.dialect.name == "postgresql" else 7
+    to_keep_aborted = 0 if plane.store.dialect.name == "postgresql" else 1
+    assert counts == [usual, usual, usual, usual + 1, usual, usual + 1 + to_keep_aborted]
 
 
 async def test_boundaries_take_as_many_statements_for_one_partition_as_for_many(plane: SqlControlPlane) -> None:

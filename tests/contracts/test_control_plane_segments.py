@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from strandline.controlplane import FindBatches, MigrationState, Refusal, RetentionRule, SqlControlPlane
-from strandline.controlplane.tiering_values import LogSplits, TieringRule
+from strandline.controlplane.tiering_values import LATE_MS, LogSplits, TieringRule
 from strandline.tiering_api.values import UploadState
 from tests.controlplane.converting import (
     CLAIM_MS,
@@ -210,6 +210,55 @@ async def test_what_is_aborted_is_gone_when_its_bytes_are(split: SqlControlPlane
     assert anew.upload is not None
     await split.forget_segment(A, anew.upload.segment_id)  # not aborted: stays
     assert await split.segment_uploads([A]) == [anew.upload]
+
+
+async def test_bytes_of_segments_that_were_given_up_are_deleted_once_more(
+    split: SqlControlPlane, time: HandSetClock
+) -> None:
+    aborted, uploading = (await begin(split, A, 0, 9)).upload, (await begin(split, B, 0, 19)).upload
+    assert aborted is not None
+    assert uploading is not None
+    await split.forget_segment(A, aborted.segment_id)  # not aborted: stays
+    await split.abort_segment(A, aborted.segment_id, leader_epoch=0)
+    await split.forget_segment(A, aborted.segment_id)
+    assert await split.given_up_segments(limit=10) == []
+    time.now += LATE_MS - 1
+    assert await split.given_up_segments(limit=10) == []
+    await split.delete_topics([TOPIC])
+    time.now += 1
+    assert await split.given_up_segments(limit=10) == [(A, aborted.segment_id, 0, 9)]
+    time.now += LATE_MS
+    found = await split.given_up_segments(limit=10)
+    assert found == [(A, aborted.segment_id, 0, 9), (B, uploading.segment_id, 0, 19)]
+    assert await split.given_up_segments(limit=1) == found[:1]
+    for one in found:
+        await split.given_up_deleted(one.segment_id)
+        await split.given_up_deleted(one.segment_id)  # by another broker
+    assert await split.given_up_segments(limit=10) == []
+
+
+async def test_retention_waits_for_rows_that_have_just_become_a_segment(
+    plane: SqlControlPlane, time: HandSetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records 10 to 19 have not expired: what lies behind them stays, whoever commits a segment meanwhile."""
+    time.now = 20_000
+    for number, timestamp in enumerate((1_000, 19_000, 1_000)):
+        await commit(plane, f"f{number}", batch(A, 10, timestamp=timestamp))
+    time.now = 20_001
+    await split_all(plane)
+    real, is_merged = plane._boundary, False
+
+    async def boundary(log_id: int, rows: int, expire_before: int, retention_bytes: int) -> int | None:
+        nonlocal is_merged
+        if not is_merged:
+            is_merged = True
+            assert (await merge(plane, A, 0, 19)).refusal is None
+        return await real(log_id, rows, expire_before, retention_bytes)
+
+    monkeypatch.setattr(plane, "_boundary", boundary)
+    (trimmed,) = await plane.enforce_retention([RetentionRule(A, 5_000, -1)], max_rows=1_000)
+    assert is_merged
+    assert (trimmed.log_start_offset, (await log_of(plane, A)).log_start_offset) == (0, 0)
 
 
 async def test_a_finishing_segment_is_not_aborted(split: SqlControlPlane) -> None:

@@ -21,10 +21,11 @@ from tests.controlplane.converting import (
     new_split,
     offsets,
     record_of,
+    record_together,
     split_all,
     states,
 )
-from tests.controlplane.making import NOW, OTHER_TOPIC, TOPIC, A, B, C, HandSetClock, batch, commit, wal
+from tests.controlplane.making import NOW, OTHER_TOPIC, TOPIC, A, B, C, HandSetClock, batch, commit, marker, wal
 
 
 async def test_a_claim_tells_what_to_split(plane: SqlControlPlane, time: HandSetClock) -> None:
@@ -57,11 +58,11 @@ async def test_only_what_is_old_enough_is_eligible(plane: SqlControlPlane, time:
     assert file.splits[0].partition == A
     recorded = await plane.record_splits(record_of(file))
     assert recorded.refused == {}
-    assert not recorded.is_file_done  # C follows later, and is anybody's
+    assert recorded.files_done == ()  # C follows later, and is anybody's
     time.now = NOW + 100_001
     (again,) = (await claim(plane, RIVAL, rules=rules)).files
     assert [split.partition for split in again.splits] == [C]
-    assert (await plane.record_splits(record_of(again, RIVAL))).is_file_done
+    assert (await plane.record_splits(record_of(again, RIVAL))).files_done == ("f0",)
     assert keys(await claim(plane, RIVAL, rules=rules)) == []
 
 
@@ -148,7 +149,7 @@ async def test_recorded_splits_are_split_once(plane: SqlControlPlane, time: Hand
     request = record_of(file, attempt="first")
     for _ in range(2):  # the answer was lost
         answer = await plane.record_splits(request)
-        assert (answer.refused, answer.is_file_done) == ({}, True)
+        assert (answer.refused, answer.files_done) == ({}, ("f0",))
     again = record_of(file, attempt="second")
     answer = await plane.record_splits(again)
     assert set(answer.refused) == {split.file.object_key for split in again.splits}
@@ -160,6 +161,54 @@ async def test_recorded_splits_are_split_once(plane: SqlControlPlane, time: Hand
     (merges, _) = await plane.mergeable_splits([TOPIC], max_splits=10)
     (pending,) = merges.splits
     assert pending == (request.splits[0].file, LATER, NOW)
+
+
+async def test_files_that_are_split_together_count_together(plane: SqlControlPlane, time: HandSetClock) -> None:
+    await fill(plane, A, B)
+    time.now = LATER
+    claimed = (await claim(plane)).files
+    request = record_together(claimed)
+    assert [(split.file.base_offset, split.file.last_offset) for split in request.splits] == [(0, 29), (0, 29)]
+    for _ in range(2):  # the answer was lost
+        answer = await plane.record_splits(request)
+        assert (answer.refused, answer.files_done) == ({}, ("f0", "f1", "f2"))
+    assert await count(plane, "inkless_split_batch") == 2
+    assert keys(await claim(plane, RIVAL)) == []
+    # A split file that is lost makes all its rows anybody's again, in every WAL object.
+    assert await plane.undo_splits([request.splits[0].file.object_key]) == [request.splits[0].file.object_key]
+    again = (await claim(plane, RIVAL)).files
+    assert [offsets(file.splits) for file in again] == [[(0, 0, 9)], [(0, 10, 19)], [(0, 20, 29)]]
+
+
+async def test_of_files_that_are_split_together_one_is_somebody_elses(
+    plane: SqlControlPlane, time: HandSetClock
+) -> None:
+    await commit(plane, "f0", batch(A, 5))
+    await commit(plane, "f1", batch(A, 5), batch(B, 5))
+    await commit(plane, "f2", batch(B, 5))
+    time.now = LATER
+    first, second, third = (await claim(plane)).files
+    time.now += CLAIM_MS
+    assert keys(await claim(plane, RIVAL, max_files=1)) == ["f0"]
+    request = record_together([first, second, third])
+    a = request.splits[0]
+    answer = await plane.record_splits(request)
+    assert answer.refused == {a.file.object_key: f"The WAL object f0 is claimed by {RIVAL}."}
+    assert answer.files_done == ("f2",)
+    (again,) = (await claim(plane, after_file_id=first.file_id)).files
+    assert (again.object_key, offsets(again.splits)) == ("f1", [(0, 5, 9)])
+    assert (await plane.record_splits(record_of(first, RIVAL))).refused == {}
+
+
+async def test_files_that_are_split_together_may_have_young_rows(plane: SqlControlPlane, time: HandSetClock) -> None:
+    rules = (TieringRule(TOPIC, 1_000), TieringRule(OTHER_TOPIC, 100_000))
+    await commit(plane, "f0", batch(A, 5, timestamp=NOW))
+    await commit(plane, "f1", batch(A, 5, timestamp=NOW), batch(C, timestamp=NOW))
+    time.now = NOW + 1_001
+    answer = await plane.record_splits(record_together((await claim(plane, rules=rules)).files))
+    assert (answer.refused, answer.files_done) == ({}, ("f0",))
+    time.now = NOW + 100_001
+    assert keys(await claim(plane, RIVAL, rules=rules)) == ["f1"]
 
 
 async def test_splits_of_a_file_that_another_has_claimed_are_refused(
@@ -199,7 +248,7 @@ async def test_splits_of_other_offsets_or_sizes_are_refused(plane: SqlControlPla
     splits = (*(first._replace(file=file) for file in wrong), other)
     answer = await plane.record_splits(replace(request, splits=splits))
     assert set(answer.refused) == {"split/a", "split/b", "split/c", "split/d"}
-    assert not answer.is_file_done
+    assert answer.files_done == ()
     # A part that ends between two rows is one: 0 to 4 have 100 bytes.
     half = first._replace(file=replace(first.file, object_key="split/e", last_offset=4, size_bytes=100))
     assert (await plane.record_splits(replace(request, splits=(half,)))).refused == {}
@@ -218,7 +267,7 @@ async def test_objects_that_were_taken_as_orphans_do_not_count(plane: SqlControl
     assert await plane.take_orphans([lost, kept], broker_id=1) == []  # the one is used, the other taken
     (again,) = (await claim(plane)).files
     assert offsets(again.splits) == [(0, 0, 9)]
-    assert (await plane.record_splits(record_of(again))).is_file_done
+    assert (await plane.record_splits(record_of(again))).files_done == ("f0",)
 
 
 async def test_rows_that_were_deleted_are_not_recorded(plane: SqlControlPlane, time: HandSetClock) -> None:
@@ -229,7 +278,7 @@ async def test_rows_that_were_deleted_are_not_recorded(plane: SqlControlPlane, t
     a, b = record_of(file).splits
     answer = await plane.record_splits(replace(record_of(file), splits=(a, b)))
     assert list(answer.refused) == [a.file.object_key]
-    assert answer.is_file_done
+    assert answer.files_done == ("f0",)
     await plane.delete_topics([TOPIC])
     assert set((await states(plane)).values()) == {"deleting"}
     assert await count(plane, "inkless_split_batch") == 0
@@ -313,3 +362,29 @@ async def test_a_hole_between_splits_is_found(plane: SqlControlPlane, time: Hand
     await plane.record_splits(record_of(third))
     time.now += CLAIM_MS
     assert keys(await claim(plane, RIVAL)) == [second.object_key]
+
+
+async def test_what_is_not_decided_is_not_eligible(plane: SqlControlPlane, time: HandSetClock) -> None:
+    async def eligible() -> int:
+        progress = {one.log.partition: one for one in await plane.tiering_progress(AT_ONCE)}
+        return progress[A].eligible_rows
+
+    await commit(plane, "f0", batch(A, 3))
+    await commit(plane, "f1", batch(A, producer=(7, 0, 0), is_transactional=True))
+    await commit(plane, "f2", batch(A, producer=(8, 0, 0), is_transactional=True), batch(B))
+    await commit(plane, "f3", marker(A, (7, 0), is_abort=True))
+    time.now = LATER
+    assert await eligible() == 2
+    claimed = await claim(plane)
+    assert [(file.object_key, offsets(file.splits)) for file in claimed.files] == [
+        ("f0", [(0, 0, 2)]),
+        ("f1", [(0, 3, 3)]),
+        ("f2", [(1, 0, 0)]),
+    ]
+    await split_all(plane)
+    assert keys(await claim(plane)) == [], "the rest waits for the transaction, also where the search begins"
+    time.now = NOW
+    await commit(plane, "f4", marker(A, (8, 0)))
+    time.now = LATER
+    assert await eligible() == 3
+    assert keys(await claim(plane)) == ["f2", "f3", "f4"]

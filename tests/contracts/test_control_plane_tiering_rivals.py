@@ -82,7 +82,7 @@ async def test_an_attempt_that_is_repeated_while_it_runs_succeeds_twice(planes: 
         request = record_of(file)
         answers = await asyncio.gather(*(plane.record_splits(request) for plane in planes))
         assert [answer.refused for answer in answers] == [{}, {}]
-        assert all(answer.is_file_done for answer in answers)
+        assert all(answer.files_done == request.object_keys for answer in answers)
     await assert_consistent(planes[0])
 
 

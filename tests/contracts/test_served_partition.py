@@ -18,7 +18,16 @@ from confluent_kafka.admin import AdminClient
 
 from strandline.broker import Broker
 from strandline.config import Settings
-from strandline.errors import FencedLeaderEpoch, OffsetOutOfRange, StrandlineError, UnknownLeaderEpoch
+from strandline.errors import (
+    FencedLeaderEpoch,
+    InvalidProducerEpoch,
+    InvalidRecord,
+    InvalidTxnState,
+    OffsetOutOfRange,
+    StrandlineError,
+    TransactionCoordinatorFenced,
+    UnknownLeaderEpoch,
+)
 from strandline.hybrid.layout import Tier
 from strandline.hybrid.migration.partition import HybridPartition
 from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
@@ -35,7 +44,8 @@ from strandline.reads import (
     FetchIsolation,
     ReadResult,
 )
-from strandline.records import iter_headers
+from strandline.records import Record, build_batch, iter_headers
+from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from tests.broker import free_port
 from tests.clients.switching import switch
 from tests.moments import T0
@@ -271,3 +281,121 @@ async def test_a_partition_stands_still_until_something_is_written_or_deleted(op
 async def test_producers_are_remembered(opened: Opened) -> None:
     await opened.append(batch(b"x", producer_id=77, sequence=0))
     assert [producer.producer_id for producer in await opened.partition.active_producers()] == [77]
+
+
+# Transactions
+
+COMMITTED = FetchIsolation.TXN_COMMITTED
+
+
+def of_transaction(producer_id: int, sequence: int = 0, *, epoch: int = 0, records: int = 2) -> memoryview:
+    """A batch of a transaction."""
+    return memoryview(
+        build_batch(
+            [Record(number, T0, b"key", b"value") for number in range(records)],
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+    )
+
+
+async def end(
+    opened: Opened, producer_id: int, *, is_abort: bool, epoch: int = 0, coordinator: int = 3, version: int = 0
+) -> int:
+    """Write a marker as the coordinator does; its offset."""
+    kind = ControlType.ABORT if is_abort else ControlType.COMMIT
+    marker = build_marker(
+        EndTransactionMarker(kind, coordinator), producer_id=producer_id, producer_epoch=epoch, timestamp_ms=T0
+    )
+    info = await opened.partition.append_and_wait(memoryview(marker), timeout_ms=30_000, transaction_version=version)
+    return info.first_offset
+
+
+async def latest(opened: Opened, isolation: FetchIsolation) -> int:
+    return (await opened.partition.list_offset(LATEST, isolation=isolation, current_leader_epoch=-1)).offset
+
+
+async def test_an_open_transaction_is_hidden_from_readers_of_committed_records(opened: Opened) -> None:
+    assert await opened.append(of_transaction(7)) == (RECORDS, RECORDS + 1)
+    await opened.append(batch(b"behind it"))
+    hidden = await opened.read(RECORDS, COMMITTED)
+    assert (hidden.records, hidden.high_watermark, hidden.last_stable_offset) == (None, RECORDS + 3, RECORDS)
+    assert (await opened.read(RECORDS + 1, COMMITTED)).records is None
+    assert offsets_of(await opened.read(RECORDS)) == [RECORDS, RECORDS + 1, RECORDS + 2]
+    assert offsets_of(await opened.read(RECORDS - 1, COMMITTED)) == [RECORDS - 1]
+    assert opened.partition.available_bytes(RECORDS, COMMITTED) == 0
+    assert opened.partition.without_records().last_stable_offset == RECORDS
+    assert (await latest(opened, COMMITTED), await latest(opened, HIGH_WATERMARK)) == (RECORDS, RECORDS + 3)
+    by_time = await opened.partition.list_offset(T0, isolation=COMMITTED, current_leader_epoch=-1)
+    assert by_time.offset == 0
+    (producer,) = await opened.partition.active_producers()
+    assert (producer.current_txn_start_offset, producer.coordinator_epoch) == (RECORDS, -1)
+
+
+async def test_a_marker_wakes_readers_and_shows_the_records(opened: Opened) -> None:
+    await opened.append(of_transaction(7))
+    bell = Bell()
+    opened.partition.watch(bell)
+    assert await end(opened, 7, is_abort=False) == RECORDS + 2
+    assert bell.times >= 1
+    opened.partition.unwatch(bell)
+    shown = await opened.read(RECORDS, COMMITTED)
+    assert (offsets_of(shown), shown.aborted_transactions) == ([RECORDS, RECORDS + 1, RECORDS + 2], [])
+    assert shown.last_stable_offset == RECORDS + 3
+    (producer,) = await opened.partition.active_producers()
+    assert (producer.current_txn_start_offset, producer.coordinator_epoch) == (-1, 3)
+
+
+async def test_aborted_transactions_are_named_where_they_overlap(opened: Opened) -> None:
+    first, second = AbortedTransaction(7, RECORDS), AbortedTransaction(8, RECORDS + 2)
+    await opened.append(of_transaction(7))
+    await opened.append(of_transaction(8))
+    assert await end(opened, 7, is_abort=True) == RECORDS + 4
+    # The second one is open: what is below it can be read, with a marker that is beyond.
+    shown = await opened.read(RECORDS, COMMITTED)
+    assert (offsets_of(shown), shown.aborted_transactions) == ([RECORDS, RECORDS + 1], [first])
+    assert shown.last_stable_offset == RECORDS + 2
+    assert await end(opened, 8, is_abort=True) == RECORDS + 5
+    shown = await opened.read(RECORDS, COMMITTED)
+    seen = offsets_of(shown)
+    assert seen == list(range(RECORDS, RECORDS + 6))[: len(seen)]
+    assert len(seen) >= 4, "a segment of a tiered log may end there"
+    assert shown.aborted_transactions == [first, second]
+    assert (await opened.read(RECORDS + 5, COMMITTED)).aborted_transactions == [second]
+    assert (await opened.read(RECORDS)).aborted_transactions is None
+    await opened.append(batch(b"later"))
+    assert (await opened.read(RECORDS + 6, COMMITTED)).aborted_transactions == []
+
+
+async def test_whoever_was_replaced_is_fenced(opened: Opened) -> None:
+    await opened.append(of_transaction(7, epoch=1))
+    with pytest.raises(InvalidProducerEpoch):
+        await end(opened, 7, is_abort=True, epoch=0)
+    with pytest.raises(InvalidProducerEpoch):
+        await end(opened, 7, is_abort=True, epoch=1, version=2)
+    await end(opened, 7, is_abort=True, epoch=2, version=2)
+    with pytest.raises(TransactionCoordinatorFenced):
+        await end(opened, 7, is_abort=True, epoch=2, coordinator=2)
+    with pytest.raises(InvalidProducerEpoch):
+        await opened.append(of_transaction(7, 2, epoch=1))
+    await opened.append(of_transaction(7, epoch=2))
+    with pytest.raises(InvalidTxnState):
+        await opened.append(batch(b"outside", producer_id=7, producer_epoch=2, sequence=2))
+    assert (await opened.read(RECORDS, COMMITTED)).last_stable_offset == RECORDS + 3
+
+
+async def test_clients_may_not_write_markers(opened: Opened) -> None:
+    marker = build_marker(EndTransactionMarker(ControlType.COMMIT, 0), producer_id=7, producer_epoch=0, timestamp_ms=T0)
+    with pytest.raises(InvalidRecord):
+        await opened.append(memoryview(marker))
+
+
+async def test_deleting_records_of_an_open_transaction_moves_its_beginning(opened: Opened) -> None:
+    await opened.append(of_transaction(7, records=4))
+    await opened.partition.delete_records(RECORDS + 2)
+    shown = await opened.read(RECORDS + 2, COMMITTED)
+    assert (shown.records, shown.last_stable_offset) == (None, RECORDS + 2)
+    await end(opened, 7, is_abort=True)
+    assert (await opened.read(RECORDS + 2, COMMITTED)).aborted_transactions == [AbortedTransaction(7, RECORDS)]

@@ -14,6 +14,7 @@ from strandline.tiering_api.values import (
     ClaimedFiles,
     ClaimFiles,
     NewSplit,
+    PlannedRow,
     PlannedSplit,
     RecordedSplits,
     RecordSplits,
@@ -77,7 +78,26 @@ def new_split(planned: PlannedSplit, attempt: str = "") -> NewSplit:
 def record_of(file: ClaimedFile, claimant: str = ME, attempt: str = "") -> RecordSplits:
     """All planned splits of a file, written."""
     splits = tuple(new_split(planned, attempt) for planned in file.splits)
-    return RecordSplits(claimant=claimant, object_key=file.object_key, splits=splits)
+    return RecordSplits(claimant=claimant, object_keys=(file.object_key,), splits=splits)
+
+
+def record_together(files: Sequence[ClaimedFile], claimant: str = ME, attempt: str = "") -> RecordSplits:
+    """All planned splits of some files, written; those that follow each other as one."""
+    rows: dict[TopicIdPartition, list[PlannedRow]] = {}
+    for file in files:
+        for split in file.splits:
+            rows.setdefault(split.partition, []).extend(split.rows)
+    splits: list[NewSplit] = []
+    for partition, found in rows.items():
+        run: list[PlannedRow] = []
+        for row in sorted(found):
+            if run and run[-1].last_offset + 1 != row.base_offset:
+                splits.append(new_split(PlannedSplit(partition=partition, rows=tuple(run)), attempt))
+                run = []
+            run.append(row)
+        splits.append(new_split(PlannedSplit(partition=partition, rows=tuple(run)), attempt))
+    keys = tuple(file.object_key for file in files)
+    return RecordSplits(claimant=claimant, object_keys=keys, splits=tuple(splits))
 
 
 async def split_all(

@@ -15,6 +15,7 @@ from strandline.controlplane import (
     FoundBatches,
     SqlControlPlane,
 )
+from strandline.controlplane.values import MarkerToCommit
 from strandline.model import TopicIdPartition
 from strandline.records import TimestampType
 from tests.partitions import id_partition
@@ -49,9 +50,26 @@ def batch(
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     leader_epoch: int = 0,
     producer: tuple[int, int, int] = (-1, -1, -1),
+    is_transactional: bool = False,
 ) -> BatchToCommit:
     """A batch without a place; `producer` is its id, epoch and first sequence."""
-    return BatchToCommit(partition, 0, size, records, timestamp, timestamp_type, leader_epoch, *producer)
+    return BatchToCommit(
+        partition, 0, size, records, timestamp, timestamp_type, leader_epoch, *producer, is_transactional
+    )
+
+
+def marker(
+    partition: TopicIdPartition,
+    producer: tuple[int, int],
+    *,
+    is_abort: bool = False,
+    coordinator: int = 0,
+    version: int = 0,
+    timestamp: int = 1_000,
+) -> BatchToCommit:
+    """A control batch without a place, which ends the transaction of a producer (id and epoch)."""
+    plain = batch(partition, size=78, timestamp=timestamp, producer=(*producer, -1), is_transactional=True)
+    return plain._replace(marker=MarkerToCommit(is_abort, coordinator, version))
 
 
 def wal(key: str, *batches: BatchToCommit, broker_id: int = 1) -> FileToCommit:

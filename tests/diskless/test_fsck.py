@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from strandline.diskless.upkeep import FileCleaner
 from strandline.objects import ObjectStore
 from strandline.objects.store import Buffer
 from strandline.testing.objects import FaultyStore
+from tests.controlplane.making import batch, marker
 from tests.diskless.batches import append
 from tests.diskless.faults import Interrupted
 from tests.diskless.world import A0, A1, B0, World
@@ -229,3 +231,24 @@ async def test_a_file_that_goes_between_its_row_and_its_check_is_not_missing(wor
     assert report.is_clean
     assert report.marked_files == 1
     assert key not in await world.keys()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("UPDATE inkless_log SET first_unstable_offset = 3", "Its first unstable offset is 3, its first open"),
+        ("UPDATE inkless_producer_state SET txn_first_offset = 1", "first open transaction begins at 1, and 0 aborted"),
+        ("UPDATE inkless_log SET last_aborted_offset = -1", "and 1 aborted transactions are behind its newest"),
+    ],
+)
+async def test_transactions_that_contradict_each_other_are_found(world: World, change: str, sentence: str) -> None:
+    await world.create_logs(A0)
+    first = batch(A0, producer=(7, 0, 0), is_transactional=True)
+    file = await world.upload([append(A0)])
+    await world.plane.commit_files([replace(file, batches=(first, marker(A0, (7, 0), is_abort=True)))])
+    assert (await check(world)).is_clean
+    async with world.plane.store.transaction() as tx:
+        await tx.execute(change)
+    finding = only(await check(world))
+    assert (finding.kind, finding.key) == (WalFault.CONTRADICTION, str(A0.topic_partition))
+    assert sentence in finding.detail

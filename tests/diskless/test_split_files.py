@@ -11,7 +11,7 @@ from strandline.controlplane import TieringRule
 from strandline.diskless.fsck import Fsck, FsckOptions, FsckReport, WalFault
 from strandline.diskless.upkeep import FileCleaner, OrphanFinder
 from strandline.diskless.wal import split_keys
-from strandline.tiering.splitting import split_file
+from strandline.tiering.splitting import split_files
 from strandline.tiering_api.values import ClaimedFile, ClaimFiles, NewSplit, RecordSplits, UploadState
 from tests.controlplane.converting import begin
 from tests.diskless.batches import TOPIC_A, TOPIC_B
@@ -37,11 +37,14 @@ async def claimed(world: World) -> list[ClaimedFile]:
 
 async def written(world: World, file: ClaimedFile) -> tuple[NewSplit, ...]:
     """The real split files of a WAL object, not recorded yet."""
-    splits = await split_file(world.store, file, buffer_bytes=1 << 20, clock=world.clock, ids=SystemIds())
-    for split in splits:  # with the times of the world's clock
+    size = 1 << 20
+    found = await split_files(
+        world.store, [file], buffer_bytes=size, joined_bytes=size, clock=world.clock, ids=SystemIds()
+    )
+    for split in found.splits:  # with the times of the world's clock
         data = await world.store.get_range(split.file.object_key, 0, split.file.size_bytes)
         await world.put(split.file.object_key, [bytes(data)])
-    return splits
+    return found.splits
 
 
 async def split_all(world: World) -> list[str]:
@@ -50,7 +53,9 @@ async def split_all(world: World) -> list[str]:
     world.clock.move(1)
     for file in await claimed(world):
         splits = await written(world, file)
-        answer = await world.plane.record_splits(RecordSplits(claimant=ME, object_key=file.object_key, splits=splits))
+        answer = await world.plane.record_splits(
+            RecordSplits(claimant=ME, object_keys=(file.object_key,), splits=splits)
+        )
         assert answer.refused == {}
         keys += [split.file.object_key for split in splits]
     return keys
@@ -153,7 +158,7 @@ async def test_split_files_that_were_never_recorded_are_orphans(world: World) ->
         grace_ms=round(GRACE_S * 1000),
     )
     assert (await finder.run_once()).orphans_taken == 1
-    late = RecordSplits(claimant=ME, object_key=wal_key, splits=(lost,))
+    late = RecordSplits(claimant=ME, object_keys=(wal_key,), splits=(lost,))
     assert list((await world.plane.record_splits(late)).refused) == [key]
     await clean(world)
     assert key not in await world.keys()

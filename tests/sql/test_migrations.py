@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
-from strandline.sql import SchemaMismatch, StoreUnavailable, open_store
+from strandline.sql import SchemaMismatch, StoreUnavailable, Transaction, open_store
 from strandline.sql.migrations import Migration, load_migrations, pending
 from tests.postgres import start_postgres
 
@@ -127,12 +127,31 @@ _ROW = (
 )
 
 
-_TIERING = ("inkless_tiering_segment", "inkless_tiering_topic")
+_TIERING = ("inkless_tiering_segment", "inkless_tiering_topic", "inkless_tiering_given_up")
+
+
+async def without_transactions(tx: Transaction) -> None:
+    """Undo V007."""
+    await tx.execute("DROP TABLE inkless_aborted_txn")
+    await tx.execute("DROP INDEX inkless_producer_state_open")
+    for table, columns in (
+        ("inkless_log", ("first_unstable_offset", "last_aborted_offset")),
+        ("inkless_producer_state", ("txn_first_offset", "coordinator_epoch")),
+    ):
+        for column in columns:
+            await tx.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+
+
+def know_only(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    """Brokers on PostgreSQL are of the version that brought this migration."""
+    steps = tuple(step for step in load_migrations("postgresql") if step.version <= version)
+    monkeypatch.setattr("strandline.sql.postgres.store.load_migrations", lambda _: steps)
 
 
 async def before_last_epoch(url: str, epochs: dict[int, list[int]]) -> None:
     """A database as the version before left it: logs by their ids, each with rows of these epochs."""
     async with open_store(url) as sql, sql.transaction() as tx:
+        await without_transactions(tx)
         for table in ("inkless_migration", *_TIERING):
             await tx.execute(f"DROP TABLE {table}")
         await tx.execute("ALTER TABLE inkless_log DROP COLUMN last_epoch")
@@ -175,6 +194,7 @@ async def test_commits_do_not_queue_behind_a_migration_that_waits() -> None:
 async def before_switches(url: str, epochs: dict[int, list[int]]) -> None:
     """A database as the version before left it: logs by their ids, each with rows of these epochs."""
     async with open_store(url) as sql, sql.transaction() as tx:
+        await without_transactions(tx)
         for table in ("inkless_migration", *_TIERING):
             await tx.execute(f"DROP TABLE {table}")
         await tx.execute("DELETE FROM schema_migrations WHERE version >= 4")
@@ -194,9 +214,10 @@ async def test_logs_that_were_born_diskless_stay_so(url: str) -> None:
         assert await tx.fetch(boundaries) == [(number, 0, 10, "DISKLESS_ONLY") for number in (1, 2, 3)]
 
 
-async def test_the_table_of_switches_is_made_while_others_commit() -> None:
+async def test_the_table_of_switches_is_made_while_others_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     url = start_postgres().new_database()
     await before_switches(url, {1: [3, 1]})
+    know_only(monkeypatch, 4)
     commit = await asyncpg.connect(url)
     try:
         async with commit.transaction():
@@ -216,6 +237,7 @@ async def before_tiering(url: str, epochs: dict[int, list[int]]) -> None:
     old = re.findall(r"CREATE TABLE inkless_(?:wal_file_claim|split_batch) \(.*?\n\);", first, re.DOTALL)
     assert len(old) == 2
     async with open_store(url) as sql, sql.transaction() as tx:
+        await without_transactions(tx)
         for table in ("inkless_wal_file_claim", "inkless_split_batch", *_TIERING):
             await tx.execute(f"DROP TABLE {table}")
         for statement in old:
@@ -226,9 +248,10 @@ async def before_tiering(url: str, epochs: dict[int, list[int]]) -> None:
             await tx.execute_many(_ROW, [(log_id, offset, epoch) for offset, epoch in enumerate(of_log)])
 
 
-async def test_the_tables_of_tiering_are_made_while_others_commit() -> None:
+async def test_the_tables_of_tiering_are_made_while_others_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     url = start_postgres().new_database()
     await before_tiering(url, {1: [3, 3]})
+    know_only(monkeypatch, 6)
     commit = await asyncpg.connect(url)
     try:
         async with commit.transaction():
@@ -240,3 +263,43 @@ async def test_the_tables_of_tiering_are_made_while_others_commit() -> None:
                 assert await tx.fetch("SELECT count(*) FROM inkless_batch WHERE tiering_state = 'DISKLESS'") == [(2,)]
     finally:
         await commit.close()
+
+
+# V007: transactions on diskless logs
+
+
+async def before_transactions(url: str) -> None:
+    """A database as the version before left it: a log with a producer."""
+    async with open_store(url) as sql, sql.transaction() as tx:
+        await without_transactions(tx)
+        await tx.execute("DELETE FROM schema_migrations WHERE version >= 7")
+        await tx.execute(_LOG.format(number=1))
+        await tx.execute("INSERT INTO inkless_producer_state VALUES (1, 7, 0, 5, 5, '')")
+
+
+async def test_logs_and_producers_from_before_have_no_open_transaction(url: str) -> None:
+    await before_transactions(url)
+    async with open_store(url) as sql, sql.transaction() as tx:
+        assert await tx.fetch("SELECT first_unstable_offset, last_aborted_offset FROM inkless_log") == [(-1, -1)]
+        found = await tx.fetch("SELECT txn_first_offset, coordinator_epoch FROM inkless_producer_state")
+        assert found == [(-1, -1)]
+        # A broker of the version before that still runs names none of the new columns.
+        await tx.execute(_LOG.format(number=2))
+
+
+async def test_commits_do_not_queue_behind_the_new_columns() -> None:
+    url = start_postgres().new_database()
+    await before_transactions(url)
+    commit = await asyncpg.connect(url)
+    try:
+        async with commit.transaction():
+            await commit.execute("UPDATE inkless_log SET byte_size = 1")
+            with pytest.raises(
+                StoreUnavailable, match=r"55P03 .*V007__diskless_transactions: .* Start the broker again"
+            ):
+                async with open_store(url):
+                    pass
+    finally:
+        await commit.close()
+    async with open_store(url) as sql, sql.transaction() as tx:
+        assert await tx.fetch("SELECT first_unstable_offset FROM inkless_log") == [(-1,)]

@@ -32,6 +32,7 @@ from strandline.controlplane.tiering_values import (
     UploadAnswer,
 )
 from strandline.controlplane.values import (
+    AbortedRange,
     BatchRow,
     BatchToCommit,
     BoundarySet,
@@ -39,6 +40,7 @@ from strandline.controlplane.values import (
     DisklessLog,
     FileToCommit,
     FindBatches,
+    FoundAborted,
     FoundBatches,
     MigrationState,
     NewBoundary,
@@ -57,6 +59,7 @@ __all__ = [
     "MIGRATION_CHANNEL",
     "TIERING_CHANNEL",
     "TRIM_CHANNEL",
+    "AbortedRange",
     "BatchCommits",
     "BatchReads",
     "BatchRow",
@@ -67,6 +70,7 @@ __all__ = [
     "DisklessLog",
     "FileToCommit",
     "FindBatches",
+    "FoundAborted",
     "FoundBatches",
     "LogLifecycle",
     "LogSplits",

@@ -6,11 +6,25 @@ The caller has locked the logs, and stores the result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
-from strandline.controlplane.values import BatchToCommit, CommittedBatch, FileToCommit, Refusal
-from strandline.errors import InvalidProducerEpoch, OutOfOrderSequence
-from strandline.model import LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
+from strandline.controlplane.values import (
+    AbortedRange,
+    BatchToCommit,
+    CommittedBatch,
+    FileToCommit,
+    MarkerToCommit,
+    Refusal,
+)
+from strandline.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequence,
+    StrandlineError,
+    TransactionCoordinatorFenced,
+)
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
 from strandline.records import ProducerEntry, TimestampType
 
 
@@ -25,7 +39,24 @@ class LogTail:
     """The largest since the log was last empty."""
     last_epoch: LeaderEpoch
     """The largest that a batch ever had."""
+    first_unstable_offset: Offset = NO_OFFSET
+    """Where the first open transaction begins; -1 if none is open."""
+    last_aborted_offset: Offset = NO_OFFSET
+    """The newest abort marker."""
     added_bytes: int = 0
+    open_transactions: dict[ProducerId, Offset] = field(default_factory=dict)
+    """Where they begin. Complete only for logs in which one of them ends: the others need only the first."""
+
+    def begin_transaction(self, producer_id: ProducerId) -> None:
+        """The next batch is the first of a transaction."""
+        self.open_transactions[producer_id] = self.high_watermark
+        if self.first_unstable_offset < 0:
+            self.first_unstable_offset = self.high_watermark
+
+    def end_transaction(self, producer_id: ProducerId) -> None:
+        """The next batch is the marker of a transaction."""
+        self.open_transactions.pop(producer_id, None)
+        self.first_unstable_offset = min(self.open_transactions.values(), default=NO_OFFSET)
 
 
 @dataclass(slots=True)
@@ -69,6 +100,8 @@ class OffsetAssignment:
         self.rows: list[NewRow] = []
         self.changed_logs: dict[int, LogTail] = {}
         self.changed_producers: dict[tuple[int, ProducerId], ProducerEntry] = {}
+        self.aborted: list[tuple[int, AbortedRange]] = []
+        """With the log of each."""
 
     def add(self, file: FileToCommit) -> tuple[CommittedBatch, ...]:
         """Assign offsets to the batches of a file; returns an answer for each."""
@@ -82,6 +115,8 @@ class OffsetAssignment:
             return self._accept(log, object_key, batch)
         key = (log.log_id, batch.producer_id)
         producer = self._producers.get(key) or ProducerEntry(batch.producer_id)
+        if batch.marker is not None:
+            return self._end_transaction(log, producer, object_key, batch, batch.marker)
         if not producer.is_next(batch):
             duplicate = producer.duplicate_of(batch)
             if duplicate is not None:
@@ -91,16 +126,42 @@ class OffsetAssignment:
             try:
                 producer.check_epoch(batch.producer_epoch)
                 producer.check_sequence(batch)
-            except InvalidProducerEpoch as error:
-                return CommittedBatch(Refusal.INVALID_PRODUCER_EPOCH, message=str(error))
-            except OutOfOrderSequence as error:
-                return CommittedBatch(Refusal.OUT_OF_ORDER_SEQUENCE, message=str(error))
+                producer.check_transaction(batch)
+            except (InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState) as error:
+                return _refused(error)
+        if batch.is_transactional and producer.txn_first_offset < 0:
+            producer.txn_first_offset = log.high_watermark
+            log.begin_transaction(batch.producer_id)
         answer = self._accept(log, object_key, batch)
         if answer.log_append_time_ms >= 0:
             batch = batch._replace(max_timestamp=answer.log_append_time_ms)
         producer.add_batch(batch, log.high_watermark - 1)
         self._producers[key] = self.changed_producers[key] = producer
         return answer
+
+    def _end_transaction(
+        self, log: LogTail, producer: ProducerEntry, object_key: str, batch: BatchToCommit, marker: MarkerToCommit
+    ) -> CommittedBatch:
+        """A marker without an open transaction is kept all the same: its epochs fence those who come late."""
+        try:
+            producer.check_marker(batch.producer_epoch, marker.coordinator_epoch, marker.transaction_version)
+        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+            return _refused(error)
+        producer.move_to_epoch(batch.producer_epoch)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = batch.max_timestamp
+        first_offset, producer.txn_first_offset = producer.txn_first_offset, NO_OFFSET
+        offset = log.high_watermark
+        is_aborted = marker.is_abort and first_offset >= 0
+        log.end_transaction(batch.producer_id)
+        if is_aborted:
+            log.last_aborted_offset = offset
+            stable = log.first_unstable_offset if log.first_unstable_offset >= 0 else offset + 1
+            self.aborted.append((log.log_id, AbortedRange(batch.producer_id, first_offset, offset, stable)))
+        key = (log.log_id, batch.producer_id)
+        self._producers[key] = self.changed_producers[key] = producer
+        answer = self._accept(log, object_key, batch)
+        return answer._replace(aborted_from=first_offset) if is_aborted else answer
 
     def _accept(self, log: LogTail, object_key: str, batch: BatchToCommit) -> CommittedBatch:
         base_offset = log.high_watermark
@@ -133,4 +194,24 @@ class OffsetAssignment:
                     batch.leader_epoch,
                 )
             )
-        return CommittedBatch(None, base_offset, append_time, log.log_start_offset, leader_epoch=log.last_epoch)
+        return CommittedBatch(
+            None,
+            base_offset,
+            append_time,
+            log.log_start_offset,
+            leader_epoch=log.last_epoch,
+            first_unstable_offset=log.first_unstable_offset,
+            last_aborted_offset=log.last_aborted_offset,
+        )
+
+
+_REFUSALS: Final = {
+    InvalidProducerEpoch: Refusal.INVALID_PRODUCER_EPOCH,
+    OutOfOrderSequence: Refusal.OUT_OF_ORDER_SEQUENCE,
+    InvalidTxnState: Refusal.INVALID_TXN_STATE,
+    TransactionCoordinatorFenced: Refusal.COORDINATOR_FENCED,
+}
+
+
+def _refused(error: StrandlineError) -> CommittedBatch:
+    return CommittedBatch(_REFUSALS[type(error)], message=str(error))

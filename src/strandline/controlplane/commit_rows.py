@@ -20,6 +20,7 @@ class Changes(NamedTuple):
     rows: list[tuple[object, ...]]
     logs: list[tuple[object, ...]]
     producers: list[tuple[object, ...]]
+    aborted: list[tuple[object, ...]]
 
 
 def changes_of(
@@ -49,13 +50,30 @@ def changes_of(
             for row in order.rows
         ],
         logs=[
-            (log.log_id, log.high_watermark, log.added_bytes, log.max_timestamp, log.last_epoch)
+            (
+                log.log_id,
+                log.high_watermark,
+                log.added_bytes,
+                log.max_timestamp,
+                log.last_epoch,
+                log.first_unstable_offset,
+                log.last_aborted_offset,
+            )
             for log in order.changed_logs.values()
         ],
         producers=[
-            (log_id, producer_id, entry.epoch, entry.last_timestamp, pack_spans(entry.batches))
+            (
+                log_id,
+                producer_id,
+                entry.epoch,
+                entry.last_timestamp,
+                pack_spans(entry.batches),
+                entry.txn_first_offset,
+                entry.coordinator_epoch,
+            )
             for (log_id, producer_id), entry in order.changed_producers.items()
         ],
+        aborted=[(log_id, one[2], one[1], one[0], one[3]) for log_id, one in order.aborted],
     )
 
 

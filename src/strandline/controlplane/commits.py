@@ -39,7 +39,9 @@ class SqlBatchCommits(Database):
         # Read while the locks are held: an earlier attempt of the same commit has ended, or has written nothing yet;
         # and the commits to a log have their times in the order of their offsets.
         now_ms, answers = await self._time_and_earlier_answers(tx, files)
-        order = OffsetAssignment(logs, await self._producers(tx, files, logs), now_ms=now_ms)
+        producers = await self._producers(tx, files, logs)
+        await self._read_open_transactions(tx, files, logs)
+        order = OffsetAssignment(logs, producers, now_ms=now_ms)
         fresh: list[FileToCommit] = []
         for file in files:
             if file.object_key not in answers:
@@ -77,6 +79,22 @@ class SqlBatchCommits(Database):
         found = await self._fetch(tx, "producers_of_logs", list(keys), 2)
         return {(row[0], row[1]): producer_entry(row[1], row[2:]) for row in found}
 
+    async def _read_open_transactions(
+        self, tx: Transaction, files: Sequence[FileToCommit], logs: Mapping[TopicIdPartition, LogTail]
+    ) -> None:
+        """Only of logs in which a transaction ends: then another one may be the first that is open."""
+        ending = {
+            log.log_id: log
+            for file in files
+            for batch in file.batches
+            if batch.marker is not None and (log := logs.get(batch.partition)) and log.first_unstable_offset >= 0
+        }
+        if ending:
+            for log_id, producer_id, first_offset in await self._fetch(
+                tx, "open_transactions", [(log_id,) for log_id in ending], 1
+            ):
+                ending[log_id].open_transactions[producer_id] = first_offset
+
     async def _write(
         self,
         tx: Transaction,
@@ -102,8 +120,9 @@ class SqlBatchCommits(Database):
             now_ms,
             *bulk(changes.files, 5),
             *bulk(changes.rows, 10),
-            *bulk(changes.logs, 5),
-            *bulk(changes.producers, 5),
+            *bulk(changes.logs, 7),
+            *bulk(changes.producers, 7),
+            *bulk(changes.aborted, 5),
         )
 
     async def _write_in_turn(self, tx: Transaction, changes: Changes, now_ms: TimestampMs) -> None:
@@ -111,5 +130,6 @@ class SqlBatchCommits(Database):
         file_ids: dict[object, int] = dict(added)
         rows = [(file_ids[row[0]], *row[1:]) for row in changes.rows]
         await self._execute(tx, "add_batches", rows, 10, now_ms)
-        await self._execute(tx, "advance_logs", changes.logs, 5)
-        await self._execute(tx, "keep_producers", changes.producers, 5, now_ms)
+        await self._execute(tx, "advance_logs", changes.logs, 7)
+        await self._execute(tx, "keep_producers", changes.producers, 7, now_ms)
+        await self._execute(tx, "add_aborted", changes.aborted, 5)

@@ -65,6 +65,7 @@ def planned_splits(rows: Sequence[tuple[TopicIdPartition, PlannedRow]]) -> tuple
 class UnsplitRow(NamedTuple):
     """A DISKLESS row of a file whose splits are recorded."""
 
+    file_id: int
     log_id: int
     base_offset: Offset
     last_offset: Offset
@@ -85,8 +86,8 @@ def rows_of_split(
         offset = found[-1].last_offset + 1
     if offset != file.last_offset + 1 or not found:
         return (
-            f"Offsets {file.base_offset} to {file.last_offset} of {partition.topic_partition} are not batches of this "
-            f"WAL object that wait to be split: they were deleted, or split before."
+            f"Offsets {file.base_offset} to {file.last_offset} of {partition.topic_partition} are not batches of these "
+            f"WAL objects that wait to be split: they were deleted, or split before."
         )
     size = sum(row.byte_size for row in found)
     if size != file.size_bytes:

@@ -1,8 +1,8 @@
-"""WAL files: which may be deleted, which are orphans, which rows refer to them."""
+"""WAL files: which may be deleted, which are orphans, which rows refer to them; and whether transactions are sound."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from strandline.controlplane.database import Database
@@ -63,3 +63,16 @@ class SqlWalFiles(Database):
             (TopicIdPartition(self._dialect.uuid(row[0]), TopicPartition(row[1], row[2])), batch_row(row[3:]))
             for row in await self._store.read(work)
         ]
+
+    async def wrong_transactions(self) -> Mapping[TopicIdPartition, str]:
+        async def work(tx: Transaction) -> list[Row]:
+            return await tx.fetch(self._sql["wrong_transactions"])
+
+        found = {}
+        for topic_id, topic, number, first_unstable, first_open, aborted in await self._store.read(work):
+            partition = TopicIdPartition(self._dialect.uuid(topic_id), TopicPartition(topic, number))
+            found[partition] = (
+                f"Its first unstable offset is {first_unstable}, its first open transaction begins at {first_open}, "
+                f"and {aborted} aborted transactions are behind its newest abort marker."
+            )
+        return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
+from strandline.controlplane.tiering_values import LATE_MS
 from strandline.controlplane.trimming import PAGE, SqlPruning
 from strandline.crash import crash_point
 from strandline.model import INT64_MAX, TopicIdPartition
@@ -46,7 +47,8 @@ class SqlLogLifecycle(SqlPruning):
     async def _drop(self, log_id: int) -> None:
         """Remove the producers of a log whose batches are gone, then its uploads and the log itself.
 
-        The bytes of the uploads are the remote log manager's, with all segments of the topic.
+        The bytes of the uploads are the remote log manager's, with all segments of the topic; what is uploaded after
+        it has deleted them is deleted later.
         """
 
         async def forget(tx: Transaction) -> int:
@@ -54,6 +56,7 @@ class SqlLogLifecycle(SqlPruning):
 
         async def drop(tx: Transaction) -> None:
             await self._mark_unused(tx, await self._drop_splits(tx, log_id, INT64_MAX))
+            await tx.execute(self._sql["keep_uploads_of_log"], log_id, await self._now_ms(tx) + LATE_MS)
             await tx.execute(self._sql["drop_uploads_of_log"], log_id)
             await tx.execute(self._sql["drop_log"], log_id)
 

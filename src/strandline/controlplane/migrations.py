@@ -125,7 +125,7 @@ class SqlMigrations(LogLocks):
         await self._execute(tx, "drop_seeds", [(log_id,) for log_id in accepted], 1)
         seeds = _seeds(accepted)
         while rows := list(islice(seeds, _PRODUCERS_AT_ONCE)):
-            await self._execute(tx, "seed_producers", rows, 5, now_ms)
+            await self._execute(tx, "seed_producers", rows, 6, now_ms)
         topics = [(topic_id,) for topic_id in {boundary.partition.topic_id for boundary in accepted.values()}]
         locked = {row[0] for row in await self._fetch(tx, "lock_migrations", topics, 1)}
         if not locked.issuperset(boundary.position for boundary in accepted.values()):
@@ -220,4 +220,4 @@ def _seeds(accepted: Mapping[int, NewBoundary]) -> Iterator[tuple[object, ...]]:
     for log_id, boundary in accepted.items():
         for entry in boundary.producers:
             batches = pack_spans(entry.batches[-RETAINED_BATCHES:])
-            yield log_id, entry.producer_id, entry.epoch, entry.last_timestamp, batches
+            yield log_id, entry.producer_id, entry.epoch, entry.last_timestamp, batches, entry.coordinator_epoch

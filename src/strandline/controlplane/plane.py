@@ -9,6 +9,7 @@ from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.producers import SqlProducerStates
 from strandline.controlplane.reads import SqlBatchReads
 from strandline.controlplane.tiering_claims import SqlSplitClaims
+from strandline.controlplane.tiering_given_up import SqlGivenUpSegments
 from strandline.controlplane.tiering_uploads import SqlSegmentUploads
 from strandline.controlplane.tiering_wishes import SqlTieringWishes
 from strandline.controlplane.trimming import SqlLogTrimming
@@ -24,6 +25,7 @@ class SqlControlPlane(
     SqlMigrations,
     SqlSplitClaims,
     SqlSegmentUploads,
+    SqlGivenUpSegments,
     SqlTieringWishes,
 ):
     """Every port on one SqlStore: a ControlPlane. Passes tests/contracts/test_control_plane*.py on both databases.

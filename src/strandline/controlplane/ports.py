@@ -13,6 +13,7 @@ from typing import Protocol
 from uuid import UUID
 
 from strandline.controlplane.tiering_values import (
+    GivenUpSegment,
     LogSplits,
     LogTieringProgress,
     SegmentCommit,
@@ -29,6 +30,7 @@ from strandline.controlplane.values import (
     DisklessLog,
     FileToCommit,
     FindBatches,
+    FoundAborted,
     FoundBatches,
     NewBoundary,
     OffsetBoundary,
@@ -56,6 +58,11 @@ class BatchCommits(Protocol):
         the answers of that commit, so that a caller whose answer was lost can repeat the call. All batches of a file
         that was marked as an orphan are refused (STALE_FILE). A file of which no batch was accepted is marked for
         deletion in the same transaction.
+
+        A batch of a transaction opens it if it is not open. A control batch ends it: later ones of an older epoch of
+        its producer are refused (INVALID_PRODUCER_EPOCH), and markers of an older coordinator (COORDINATOR_FENCED); an
+        abort is remembered as a range. Whether a transaction is open, and where the first one begins, depends on
+        nothing but the batches up to the high watermark: the two offsets belong together.
         """
 
 
@@ -70,6 +77,11 @@ class BatchReads(Protocol):
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
         """The logs that exist, in one query. Also those whose B0 is unset."""
+
+    async def aborted_transactions(
+        self, partition: TopicIdPartition, *, from_offset: Offset, limit: int
+    ) -> FoundAborted:
+        """The first `limit` aborted transactions with markers at `from_offset` or later."""
 
     async def known_files(self, object_keys: Collection[str]) -> Mapping[str, bool]:
         """Those of the files that the control plane knows, and whether batches refer to them.
@@ -133,7 +145,7 @@ class LogTrimming(Protocol):
         """
 
     async def expire_producers(self, *, silent_ms: int, limit: int) -> int:
-        """Forget producers whose last commit is longer ago; returns how many."""
+        """Forget producers whose last commit is longer ago, and that have no transaction open; returns how many."""
 
 
 class WalFiles(Protocol):
@@ -163,6 +175,9 @@ class WalFiles(Protocol):
 
     async def rows_of_file(self, file_id: int) -> Sequence[tuple[TopicIdPartition, BatchRow]]:
         """The rows that refer to a file."""
+
+    async def wrong_transactions(self) -> Mapping[TopicIdPartition, str]:
+        """Logs whose rows about transactions contradict each other, and a sentence for each. There should be none."""
 
 
 class ProducerStates(Protocol):
@@ -230,18 +245,19 @@ class SplitClaims(Protocol):
 
         A row is eligible if it is DISKLESS, its topic is among the rules and not paused, and it is old enough: its
         newest record or its commit is older than the rule says, or it was committed before the topic was triggered.
-        Rows of a log whose prefix is still being copied wait for it. Looks at a bounded number of files, so that an
-        answer may be empty although there is more behind `next_file_id`. A search from 0 begins at the first file that
-        has something to split: a row behind one that is too young, which could not be merged either, may wait for it.
+        Rows from the last stable offset on wait for the transactions there, and rows of a log whose prefix is still
+        being copied wait for it. Looks at a bounded number of files, so that an answer may be empty although there is
+        more behind `next_file_id`. A search from 0 begins at the first file that has something to split: a row behind
+        one that is too young, which could not be merged either, may wait for it.
         """
 
     async def record_splits(self, request: RecordSplits) -> RecordedSplits:
-        """The split files of one WAL file are written: record them and mark their rows SPLIT, in one transaction.
+        """The split files of some WAL files are written: record them and mark their rows SPLIT, in one transaction.
 
-        A split counts if the control plane has exactly its offsets as DISKLESS rows of that file; if not (they were
-        deleted, or another claimant was faster) it is refused and its object becomes the file cleaner's. All are
-        refused if another claimant has the file, or their objects were taken as orphans. Repeated, it succeeds again.
-        The claim ends with it: what is left of the file may be anybody's.
+        A split counts if the control plane has exactly its offsets as DISKLESS rows of those files; if not (they were
+        deleted, or another claimant was faster) it is refused and its object becomes the file cleaner's. So it is if
+        another claimant has one of its files, or its object was taken as an orphan. Repeated, it succeeds again. The
+        claims end with it: what is left of the files may be anybody's.
         """
 
     async def undo_splits(self, object_keys: Collection[str]) -> Sequence[str]:
@@ -322,9 +338,6 @@ class SegmentUploads(Protocol):
         A FINISHING upload stays one, and is not returned.
         """
 
-    async def forget_segment(self, partition: TopicIdPartition, segment_id: UUID) -> None:
-        """The bytes of an ABORTING upload are deleted: it is gone. Others stay."""
-
     async def segment_uploads(self, partitions: Collection[TopicIdPartition]) -> Sequence[SegmentUpload]:
         """All uploads of some logs, by log and base offset."""
 
@@ -334,6 +347,23 @@ class SegmentUploads(Protocol):
     async def conversion_ended(self, partition: TopicIdPartition, *, leader_epoch: LeaderEpoch) -> None:
         """No segment of the log is left: HYBRID becomes DISKLESS_ONLY, if the log start has reached the read boundary
         and there is no upload."""
+
+
+class GivenUpSegments(Protocol):
+    """For leaders, and for whoever tidies up: segments that will never be part of a log."""
+
+    async def forget_segment(self, partition: TopicIdPartition, segment_id: UUID) -> None:
+        """The bytes of an ABORTING upload are deleted: it is gone. Others stay.
+
+        Its bytes are to be deleted once more after LATE_MS, and so are those of all uploads of deleted topics: tasks
+        that nobody waits for may write them late.
+        """
+
+    async def given_up_segments(self, *, limit: int) -> Sequence[GivenUpSegment]:
+        """Segments that were gone LATE_MS ago, whose bytes are to be deleted now."""
+
+    async def given_up_deleted(self, segment_id: UUID) -> None:
+        """The bytes of such a segment are deleted."""
 
 
 class TieringWishes(Protocol):
@@ -362,6 +392,7 @@ class ControlPlane(
     Migrations,
     SplitClaims,
     SegmentUploads,
+    GivenUpSegments,
     TieringWishes,
     Protocol,
 ):

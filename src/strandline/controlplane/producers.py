@@ -22,11 +22,12 @@ def pack_spans(spans: Sequence[BatchSpan]) -> str:
 
 
 def producer_entry(producer_id: ProducerId, columns: Sequence[Any]) -> ProducerEntry:
-    """A producer from the columns epoch, last timestamp, batches."""
-    epoch, last_timestamp, batches = columns
+    """A producer from the columns epoch, last timestamp, batches, first offset of its transaction, coordinator."""
+    epoch, last_timestamp, batches, txn_first_offset, coordinator_epoch = columns
     entry = ProducerEntry(producer_id, epoch)
     entry.batches = list(map(BatchSpan._make, _SPAN.iter_unpack(bytes.fromhex(batches))))
     entry.last_timestamp = last_timestamp
+    entry.txn_first_offset, entry.coordinator_epoch = txn_first_offset, coordinator_epoch
     return entry
 
 
@@ -39,7 +40,14 @@ class SqlProducerStates(Database):
 
         entries = [producer_entry(row[0], row[1:]) for row in await self._store.read(work)]
         return [
-            ProducerBatches(entry.producer_id, entry.epoch, entry.last_sequence, entry.last_timestamp)
+            ProducerBatches(
+                entry.producer_id,
+                entry.epoch,
+                entry.last_sequence,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.txn_first_offset,
+            )
             for entry in entries
         ]
 

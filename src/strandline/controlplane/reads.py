@@ -9,15 +9,17 @@ from typing import Any, Final
 from strandline.controlplane.database import Database, numbered
 from strandline.controlplane.tiering_values import PendingSplit
 from strandline.controlplane.values import (
+    AbortedRange,
     BatchRow,
     DisklessLog,
     FindBatches,
+    FoundAborted,
     FoundBatches,
     MigrationState,
     OffsetBoundary,
     Refusal,
 )
-from strandline.model import Offset, TimestampMs, TopicIdPartition
+from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition
 from strandline.records import TimestampType
 from strandline.sql import Row, Transaction
 from strandline.tiering_api.values import SplitFile
@@ -74,26 +76,42 @@ class SqlBatchReads(Database):
             return await self._fetch(tx, "find_batches", wanted, 5, max_rows)
 
         found = {}
-        for position, log_start, high_watermark, read_boundary, rows in self._by_request(await self._store.read(work)):
+        for position, offsets, rows in self._by_request(await self._store.read(work)):
+            log_start, high_watermark, read_boundary, first_unstable, last_aborted = offsets
             offset = requests[position].offset
             refusal = None
             if not log_start <= offset <= high_watermark:
                 refusal, rows = Refusal.OFFSET_OUT_OF_RANGE, ()
             elif offset < read_boundary:
                 refusal, rows = Refusal.IN_PREFIX, ()  # rows that are left there are about to be deleted
-            found[position] = FoundBatches(refusal, log_start, high_watermark, rows, read_boundary)
+            found[position] = FoundBatches(
+                refusal, log_start, high_watermark, rows, read_boundary, first_unstable, last_aborted
+            )
         return found
 
-    def _by_request(self, fetched: list[Row]) -> list[tuple[int, Offset, Offset, Offset, tuple[BatchRow, ...]]]:
+    def _by_request(self, fetched: list[Row]) -> list[tuple[int, Row, tuple[BatchRow, ...]]]:
         """SQLite returns one row per request, with a list of rows in it; PostgreSQL one for each row, in order."""
         if self._dialect.name == "sqlite":
-            return [(*row[:4], tuple(map(batch_row, row[4]))) for row in fetched]
+            return [(row[0], row[1:6], tuple(map(batch_row, row[6]))) for row in fetched]
         answers: dict[int, tuple[Row, list[BatchRow]]] = {}
         for row in fetched:
-            _, rows = answers.setdefault(row[0], (row[1:4], []))
-            if row[4] is not None:
-                rows.append(batch_row(row[4:]))
-        return [(position, *offsets, tuple(rows)) for position, (offsets, rows) in answers.items()]
+            _, rows = answers.setdefault(row[0], (row[1:6], []))
+            if row[6] is not None:
+                rows.append(batch_row(row[6:]))
+        return [(position, offsets, tuple(rows)) for position, (offsets, rows) in answers.items()]
+
+    async def aborted_transactions(
+        self, partition: TopicIdPartition, *, from_offset: Offset, limit: int
+    ) -> FoundAborted:
+        async def work(tx: Transaction) -> list[Row]:
+            statement = self._sql["aborted_transactions"]
+            return await tx.fetch(statement, partition.topic_id, partition.partition, from_offset, limit)
+
+        rows = await self._store.read(work)
+        if not rows:
+            return FoundAborted((), INT64_MAX)
+        known_from = max(rows[0][:2])
+        return FoundAborted(tuple([AbortedRange._make(row[2:]) for row in rows if row[2] is not None]), known_from)
 
     async def logs(self, partitions: Collection[TopicIdPartition]) -> Mapping[TopicIdPartition, DisklessLog]:
         if not partitions:
@@ -156,7 +174,8 @@ class SqlBatchReads(Database):
 
 def diskless_log(partition: TopicIdPartition, columns: Sequence[Any]) -> DisklessLog:
     """A log from columns in the order of `logs.sql`."""
-    start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size, last = columns
+    start, high, tiered_start, tiered_high, diskless_start, first, epoch, state, byte_size, last, *txn = columns
+    first_unstable, last_aborted = txn
     return DisklessLog(
         partition=partition,
         log_start_offset=start,
@@ -169,6 +188,8 @@ def diskless_log(partition: TopicIdPartition, columns: Sequence[Any]) -> Diskles
         migration_state=MigrationState(state),
         byte_size=byte_size,
         last_epoch=last,
+        first_unstable_offset=first_unstable,
+        last_aborted_offset=last_aborted,
     )
 
 

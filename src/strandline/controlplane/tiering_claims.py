@@ -7,7 +7,7 @@ all its rows are DISKLESS, and makes them SPLIT. Rows are locked in the order of
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -53,6 +53,14 @@ class _Candidate(NamedTuple):
     size: int
     committed_at_ms: TimestampMs
     is_free: bool
+
+
+class _FileClaim(NamedTuple):
+    """A WAL object of which something was split, and whose claim it is now."""
+
+    object_key: str
+    file_id: int
+    holder: str | None
 
 
 class SqlSplitClaims(SqlPruning, SqlTieringWishes):
@@ -199,21 +207,22 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
     async def _record_splits(self, tx: Transaction, request: RecordSplits) -> RecordedSplits:
         now_ms = await self._now_ms(tx)
         by_key = {split.file.object_key: split for split in request.splits}
-        wal = await tx.fetch_one(self._sql["file_to_split"], request.object_key, now_ms)
-        file_id, holder = wal or (-1, None)
+        files = await self._claims_of(tx, request.object_keys, now_ms)
+        rivals = {file.file_id: file for file in files if file.holder not in (None, request.claimant)}
         # From here on nobody deletes the rows. Keys are looked up afterwards: an earlier attempt of the same request
         # has ended, or has recorded nothing yet.
-        unsplit = await self._lock_unsplit(tx, file_id)
+        unsplit = await self._lock_unsplit(tx, files)
         known = {row[0]: bool(row[1]) for row in await self._fetch(tx, "known_files", [(key,) for key in by_key], 1)}
         refused = {key: _STALE for key, is_used in known.items() if not is_used}
         accepted: dict[str, list[UnsplitRow]] = {}
         for key, split in by_key.items():
             if key in known:
                 continue
-            if holder not in (None, request.claimant):
-                refused[key] = f"The WAL object {request.object_key} is claimed by {holder}."
-            elif isinstance(found := rows_of_split(split, unsplit), str):
+            found = rows_of_split(split, unsplit)
+            if isinstance(found, str):
                 refused[key] = found
+            elif rival := next((rivals[row.file_id] for row in found if row.file_id in rivals), None):
+                refused[key] = f"The WAL object {rival.object_key} is claimed by {rival.holder}."
             else:
                 accepted[key] = found
                 for row in found:
@@ -223,14 +232,25 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         if refused:
             keys = self._dialect.bulk([(key,) for key in refused], 1)
             await tx.fetch(self._sql["take_orphans"], now_ms, NO_BROKER, *keys)
-        is_done = not any(unsplit.values()) and not any(key in refused for key in accepted)
-        await self._settle_claim(tx, request, is_done=is_done, is_known=wal is not None, now_ms=now_ms)
+        left = {row.file_id for rows in unsplit.values() for row in rows.values()}
+        left |= {row.file_id for key, rows in accepted.items() if key in refused for row in rows}
+        await self._settle_claims(tx, request, [file for file in files if file.file_id not in left], now_ms)
         crash_point("controlplane.tiering.before_record_commit")
-        return RecordedSplits(refused=refused, is_file_done=is_done)
+        unfinished = {file.object_key for file in files if file.file_id in left}
+        return RecordedSplits(
+            refused=refused, files_done=tuple(key for key in request.object_keys if key not in unfinished)
+        )
 
-    async def _lock_unsplit(self, tx: Transaction, file_id: int) -> dict[tuple[UUID, int], dict[Offset, UnsplitRow]]:
+    async def _claims_of(self, tx: Transaction, object_keys: Collection[str], now_ms: TimestampMs) -> list[_FileClaim]:
+        keys = self._dialect.bulk([(key,) for key in object_keys], 1)
+        return [_FileClaim._make(row) for row in await tx.fetch(self._sql["claims_of_files"], now_ms, *keys)]
+
+    async def _lock_unsplit(
+        self, tx: Transaction, files: Iterable[_FileClaim]
+    ) -> dict[tuple[UUID, int], dict[Offset, UnsplitRow]]:
         unsplit: dict[tuple[UUID, int], dict[Offset, UnsplitRow]] = {}
-        for topic_id, partition, *columns in await tx.fetch(self._sql["lock_unsplit_rows"], file_id):
+        ids = self._dialect.bulk([(file.file_id,) for file in files], 1)
+        for topic_id, partition, *columns in await tx.fetch(self._sql["lock_unsplit_rows"], *ids):
             row = UnsplitRow._make(columns)
             unsplit.setdefault((self._dialect.uuid(topic_id), partition), {})[row.base_offset] = row
         return unsplit
@@ -260,14 +280,13 @@ class SqlSplitClaims(SqlPruning, SqlTieringWishes):
         await self._execute(tx, "add_splits", columns, 11, now_ms, claimant)
         return {key: _STALE for key in accepted if key not in file_ids}
 
-    async def _settle_claim(
-        self, tx: Transaction, request: RecordSplits, *, is_done: bool, is_known: bool, now_ms: TimestampMs
+    async def _settle_claims(
+        self, tx: Transaction, request: RecordSplits, done: Sequence[_FileClaim], now_ms: TimestampMs
     ) -> None:
         """What is left of a file may be anybody's once it is eligible; a file that is done is never looked at again."""
-        if is_done and is_known:
-            await tx.execute(self._sql["complete_claim"], request.object_key, request.claimant, now_ms)
-        else:
-            await self._execute(tx, "release_claims", [(request.object_key,)], 1, request.claimant)
+        await self._execute(tx, "complete_claims", [(file.object_key,) for file in done], 1, request.claimant, now_ms)
+        left = set(request.object_keys).difference(file.object_key for file in done)
+        await self._execute(tx, "release_claims", [(key,) for key in sorted(left)], 1, request.claimant)
 
     async def undo_splits(self, object_keys: Collection[str]) -> Sequence[str]:
         async def work(tx: Transaction) -> list[str]:

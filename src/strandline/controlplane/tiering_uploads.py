@@ -266,12 +266,6 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
 
         return await self._store.transact(work)
 
-    async def forget_segment(self, partition: TopicIdPartition, segment_id: UUID) -> None:
-        async def work(tx: Transaction) -> int:
-            return await tx.execute(self._sql["forget_upload"], segment_id, partition.topic_id, partition.partition)
-
-        await self._store.transact(work)
-
     async def segment_uploads(self, partitions: Collection[TopicIdPartition]) -> Sequence[SegmentUpload]:
         found = await self._store.read(lambda tx: self._uploads(tx, list(partitions))) if partitions else {}
         return [upload for uploads in found.values() for upload in uploads]

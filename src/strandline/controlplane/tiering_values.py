@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strandline.controlplane.values import DisklessLog, Refusal
 from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.tiering_api.values import SplitFile, UploadState
+
+LATE_MS: Final = 3_600_000
+"""How long after a segment was given up its bytes are deleted once more. No task writes for so long unnoticed."""
 
 
 class TieringRule(NamedTuple):
@@ -64,6 +67,16 @@ class SegmentUpload:
     expires_at_ms: TimestampMs
     custom_metadata: bytes | None = None
     """What the storage returned for its bytes."""
+
+
+class GivenUpSegment(NamedTuple):
+    """A segment that is in no log and never will be: a row of inkless_tiering_given_up."""
+
+    partition: TopicIdPartition
+    """Its topic may be deleted."""
+    segment_id: UUID
+    base_offset: Offset
+    last_offset: Offset
 
 
 class UploadAnswer(NamedTuple):

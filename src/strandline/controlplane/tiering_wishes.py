@@ -54,12 +54,12 @@ class SqlTieringWishes(Database):
             partition = TopicIdPartition(self._dialect.uuid(row[0]), TopicPartition(row[1], row[2]))
             progress.append(
                 LogTieringProgress(
-                    log=diskless_log(partition, row[3:13]),
+                    log=diskless_log(partition, row[3:15]),
                     tiering=wishes.get(partition.topic_id, TopicTiering()),
-                    eligible_rows=row[13],
-                    eligible_bytes=row[14],
-                    split_rows=row[15],
-                    split_files=row[16],
+                    eligible_rows=row[15],
+                    eligible_bytes=row[16],
+                    split_rows=row[17],
+                    split_files=row[18],
                 )
             )
         return progress

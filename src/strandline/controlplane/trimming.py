@@ -69,6 +69,7 @@ class SqlPruning(Database):
             return Pruned(0, 0)
         rows, size, last_offset, file_ids = found
         await tx.execute(self._sql["prune_rows"], log_id, last_offset)
+        await tx.execute(self._sql["prune_aborted"], log_id, last_offset)
         # Whoever records split files locks their rows too: those that are recorded by now are seen.
         splits = await self._drop_splits(tx, log_id, last_offset)
         await self._mark_unused(tx, [*json.loads(file_ids), *splits])
@@ -158,7 +159,8 @@ class SqlLogTrimming(SqlPruning):
                 pruned = await self._prune(log_id, start, is_urgent=False)
             trimmed = Trimmed(
                 None,
-                max(trimmed.log_start_offset, start or 0),
+                # The log start has moved with the rows. If they have gone into a segment meanwhile, it has not.
+                max(trimmed.log_start_offset, start) if start is not None and pruned.rows else trimmed.log_start_offset,
                 trimmed.rows_deleted + pruned.rows,
                 trimmed.bytes_deleted + pruned.bytes,
             )
@@ -169,7 +171,7 @@ class SqlLogTrimming(SqlPruning):
     async def _boundary(
         self, log_id: int, rows: int, expire_before: TimestampMs, retention_bytes: int
     ) -> Offset | None:
-        """The new log start, as far as the oldest `rows` rows tell; None if there is none.
+        """The new log start, as far as the oldest `rows` rows tell; None if there is none, or rows are not to go.
 
         Read without a lock: in other systems, retention that held the lock of a log stalled every commit to it.
         """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from strandline.model import NO_EPOCH, LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
+from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
 from strandline.records import ProducerEntry, TimestampType, increment_sequence
 
 
@@ -22,6 +22,10 @@ class Refusal(enum.Enum):
     """The offset lies in the log, but below the read boundary. Remote storage has it, or, below B0, the leader."""
     OUT_OF_ORDER_SEQUENCE = enum.auto()
     INVALID_PRODUCER_EPOCH = enum.auto()
+    INVALID_TXN_STATE = enum.auto()
+    """A batch outside of the transaction that its producer has open."""
+    COORDINATOR_FENCED = enum.auto()
+    """The marker of a transaction coordinator that was replaced."""
     STALE_FILE = enum.auto()
     """The object was marked as an orphan before it was committed: its batches must be written under another key."""
     MIGRATION_NOT_FOUND = enum.auto()
@@ -60,6 +64,15 @@ class OffsetBoundary(enum.Enum):
 # Committing
 
 
+class MarkerToCommit(NamedTuple):
+    """What a control batch ends: the open transaction of its producer."""
+
+    is_abort: bool
+    coordinator_epoch: int
+    transaction_version: int = 0
+    """That of the client whose transaction ends: epochs are judged by it."""
+
+
 class BatchToCommit(NamedTuple):
     """One record batch in a WAL object that is uploaded and has no offsets yet."""
 
@@ -76,6 +89,9 @@ class BatchToCommit(NamedTuple):
     producer_id: ProducerId = -1
     producer_epoch: int = -1
     base_sequence: int = -1
+    is_transactional: bool = False
+    marker: MarkerToCommit | None = None
+    """Of a control batch, which is transactional too."""
 
     @property
     def last_offset_delta(self) -> int:
@@ -85,11 +101,6 @@ class BatchToCommit(NamedTuple):
     def last_sequence(self) -> int:
         """The sequence number of the last record; -1 if the batch has no producer id."""
         return -1 if self.base_sequence < 0 else increment_sequence(self.base_sequence, self.record_count - 1)
-
-    @property
-    def is_transactional(self) -> bool:
-        """Diskless topics have no transactions."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +126,12 @@ class CommittedBatch(NamedTuple):
     """The reason of a refusal, for the client."""
     leader_epoch: LeaderEpoch = NO_EPOCH
     """The epoch that was kept with the batch, which readers get; -1 for a duplicate or a refused batch."""
+    first_unstable_offset: Offset = NO_OFFSET
+    """Where the first open transaction of the log begins, right behind this batch; -1 if none is open."""
+    aborted_from: Offset = NO_OFFSET
+    """Of an abort marker: where the transaction began that it ends; -1 if none was open."""
+    last_aborted_offset: Offset = NO_OFFSET
+    """The newest abort marker of the log, this batch included; -1 if there was none."""
 
 
 # Reading
@@ -156,6 +173,27 @@ class FoundBatches(NamedTuple):
     rows: tuple[BatchRow, ...] = ()
     diskless_start_offset: Offset = -1
     """The read boundary: offsets of the log below it are not in rows."""
+    first_unstable_offset: Offset = NO_OFFSET
+    last_aborted_offset: Offset = NO_OFFSET
+    """Both as in DisklessLog."""
+
+
+class AbortedRange(NamedTuple):
+    """One aborted transaction: from its first record to its marker."""
+
+    producer_id: ProducerId
+    first_offset: Offset
+    last_offset: Offset
+    last_stable_offset: Offset
+    """That of the log right behind the marker: transactions that end later begin there or later."""
+
+
+class FoundAborted(NamedTuple):
+    """Aborted transactions in the order of their markers, and from which marker on they are all."""
+
+    ranges: tuple[AbortedRange, ...]
+    known_from: Offset
+    """The start of the log or of its rows: with rows below it, aborted ranges may be gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +218,17 @@ class DisklessLog:
     last_epoch: LeaderEpoch = NO_EPOCH
     """The largest that a batch ever had, which is that of the newest; before the first batch that of the leader that
     set B0, or -1 for a topic born diskless."""
+    first_unstable_offset: Offset = NO_OFFSET
+    """Where the first transaction begins that is open at the high watermark; -1 if none is. May be before the start."""
+    last_aborted_offset: Offset = NO_OFFSET
+    """The newest abort marker that there ever was; -1 if there was none."""
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """Everything below it is decided: readers of committed records may see it."""
+        if self.first_unstable_offset < 0:
+            return self.high_watermark
+        return max(self.first_unstable_offset, self.log_start_offset)
 
     def boundary_of(self, offset: Offset) -> OffsetBoundary:
         """Which tier holds an offset. The high watermark counts as diskless: the next record will be there."""
@@ -288,9 +337,13 @@ class WalFile(NamedTuple):
 
 
 class ProducerBatches(NamedTuple):
-    """The state of one idempotent producer in one partition."""
+    """The state of one idempotent or transactional producer in one partition."""
 
     producer_id: ProducerId
     producer_epoch: int
     last_sequence: int
     last_timestamp: TimestampMs
+    coordinator_epoch: int = NO_EPOCH
+    """Of the last transaction coordinator that ended a transaction of it; -1 if there was none."""
+    txn_first_offset: Offset = NO_OFFSET
+    """Where its open transaction begins; -1 if it has none."""

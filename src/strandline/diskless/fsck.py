@@ -42,6 +42,9 @@ class WalFault(enum.StrEnum):
     """It was marked for deletion long ago and still exists: no cleaner runs, or it cannot delete."""
     STUCK = "stuck"
     """A segment of the tiering pipeline that was neither finished nor given up, long after its claim expired."""
+    CONTRADICTION = "contradiction"
+    """What the control plane knows of the transactions of a log does not fit together: readers of committed records may
+    wait in vain, or not be told what was aborted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,8 @@ class Fsck:
             await self._check(page)
         await self._judge_unclaimed()
         await self._judge_uploads()
+        for partition, sentence in (await self._files.wrong_transactions()).items():
+            seen.findings.append(Finding(WalFault.CONTRADICTION, str(partition.topic_partition), 0, 0, sentence))
         return FsckReport(
             objects=seen.count,
             object_bytes=seen.bytes,

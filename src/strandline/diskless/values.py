@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError
-from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicIdPartition
+from strandline.controlplane.values import AbortedRange, MarkerToCommit
+from strandline.errors import InvalidRecord, KafkaStorageError, NotLeaderOrFollower, StrandlineError
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FetchIsolation
 from strandline.records import BatchHeader, TimestampType
+from strandline.records.control import read_marker
 from strandline.records.slices import MemorySlices as MemorySlices
 
 
@@ -23,6 +25,8 @@ class DisklessAppend(NamedTuple):
     header: BatchHeader
     timestamp_type: TimestampType
     leader_epoch: LeaderEpoch
+    marker: MarkerToCommit | None = None
+    """Of a control batch: what it ends."""
 
 
 class DisklessAppended(NamedTuple):
@@ -65,6 +69,12 @@ class CommittedBlock(NamedTuple):
     last_offset: Offset
     batches: tuple[bytearray | memoryview, ...]
     max_timestamp: TimestampMs
+    first_unstable_offset: Offset = NO_OFFSET
+    """Where the first open transaction of the log begins, right behind the row; -1 if none is open."""
+    last_aborted_offset: Offset = NO_OFFSET
+    """The newest abort marker of the log, right behind the row; -1 if there was none."""
+    aborted: tuple[AbortedRange, ...] = ()
+    """The transactions that markers in the row have aborted."""
 
 
 class CommitListener(Protocol):
@@ -77,3 +87,11 @@ class CommitListener(Protocol):
 
         Called on the event loop, before producers are answered: a producer that has its answer can read its record.
         """
+
+
+def marker_to_commit(control_batch: memoryview, transaction_version: int) -> MarkerToCommit:
+    """What a control batch ends. Raises InvalidRecord: a diskless log takes no other control records."""
+    marker = read_marker(control_batch)
+    if marker is None:
+        raise InvalidRecord("A diskless topic takes no control records but the markers of transactions.")
+    return MarkerToCommit(marker.is_abort, marker.coordinator_epoch, transaction_version)

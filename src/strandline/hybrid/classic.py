@@ -8,8 +8,8 @@ from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange
 from strandline.hybrid.layout import PartitionLayout, Tier, classic_layout
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.hybrid.tiered.topics import TieredTopics
-from strandline.log import AppendOrigin
-from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
 from strandline.reads import NOTHING, ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher, WholeLog
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
@@ -62,6 +62,16 @@ class ClassicPartition:
     ) -> Appended:
         return self.replica.append(
             records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
+        )
+
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        return self.replica.log.producers.is_in_transaction(producer)
+
+    async def append_and_wait(
+        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+    ) -> LogAppendInfo:
+        return await self.replica.append_and_wait(
+            records, timeout_ms=timeout_ms, transaction_version=transaction_version
         )
 
     # Reading

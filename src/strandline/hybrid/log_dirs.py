@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from strandline.errors import KafkaStorageError, StrandlineError
+from strandline.admin_errors import LogDirNotFound, ReplicaNotAvailable
+from strandline.errors import KafkaStorageError, StrandlineError, UnsupportedVersion
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import LogDirectory, LogManager
@@ -58,6 +59,23 @@ class LogDirs:
             for directory in self._logs.directories
         ]
         return places + await self._object_store(wanted) + self._remote_storage(replicas)
+
+    def why_not_in(self, partition: TopicPartition, path: str) -> StrandlineError | None:
+        """Why the replica of a partition cannot be in this log directory; None if it is there.
+
+        Logs cannot move from one directory to another yet, so that one that is elsewhere stays there.
+        """
+        found = next((one for one in self._logs.directories if os.path.abspath(one.path) == path), None)
+        if found is None:
+            return LogDirNotFound(f"{path} is not one of log.dirs.")
+        if found.is_offline:
+            return KafkaStorageError(f"The log directory {path} is offline.")
+        log = self._logs.get(partition)
+        if log is None:
+            return ReplicaNotAvailable(f"This broker keeps no log of {partition} in a directory.")
+        if log.directory.parent == Path(path):
+            return None
+        return UnsupportedVersion(f"{partition} stays in {log.directory.parent}: logs cannot move to {path} yet.")
 
     async def _object_store(self, wanted: Wanted) -> list[LogDir]:
         tier = self._diskless.tier

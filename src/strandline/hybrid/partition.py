@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from strandline.errors import StrandlineError
 from strandline.hybrid.layout import PartitionLayout
-from strandline.log import AppendOrigin
-from strandline.model import LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.model import LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication import Appended
 from strandline.replication.partition import Done
@@ -77,6 +77,18 @@ class PartitionAppends(Protocol):
         `done` is called later unless the answer says `is_done`; before it `written`, if the records were written
         later and then have to wait for other replicas. A borrowed buffer is copied if it has to outlive the call.
         The offsets in the answer's `info` are final when the append is done.
+        """
+
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        """True if this broker knows that a transaction of the producer, in this epoch, is open here."""
+
+    async def append_and_wait(
+        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+    ) -> LogAppendInfo:
+        """Append a batch of a coordinator of this cluster, a marker for instance, and wait until it is durable.
+
+        `transaction_version` is that of the client whose transaction a marker ends: its epochs are judged by it. Raises
+        StrandlineError; after RequestTimedOut it may be appended nevertheless.
         """
 
 

@@ -9,17 +9,18 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from strandline.controlplane import BatchToCommit, CommittedBatch, FileToCommit, SqlControlPlane
+from strandline.controlplane import AbortedRange, BatchToCommit, CommittedBatch, FileToCommit, SqlControlPlane
 from strandline.diskless.reader import DisklessReader, DisklessReaderLimits
 from strandline.diskless.reader.tails import Announcements
-from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessRead
+from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessRead, marker_to_commit
 from strandline.diskless.wal import pack
 from strandline.errors import StrandlineError
 from strandline.model import TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.objects.opening import open_objects
-from strandline.reads import ReadResult
+from strandline.reads import FetchIsolation, ReadResult
 from strandline.records import Codec, Record, TimestampType, build_batch, read_header, stamp, stamp_log_append_time
+from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from strandline.sql import SqlStore, open_store
 from strandline.testing.clock import VirtualClock
 from strandline.testing.objects import FaultyStore
@@ -50,6 +51,11 @@ class Write(NamedTuple):
     step_ms: int = 0
     codec: Codec = Codec.NONE
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    producer: tuple[int, int, int] = (-1, -1, -1)
+    """Id, epoch and first sequence."""
+    is_transactional: bool = False
+    ends: ControlType | None = None
+    """A marker of the producer, instead of records."""
 
 
 class Lake:
@@ -105,6 +111,11 @@ class Lake:
                     max_timestamp=append.header.max_timestamp,
                     timestamp_type=append.timestamp_type,
                     leader_epoch=append.leader_epoch,
+                    producer_id=append.header.producer_id,
+                    producer_epoch=append.header.producer_epoch,
+                    base_sequence=append.header.base_sequence,
+                    is_transactional=append.header.is_transactional,
+                    marker=append.marker,
                 )
                 for append, byte_offset in placed
             ),
@@ -137,6 +148,9 @@ class Lake:
                     batches[-1][1].base_offset + batches[-1][0].header.last_offset_delta,
                     tuple(append.buffer for append, _ in batches),
                     max(append.header.max_timestamp for append, _ in batches),
+                    batches[-1][1].first_unstable_offset,
+                    batches[-1][1].last_aborted_offset,
+                    tuple(_aborted(append, answer) for append, answer in batches if answer.aborted_from >= 0),
                 )
                 for partition, batches in grouped.items()
             ]
@@ -172,9 +186,34 @@ class Lake:
             await asyncio.wait(tasks)
 
 
+def _aborted(append: DisklessAppend, answer: CommittedBatch) -> AbortedRange:
+    stable = answer.first_unstable_offset if answer.first_unstable_offset >= 0 else answer.base_offset + 1
+    return AbortedRange(append.header.producer_id, answer.aborted_from, answer.base_offset, stable)
+
+
 def _append(write: Write, leader_epoch: int) -> DisklessAppend:
+    if write.ends is not None:
+        end = EndTransactionMarker(write.ends, 0)
+        producer_id, epoch, _ = write.producer
+        marker = build_marker(end, producer_id=producer_id, producer_epoch=epoch, timestamp_ms=write.timestamp)
+        return DisklessAppend(
+            write.partition,
+            marker,
+            read_header(marker),
+            TimestampType.CREATE_TIME,
+            leader_epoch,
+            marker_to_commit(memoryview(marker), 0),
+        )
     records = [Record(i, write.timestamp + i * write.step_ms, None, b"x" * write.size) for i in range(write.records)]
-    buffer = build_batch(records, codec=write.codec)
+    producer_id, epoch, sequence = write.producer
+    buffer = build_batch(
+        records,
+        codec=write.codec,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        is_transactional=write.is_transactional,
+    )
     return DisklessAppend(write.partition, buffer, read_header(buffer), write.timestamp_type, leader_epoch)
 
 
@@ -199,10 +238,14 @@ def data_of(answer: ReadResult | StrandlineError | None) -> bytes:
 
 
 async def read_one(
-    reader: DisklessReader, partition: TopicIdPartition, offset: int, max_bytes: int = 1 << 20
+    reader: DisklessReader,
+    partition: TopicIdPartition,
+    offset: int,
+    max_bytes: int = 1 << 20,
+    isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
 ) -> ReadResult | StrandlineError:
     """One partition, from memory if that is possible, as the Fetch handler does it."""
-    request = DisklessRead(partition, offset, max_bytes)
+    request = DisklessRead(partition, offset, max_bytes, isolation)
     try:
         now = reader.read_now(request, min_one_message=True)
     except StrandlineError as error:

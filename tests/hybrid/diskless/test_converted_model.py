@@ -35,6 +35,9 @@ writes = st.builds(
     step_ms=st.integers(0, 1),
     codec=st.sampled_from([Codec.NONE, Codec.LZ4]),
     timestamp_type=st.sampled_from(TimestampType),
+    producer=st.just((-1, -1, -1)),
+    is_transactional=st.just(False),
+    ends=st.none(),
 )
 
 

@@ -23,11 +23,13 @@ class Heard(TopicBasedRemoteLogMetadataManager):
     def __init__(self, directory: Path) -> None:
         super().__init__(MemoryMetadataTopic(1), directory=directory, limits=MetadataLimits(), clock=SystemClock())
         self.told: dict[TopicIdPartition, str] = {}
+        self.count = 0
 
     def on_partition_leadership_changes(
         self, leaders: Collection[TopicIdPartition], followers: Collection[TopicIdPartition]
     ) -> None:
         self.told |= dict.fromkeys(leaders, "leads") | dict.fromkeys(followers, "follows")
+        self.count += 1
         super().on_partition_leadership_changes(leaders, followers)
 
     def on_stop_partitions(self, partitions: Collection[TopicIdPartition]) -> None:
@@ -52,3 +54,19 @@ async def test_the_last_user_ends_a_subscription(tmp_path: Path) -> None:
     subscriptions.remove(P, MetadataUser.READER)
     subscriptions.add(P, MetadataUser.FOLLOWER)
     assert metadata.told == {P: "follows"}
+
+
+async def test_readers_do_not_disturb_what_is_known(tmp_path: Path) -> None:
+    """Whoever is told of a partition reads its metadata anew, and serves nothing of it until then."""
+    metadata = Heard(tmp_path)
+    subscriptions = MetadataSubscriptions(metadata)
+    subscriptions.add(P, MetadataUser.CONVERTED_LEADER)
+    for user in (MetadataUser.READER, MetadataUser.LEADER, MetadataUser.READER):
+        subscriptions.add(P, user)
+    assert metadata.count == 1
+    subscriptions.remove(P, MetadataUser.READER)
+    subscriptions.remove(P, MetadataUser.CONVERTED_LEADER)
+    assert (metadata.count, metadata.told) == (1, {P: "leads"})
+    # Another broker may have led it in between: what it wrote has to be read.
+    subscriptions.add(P, MetadataUser.LEADER)
+    assert metadata.count == 2

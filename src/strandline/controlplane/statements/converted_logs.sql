@@ -8,7 +8,7 @@ SELECT
         FROM inkless_batch b
         WHERE b.log_id = l.log_id AND b.last_offset < l.diskless_start_offset
             AND l.diskless_start_offset > l.diskless_log_start_offset
-    ), 0) AS BIGINT), l.last_epoch
+    ), 0) AS BIGINT), l.last_epoch, l.first_unstable_offset, l.last_aborted_offset
 FROM inkless_log l
 WHERE NOT l.is_deleted AND l.diskless_log_start_offset >= 0 AND (
     (l.migration_state = 'HYBRID' AND l.diskless_start_offset > l.diskless_log_start_offset)

@@ -1,5 +1,5 @@
 -- The log start that retention allows for log $1, judged by its $2 oldest rows: they expire before time $3, and at least
--- $4 bytes stay.
+-- $4 bytes stay. None while the log begins below its read boundary, which may just have moved: what is there goes first.
 WITH oldest AS (
     SELECT n.*, sum(n.byte_size) OVER (ORDER BY n.last_offset) AS bytes_so_far
     FROM (
@@ -23,4 +23,4 @@ SELECT coalesce(
     (SELECT max(o.last_offset) + 1 FROM oldest o)
 )
 FROM inkless_log l
-WHERE l.log_id = $1
+WHERE l.log_id = $1 AND l.log_start_offset >= l.diskless_start_offset

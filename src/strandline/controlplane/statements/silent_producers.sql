@@ -1,4 +1,4 @@
 SELECT log_id, producer_id
 FROM inkless_producer_state
-WHERE committed_at_ms < $1
+WHERE committed_at_ms < $1 AND txn_first_offset < 0
 LIMIT $2

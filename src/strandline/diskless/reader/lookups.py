@@ -35,10 +35,13 @@ class OffsetLookups:
     def __init__(self, plane: BatchReads, blocks: BlockSource) -> None:
         self._plane, self._blocks = plane, blocks
 
-    async def latest(self, partition: TopicIdPartition) -> FoundOffset:
-        """The high watermark, with the epoch of the newest batch. That of the present leader is not known here."""
+    async def latest(self, partition: TopicIdPartition, *, is_committed: bool = False) -> FoundOffset:
+        """The high watermark, with the epoch of the newest batch. That of the present leader is not known here.
+
+        `is_committed`: the last stable offset instead.
+        """
         log = await self.log(partition)
-        return FoundOffset(NO_TIMESTAMP, log.high_watermark, log.last_epoch)
+        return FoundOffset(NO_TIMESTAMP, log.last_stable_offset if is_committed else log.high_watermark, log.last_epoch)
 
     async def earliest(self, partition: TopicIdPartition) -> FoundOffset:
         """The first offset of the diskless part, with the epoch of the record there: never below B0."""

@@ -12,22 +12,26 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from strandline.clock import Clock
-from strandline.controlplane import BatchReads, BatchRow, DisklessLog
+from strandline.controlplane import AbortedRange, BatchReads, BatchRow, DisklessLog
+from strandline.diskless.reader.aborts import overlapping
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import BlockCache, CacheStatus
 from strandline.diskless.reader.limits import DisklessReaderLimits
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.readahead import DisklessReadAhead
-from strandline.diskless.reader.reading import Reading, result_of
+from strandline.diskless.reader.reading import Reading, end_of, result_of
 from strandline.diskless.reader.tail import Tail
 from strandline.diskless.reader.tails import Announcements, IsKnown, Tails
 from strandline.diskless.values import CommittedBlock, DisklessRead, MemorySlices
-from strandline.errors import OffsetOutOfRange, StrandlineError
-from strandline.model import NO_OFFSET, Offset, TopicIdPartition
+from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
+from strandline.model import INT64_MAX, NO_OFFSET, Offset, TopicIdPartition
 from strandline.objects import ObjectStore
-from strandline.reads import ReadResult, Watcher
+from strandline.reads import FetchIsolation, ReadResult, Watcher
+
+_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +94,11 @@ class DisklessReader:
         tail = self._known.get(partition)
         if tail is None:
             return None
-        end = tail.high_watermark
-        if offset >= end:
+        until, end = end_of(tail, isolation), tail.high_watermark
+        if offset >= until:
             if offset > end or self._clock.monotonic() - tail.known_at > self._fresh_seconds:
                 return None
-            return result_of(None, tail, isolation)
+            return result_of(None, tail, isolation, ())
         start = tail.log_start_offset
         if offset < start:
             raise OffsetOutOfRange(f"Offset {offset} is not between {start} and {end}.")
@@ -104,21 +108,31 @@ class DisklessReader:
         blocks = tail.blocks.blocks
         if index == len(blocks) or blocks[index].base_offset > offset:
             return None
-        records = self._take(tail, index, offset, max_bytes, min_one_message=min_one_message)
-        return result_of(records, tail, isolation)
+        if isolation is not _COMMITTED:
+            records, _ = self._take(tail, index, offset, max_bytes, INT64_MAX, min_one_message=min_one_message)
+            return result_of(records, tail, isolation, ())
+        if not tail.aborts.covers(offset):
+            return None
+        records, reached = self._take(tail, index, offset, max_bytes, until, min_one_message=min_one_message)
+        return result_of(records, tail, isolation, overlapping(tail.aborts.ending_from(offset), offset, reached))
 
     def _take(
-        self, tail: Tail, index: int, offset: Offset, max_bytes: int, *, min_one_message: bool
-    ) -> MemorySlices | None:
-        """Whole batches from the block with this index on, as long as they follow each other and fit."""
+        self, tail: Tail, index: int, offset: Offset, max_bytes: int, until: Offset, *, min_one_message: bool
+    ) -> tuple[MemorySlices | None, Offset]:
+        """Whole batches from the block with this index on, as long as they follow each other and fit; where they end.
+
+        None from `until` on, which is where a batch begins.
+        """
         blocks = tail.blocks.blocks
         block = blocks[index]
         first = block.find(offset)
         end = block.end_within(first, max_bytes)
         if end == first:
             if not min_one_message:
-                return None
+                return None, offset
             end += 1
+        if block.last_offset >= until:
+            end = min(end, block.find(until))
         parts = block.views_of(first, end)
         length = block.size_of(first, end)
         reached = block.next_offset(end)
@@ -126,11 +140,11 @@ class DisklessReader:
         if end == block.batch_count:
             for following in range(index + 1, len(blocks)):
                 block = blocks[following]
-                if block.base_offset != reached:
+                if block.base_offset != reached or reached >= until:
                     break
                 size = block.size
-                if length + size > max_bytes:
-                    end = block.end_within(0, max_bytes - length)
+                if length + size > max_bytes or block.last_offset >= until:
+                    end = min(block.end_within(0, max_bytes - length), block.find(until))
                     if end:
                         parts += block.views_of(0, end)
                         length += block.size_of(0, end)
@@ -143,7 +157,7 @@ class DisklessReader:
                 is_loaded = _use(block) or is_loaded
         if is_loaded:
             self._ahead.served(tail, offset, reached)
-        return MemorySlices(parts, length)
+        return MemorySlices(parts, length), reached
 
     async def read(self, requests: Sequence[DisklessRead], *, max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
         """Read several partitions at once, fairly: no partition gets more than its share of `max_bytes` while others
@@ -179,6 +193,30 @@ class DisklessReader:
         if tail is None or tail.high_watermark < 0:
             return None
         return tail.high_watermark, tail.log_start_offset
+
+    def last_stable_offset(self, partition: TopicIdPartition) -> Offset:
+        """As far as this broker knows; -1 if it does not."""
+        tail = self._known.get(partition)
+        return NO_OFFSET if tail is None else tail.last_stable_offset
+
+    async def aborted_across(self, partition: TopicIdPartition, offset: Offset) -> Sequence[AbortedRange]:
+        """The aborted transactions that began below an offset and end there or later. Raises KafkaStorageError.
+
+        Those that have left the rows with the records behind the offset are in segments.
+        """
+        found = await self._reading.aborted(self._tails.of(partition), offset, offset)
+        if found.known_from > offset:
+            raise KafkaStorageError(
+                f"{partition.topic_partition}: records behind offset {offset} were converted meanwhile. Read again."
+            )
+        return [one for one in found.ranges if one.first_offset < offset]
+
+    def known_aborted_across(self, partition: TopicIdPartition, offset: Offset) -> Sequence[AbortedRange] | None:
+        """The same, if they are in memory; None if not."""
+        tail = self._known.get(partition)
+        if tail is None or not tail.aborts.covers(offset):
+            return None
+        return [one for one in tail.aborts.ending_from(offset) if one.first_offset < offset]
 
     def is_converted(self, partition: TopicIdPartition, offset: Offset) -> bool:
         """Whether an offset is known to lie below the read boundary, in a log whose known offsets are not outdated."""
@@ -221,7 +259,7 @@ class DisklessReader:
                 tail = self._tails.of(committed.partition)
             if hot.limit:
                 self._cache.add(tail.blocks, Block.of_commit(committed), hot)
-            self._tails.learn(tail, committed.last_offset + 1, log_start_offset)
+            self._tails.committed_block(tail, committed, log_start_offset)
 
     @property
     def moment(self) -> float:

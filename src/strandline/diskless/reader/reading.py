@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from typing import Final
 
-from strandline.controlplane import BatchReads, BatchRow, FindBatches, FoundBatches, Refusal
+from strandline.controlplane import (
+    AbortedRange,
+    BatchReads,
+    BatchRow,
+    FindBatches,
+    FoundAborted,
+    FoundBatches,
+    Refusal,
+)
+from strandline.diskless.reader.aborts import MOST_RANGES, overlapping
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.loading import BlockLoader, WantedRow
 from strandline.diskless.reader.runs import Run, take_fairly
@@ -13,10 +23,12 @@ from strandline.diskless.reader.tail import AskedTail, Tail
 from strandline.diskless.reader.tails import Tails
 from strandline.diskless.values import BelowReadBoundary, DisklessRead, MemorySlices, WalObjectGone
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
-from strandline.model import Offset, TopicIdPartition
+from strandline.model import INT64_MAX, Offset, TopicIdPartition
 from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
 from strandline.records import fair_shares
 from strandline.sql import SqlError
+
+_ABORTED_AT_ONCE: Final = 1000
 
 
 class RowsGone(KafkaStorageError):
@@ -26,20 +38,31 @@ class RowsGone(KafkaStorageError):
 class DisklessPartitionRead:
     """One partition of a read, from the request to its result."""
 
-    __slots__ = ("_pieces", "error", "request", "rows", "run", "tail")
+    __slots__ = ("_pieces", "aborted", "error", "request", "rows", "run", "tail")
 
     def __init__(self, request: DisklessRead, tail: Tail) -> None:
         self.request, self.tail = request, tail
-        self.run = Run(request.offset, request.max_bytes)
+        self.run = Run(request.offset, request.max_bytes, until=self.until)
         self.rows: Sequence[BatchRow] = ()
         self.error: StrandlineError | None = None
         """Why there are no records, or no more. Records before it are valid."""
         self._pieces: list[Block | WantedRow] = []
+        self.aborted: Sequence[AbortedTransaction] = ()
+
+    @property
+    def until(self) -> Offset:
+        """Where the records end that the reader may see, as far as is known. Of others than committed ones: never."""
+        return self.tail.stable_end if self.is_committed else INT64_MAX
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the reader wants to see committed records only."""
+        return self.request.isolation is FetchIsolation.TXN_COMMITTED
 
     @property
     def wants_rows(self) -> bool:
         """Whether the control plane has to be asked."""
-        run, end = self.run, self.tail.high_watermark
+        run, end = self.run, end_of(self.tail, self.request.isolation)
         return run.end == self.request.offset or (run.available < run.limit and run.end < end)
 
     @property
@@ -50,9 +73,10 @@ class DisklessPartitionRead:
     def choose(self, share: int, max_rows: int) -> list[WantedRow]:
         """Decide what follows the run until there is enough for `share`; the rows that have to be loaded for it."""
         offset, size = self.run.end, self.run.available
+        self.run.until = until = self.until  # more may be known to be stable by now
         missing: list[WantedRow] = []
         for row in self.rows:
-            while offset <= row.last_offset and not (size and size >= share):
+            while offset <= row.last_offset and offset < until and not (size and size >= share):
                 block = self.tail.blocks.holding(offset)
                 if block is not None:
                     self._pieces.append(block)
@@ -100,7 +124,7 @@ class DisklessPartitionRead:
         """What the caller gets."""
         if self.error is not None and not self.run.available:
             return self.error
-        return result_of(self.run.taken(), self.tail, self.request.isolation)
+        return result_of(self.run.taken(), self.tail, self.request.isolation, self.aborted)
 
 
 class Reading:
@@ -129,7 +153,54 @@ class Reading:
         for read in reads:
             self._check(read)
         take_fairly([read.run for read in reads], max_bytes)
+        for read in reads:
+            if read.is_committed and read.run.length:
+                await self._add_aborted(read)
         return reads
+
+    async def _add_aborted(self, read: DisklessPartitionRead) -> None:
+        """Find the aborted transactions that overlap what was taken. Without them it must not be sent."""
+        offset, end, tail = read.request.offset, read.run.next_offset, read.tail
+        try:
+            ranges, known_from = await self.aborted(tail, offset, end)
+        except KafkaStorageError as error:
+            read.refuse(error)
+            return
+        if known_from > offset:
+            # What was in memory has left the rows meanwhile, with its aborted transactions.
+            read.refuse(
+                BelowReadBoundary(
+                    f"Offset {offset} of {tail.partition.topic_partition} is not in rows any more, which begin at "
+                    f"{known_from}: read it again."
+                )
+            )
+            return
+        read.aborted = overlapping(ranges, offset, end)
+
+    async def aborted(self, tail: Tail, offset: Offset, end: Offset) -> FoundAborted:
+        """Those with markers at `offset` or later, as far as a reader of the records below `end` needs them.
+
+        Raises KafkaStorageError.
+        """
+        if tail.aborts.covers(offset):
+            return FoundAborted(tuple(tail.aborts.ending_from(offset)), offset)
+        found: list[AbortedRange] = []
+        at, known_end, known_from = offset, tail.aborts.end, offset
+        while True:
+            self.queries += 1
+            try:
+                answer = await self._plane.aborted_transactions(tail.partition, from_offset=at, limit=_ABORTED_AT_ONCE)
+            except SqlError as error:
+                raise KafkaStorageError(f"The control plane cannot be queried for transactions: {error}") from error
+            page = answer.ranges
+            found += page
+            known_from = max(known_from, answer.known_from)
+            is_all = len(page) < _ABORTED_AT_ONCE
+            if is_all and known_from <= offset and len(found) <= MOST_RANGES:
+                tail.aborts.loaded(offset, found, known_end)
+            if is_all or page[-1].last_stable_offset >= end:
+                return FoundAborted(tuple(found), known_from)
+            at = page[-1].last_offset + 1
 
     async def _find(self, reads: Sequence[DisklessPartitionRead], max_bytes: int) -> None:
         news = self._tails.news
@@ -233,11 +304,17 @@ class Reading:
             read.gather(futures)
 
 
-def result_of(records: MemorySlices | None, tail: Tail, isolation: FetchIsolation) -> ReadResult:
-    """The answer of a read. A diskless log has no transactions: everything below the high watermark is stable."""
-    end = tail.high_watermark
-    aborted: list[AbortedTransaction] | None = [] if isolation is FetchIsolation.TXN_COMMITTED else None
-    return ReadResult(records, end, end, tail.log_start_offset, aborted)
+def end_of(tail: Tail, isolation: FetchIsolation) -> Offset:
+    """Where the records end that a reader may see, as far as is known."""
+    return tail.stable_end if isolation is FetchIsolation.TXN_COMMITTED else tail.high_watermark
+
+
+def result_of(
+    records: MemorySlices | None, tail: Tail, isolation: FetchIsolation, aborted: Sequence[AbortedTransaction]
+) -> ReadResult:
+    """The answer of a read."""
+    told = list(aborted) if isolation is FetchIsolation.TXN_COMMITTED else None
+    return ReadResult(records, tail.high_watermark, tail.last_stable_offset, tail.log_start_offset, told)
 
 
 def _gap(offset: Offset, row: BatchRow) -> RowsGone:

@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import PartitionBlocks
 from strandline.diskless.values import MemorySlices
-from strandline.model import Offset
+from strandline.model import INT64_MAX, Offset
 from strandline.records import fair_shares
 
 
 class Run:
     """Blocks gathered from an offset on, without a gap, and the batches taken from them so far."""
 
-    __slots__ = ("_blocks", "available", "end", "is_loaded", "length", "limit", "next_offset", "parts")
+    __slots__ = ("_blocks", "available", "end", "is_loaded", "length", "limit", "next_offset", "parts", "until")
 
-    def __init__(self, offset: Offset, limit: int) -> None:
+    def __init__(self, offset: Offset, limit: int, *, until: Offset = INT64_MAX) -> None:
         self.limit = limit
         """Most bytes to take."""
+        self.until = until
+        """No batch is gathered from this offset on, which is where one begins. It may move up."""
         self.end = offset
         """The offset after the gathered blocks."""
         self.available = 0
@@ -30,14 +32,18 @@ class Run:
         self.length = 0
         self.is_loaded = False
         """Whether one of its blocks was read from an object."""
-        self._blocks: deque[tuple[Block, int]] = deque()
+        self._blocks: deque[tuple[Block, int, int]] = deque()
+        """Each with the numbers of the first batch to take, and of the first one not to take."""
 
     def gather(self, block: Block) -> None:
-        """Add the block that holds the offset `end`."""
+        """Add the block that holds the offset `end`, as far as it may be read."""
         first = block.find(self.end)
-        self._blocks.append((block, first))
-        self.available += block.size_of(first, block.batch_count)
-        self.end = block.last_offset + 1
+        last = block.batch_count if block.last_offset < self.until else block.find(self.until)
+        if last <= first:
+            return
+        self._blocks.append((block, first, last))
+        self.available += block.size_of(first, last)
+        self.end = block.next_offset(last)
         region = block.region
         if region is not None:
             region.touch(block)
@@ -45,15 +51,15 @@ class Run:
 
     def gather_from(self, blocks: PartitionBlocks) -> None:
         """Add blocks in memory, up to the limit."""
-        while self.available < self.limit and (block := blocks.holding(self.end)) is not None:
+        while self.available < self.limit and self.end < self.until and (block := blocks.holding(self.end)) is not None:
             self.gather(block)
 
     def take(self, max_bytes: int) -> None:
         """Take the whole batches that come next and fit into `max_bytes` and into the limit."""
         left = min(max_bytes, self.limit - self.length)
         while self._blocks:
-            block, first = self._blocks[0]
-            end = block.end_within(first, left)
+            block, first, last = self._blocks[0]
+            end = min(block.end_within(first, left), last)
             if end == first:
                 return
             left -= self._take(end)
@@ -64,13 +70,13 @@ class Run:
             self._take(self._blocks[0][1] + 1)
 
     def _take(self, end: int) -> int:
-        block, first = self._blocks.popleft()
+        block, first, last = self._blocks.popleft()
         size = block.size_of(first, end)
         self.parts += block.views_of(first, end)
         self.length += size
         self.next_offset = block.next_offset(end)
-        if end < block.batch_count:
-            self._blocks.appendleft((block, end))
+        if end < last:
+            self._blocks.appendleft((block, end, last))
         return size
 
     def taken(self) -> MemorySlices | None:

@@ -21,7 +21,8 @@ from strandline.clock import Clock
 from strandline.controlplane import COMMIT_CHANNEL, TRIM_CHANNEL, BatchReads, BatchRow
 from strandline.diskless.reader.cache import BlockCache
 from strandline.diskless.reader.history import CommittedObjects
-from strandline.diskless.reader.tail import AskedTail, Tail
+from strandline.diskless.reader.tail import AskedTail, FoundOffsets, Tail
+from strandline.diskless.values import CommittedBlock
 from strandline.model import Offset, TopicIdPartition
 from strandline.reads import Watcher
 from strandline.sql import SqlError
@@ -53,19 +54,6 @@ class Announcements(Protocol):
 
     def listen(self, channel: str, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after commits; some calls may be lost. Returns a function that ends it."""
-
-
-class FoundOffsets(Protocol):
-    """The offsets of a log as a query found them: a `DisklessLog`, or `FoundBatches`."""
-
-    @property
-    def high_watermark(self) -> Offset: ...
-
-    @property
-    def log_start_offset(self) -> Offset: ...
-
-    @property
-    def diskless_start_offset(self) -> Offset: ...
 
 
 class Tails:
@@ -150,16 +138,23 @@ class Tails:
     def found_offsets(self, tail: Tail, found: FoundOffsets, *, at: float | None = None) -> None:
         """Take over what a query has found, at a time."""
         tail.diskless_start_offset = max(tail.diskless_start_offset, found.diskless_start_offset)
-        self.learn(tail, found.high_watermark, found.log_start_offset, at=at)
+        has_grown = tail.grow(found.high_watermark, found.first_unstable_offset)
+        if has_grown:
+            tail.aborts.log_ends_at(found.high_watermark, found.last_aborted_offset)
+        self._learnt(tail, found.log_start_offset, has_grown, at)
 
-    def learn(self, tail: Tail, high_watermark: Offset, log_start_offset: Offset, *, at: float | None = None) -> None:
-        """Take over offsets just committed, or read at a time. They never go back; watchers are told if they moved."""
+    def committed_block(self, tail: Tail, block: CommittedBlock, log_start_offset: Offset) -> None:
+        """Take over the offsets of a row that this broker has committed."""
+        end = block.last_offset + 1
+        has_grown = tail.grow(end, block.first_unstable_offset)
+        if has_grown:
+            tail.aborts.committed(block.base_offset, end, block.aborted, block.last_aborted_offset)
+        self._learnt(tail, log_start_offset, has_grown, None)
+
+    def _learnt(self, tail: Tail, log_start_offset: Offset, has_grown: bool, at: float | None) -> None:
+        """Offsets were just committed, or read at a time. They never go back; watchers are told if they moved."""
         tail.known_at = max(tail.known_at, self._clock.monotonic() if at is None else at)
-        has_moved = self._move_start(tail, log_start_offset)
-        if high_watermark > tail.high_watermark:
-            tail.high_watermark = high_watermark
-            has_moved = True
-        if has_moved:
+        if self._move_start(tail, log_start_offset) or has_grown:
             _notify(tail)
 
     def trim(self, tail: Tail, log_start_offset: Offset) -> None:

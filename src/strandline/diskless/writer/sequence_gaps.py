@@ -4,6 +4,8 @@ A producer has up to five requests in flight. If the object with the first of it
 be committed. The control plane refuses them if it knows the producer, but accepts any first sequence number from a new
 one, and then the lost batch could never be written. So this module refuses every batch that arrived before the producer
 could learn of the loss, until the lost batch is sent again.
+
+Markers have no sequence: what they end is decided already, with or without the lost batch.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class SequenceGaps:
     def lost(self, batch: DisklessAppend, *, number: int, newest: int) -> None:
         """A batch of object `number` was lost. Objects up to `newest` hold batches sent before its producer knows."""
         header = batch.header
-        if header.producer_id == NO_PRODUCER_ID:
+        if header.producer_id == NO_PRODUCER_ID or batch.marker is not None:
             return
         producer = (batch.partition, header.producer_id, header.producer_epoch)
         known = self._gaps.get(producer)
@@ -48,7 +50,7 @@ class SequenceGaps:
         header = batch.header
         producer = (batch.partition, header.producer_id, header.producer_epoch)
         gap = self._gaps.get(producer)
-        if gap is None or not gap.lost_in < number <= gap.known_after:
+        if gap is None or not gap.lost_in < number <= gap.known_after or batch.marker is not None:
             return False
         if header.base_sequence == gap.sequence:
             del self._gaps[producer]

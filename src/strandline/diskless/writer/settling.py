@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from strandline.controlplane import BatchToCommit, CommittedBatch, FileToCommit, Refusal
+from strandline.controlplane import AbortedRange, BatchToCommit, CommittedBatch, FileToCommit, Refusal
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessAppended
 from strandline.diskless.writer.gathering import GatheredFile
 from strandline.errors import (
     InvalidProducerEpoch,
+    InvalidTxnState,
     KafkaStorageError,
     NotLeaderOrFollower,
     OutOfOrderSequence,
     StrandlineError,
+    TransactionCoordinatorFenced,
 )
 from strandline.model import Offset
 from strandline.records import stamp, stamp_log_append_time
@@ -25,6 +27,14 @@ _ERRORS: Final[dict[Refusal, tuple[type[StrandlineError], str]]] = {
     Refusal.UNKNOWN_LOG: (NotLeaderOrFollower, "The control plane does not know this partition (yet)."),
     Refusal.OUT_OF_ORDER_SEQUENCE: (OutOfOrderSequence, "The sequence number does not follow the one before."),
     Refusal.INVALID_PRODUCER_EPOCH: (InvalidProducerEpoch, "The producer epoch is older than the one known."),
+    Refusal.INVALID_TXN_STATE: (
+        InvalidTxnState,
+        "The producer has a transaction open; the batch is outside of it.",
+    ),
+    Refusal.COORDINATOR_FENCED: (
+        TransactionCoordinatorFenced,
+        "The marker comes from a transaction coordinator that was replaced.",
+    ),
     Refusal.STALE_FILE: (
         KafkaStorageError,
         "The object with the batch was marked as an orphan before it was committed. Send the batch again.",
@@ -72,6 +82,8 @@ def _batch_to_commit(batch: DisklessAppend, byte_offset: int) -> BatchToCommit:
         header.producer_id,
         header.producer_epoch,
         header.base_sequence,
+        header.is_transactional,
+        batch.marker,
     )
 
 
@@ -111,15 +123,15 @@ class Settlement:
             claim.lost.append(batch)
 
     def _close(self, run: _AcceptedRun) -> None:
-        if run.batches:
-            self.blocks.append(run.block())
-            self.log_start_offsets.append(run.log_start_offset)
+        if run.last is not None:
+            self.blocks.append(run.block(run.last))
+            self.log_start_offsets.append(run.last.log_start_offset)
 
 
 class _AcceptedRun:
     """Accepted batches that are adjacent and have dense offsets: one row of the control plane."""
 
-    __slots__ = ("batches", "byte_end", "first_offset", "log_start_offset", "max_timestamp", "next_offset")
+    __slots__ = ("aborted", "batches", "byte_end", "first_offset", "last", "max_timestamp", "next_offset")
 
     def __init__(self) -> None:
         self.batches: list[DisklessAppend] = []
@@ -127,7 +139,9 @@ class _AcceptedRun:
         self.next_offset = 0
         self.byte_end = 0
         self.max_timestamp = -1
-        self.log_start_offset = -1
+        self.last: CommittedBatch | None = None
+        """The newest answer, whose offsets are those of the log behind the row."""
+        self.aborted: list[AbortedRange] = []
 
     def continues_with(self, batch: DisklessAppend, position: int, base_offset: Offset) -> bool:
         """Whether a batch belongs to the same row."""
@@ -150,14 +164,21 @@ class _AcceptedRun:
         self.byte_end = position + len(batch.buffer)
         self.next_offset = answer.base_offset + header.last_offset_delta + 1
         self.max_timestamp = max(self.max_timestamp, timestamp)
-        self.log_start_offset = answer.log_start_offset
+        self.last = answer
+        if answer.aborted_from >= 0:
+            unstable = answer.first_unstable_offset
+            stable = unstable if unstable >= 0 else answer.base_offset + 1
+            self.aborted.append(AbortedRange(header.producer_id, answer.aborted_from, answer.base_offset, stable))
 
-    def block(self) -> CommittedBlock:
-        """The row as a block for readers."""
+    def block(self, last: CommittedBatch) -> CommittedBlock:
+        """The row as a block for readers, with its newest answer."""
         return CommittedBlock(
             self.batches[0].partition,
             self.first_offset,
             self.next_offset - 1,
             tuple([batch.buffer for batch in self.batches]),
             self.max_timestamp,
+            last.first_unstable_offset,
+            last.last_aborted_offset,
+            tuple(self.aborted),
         )

@@ -7,17 +7,19 @@ when it first needs it, and from remote storage.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.clock import Clock
 from strandline.errors import KafkaStorageError
 from strandline.hybrid.tiered.topics import TieredTopics
-from strandline.model import LeaderEpoch, Offset, TopicIdPartition, TopicPartition
+from strandline.log.transaction_index import AbortedTxn
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition, TopicPartition
 from strandline.reads import AnsweredOffsets, FetchIsolation, ReadResult
 from strandline.remote.ports import RemoteStorageError
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
+    from strandline.controlplane.values import AbortedRange
     from strandline.diskless.reader import DisklessReader
     from strandline.hybrid.tiered.tier import RemoteTier
     from strandline.remote.reader.log import LocalSegment
@@ -42,6 +44,31 @@ class ConvertedEpochs(NamedTuple):
 _NO_EPOCHS: Final = ConvertedEpochs((), 0)
 
 
+class _AbortedRows:
+    """A `LocalTransactionIndex`."""
+
+    __slots__ = ("_ranges",)
+
+    def __init__(self, ranges: Sequence[AbortedRange]) -> None:
+        self._ranges = ranges
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._ranges
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        return (AbortedTxn._make(one) for one in self._ranges)
+
+
+class _RowsAsSegment:
+    """A `LocalSegment`."""
+
+    __slots__ = ("txn_index",)
+
+    def __init__(self, ranges: Sequence[AbortedRange]) -> None:
+        self.txn_index = _AbortedRows(ranges)
+
+
 class ConvertedLog:
     """The converted part of one log. A `ReadableLog` of the remote reader. Lives on the event loop.
 
@@ -49,7 +76,17 @@ class ConvertedLog:
     is one of the log. Those of the prefix are older than the epoch in which B0 was set, or end below it.
     """
 
-    __slots__ = ("_basis", "_boundary_epoch", "_epochs", "_followed_by", "_reader", "_tiered", "boundary", "id")
+    __slots__ = (
+        "_aborted_across",
+        "_basis",
+        "_boundary_epoch",
+        "_epochs",
+        "_followed_by",
+        "_reader",
+        "_tiered",
+        "boundary",
+        "id",
+    )
 
     def __init__(
         self,
@@ -68,6 +105,8 @@ class ConvertedLog:
         self._epochs = _NO_EPOCHS
         self._basis: object = None
         """What the epochs were made from."""
+        self._aborted_across: tuple[Offset, Sequence[AbortedRange]] = (NO_OFFSET, ())
+        """A read boundary, and the aborted transactions that lie on both sides of it."""
 
     # Remote storage
 
@@ -147,9 +186,12 @@ class ConvertedLog:
         return self.whole().last_stable_offset
 
     def whole(self) -> AnsweredOffsets:
-        """The offsets of the whole log. No transaction is open in it."""
-        end, start = self._reader.known_offsets(self.id) or (self.boundary, self.boundary)
-        return AnsweredOffsets(end, end, start)
+        """The offsets of the whole log."""
+        known = self._reader.known_offsets(self.id)
+        if known is None:
+            return AnsweredOffsets(self.boundary, self.boundary, self.boundary)
+        end, start = known
+        return AnsweredOffsets(end, self._reader.last_stable_offset(self.id), start)
 
     @property
     def epochs(self) -> ConvertedEpochs:
@@ -182,8 +224,34 @@ class ConvertedLog:
 
     @property
     def segments(self) -> Iterable[LocalSegment]:
-        """None are on a disk."""
-        return ()
+        """The rows behind it, as one segment: a transaction that began in the converted part may end there.
+
+        Raises KafkaStorageError unless it `knows_aborted`, and the metadata read here has every segment before the
+        rows: one that is missing may have the end of a transaction, which rows do not have any more.
+        """
+        if not self.knows_aborted or self.epochs.end < self.local_log_start_offset:
+            raise KafkaStorageError(
+                f"The transactions of {self.topic_partition} that were aborted behind offset "
+                f"{self.local_log_start_offset} are not known yet."
+            )
+        return (_RowsAsSegment(self._aborted_across[1]),)
+
+    @property
+    def knows_aborted(self) -> bool:
+        """Whether it knows the transactions that were aborted in rows, and began before."""
+        boundary = self.local_log_start_offset
+        if self._aborted_across[0] != boundary:
+            found = self._reader.known_aborted_across(self.id, boundary)
+            if found is None:
+                return False
+            self._aborted_across = (boundary, found)
+        return True
+
+    async def wait_aborted(self) -> None:
+        """Find them. They never change: what is converted was decided before. Raises KafkaStorageError."""
+        if not self.knows_aborted:
+            boundary = self.local_log_start_offset
+            self._aborted_across = (boundary, await self._reader.aborted_across(self.id, boundary))
 
     def read(self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool) -> ReadResult:
         """Finds nothing: the converted part has no local log."""

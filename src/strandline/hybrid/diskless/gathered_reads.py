@@ -27,6 +27,7 @@ class GatheredReads:
         self._plane = plane
         self._logs: _Gathered[TopicIdPartition, DisklessLog | None] = _Gathered(self._ask_logs)
         self._first_rows: _Gathered[FindBatches, FoundBatches] = _Gathered(self._ask_first_rows)
+        self.aborted_transactions = plane.aborted_transactions
         self.known_files = plane.known_files
         self.first_row_at_time = plane.first_row_at_time
         self.row_of_max_timestamp = plane.row_of_max_timestamp

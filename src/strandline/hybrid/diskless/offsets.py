@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strandline.clock import Clock
 from strandline.diskless.values import WalObjectGone
@@ -17,12 +17,16 @@ from strandline.reads import (
     LATEST,
     LATEST_TIERED,
     MAX_TIMESTAMP,
+    NOTHING,
+    FetchIsolation,
     FoundOffset,
 )
 
 if TYPE_CHECKING:  # a broker without diskless topics does not load it
     from strandline.controlplane.values import DisklessLog
     from strandline.diskless.reader import DisklessReader, OffsetLookups
+
+_OF_THE_START: Final = frozenset({EARLIEST, EARLIEST_LOCAL})
 
 
 class DisklessOffsets:
@@ -40,19 +44,28 @@ class DisklessOffsets:
         self._lookups, self._reader, self._log = lookups, reader, log
         self._clock, self._timeout_ms = clock, timeout_ms
 
-    async def find(self, timestamp: TimestampMs) -> FoundOffset:
-        """A special timestamp, or the first record at or after a time."""
-        lookups, key = self._lookups, self._log.id
+    async def find(
+        self, timestamp: TimestampMs, isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK
+    ) -> FoundOffset:
+        """A special timestamp, or the first record at or after a time, as far as a reader may see it."""
+        is_committed = isolation is FetchIsolation.TXN_COMMITTED
+        if timestamp == LATEST:
+            return await self._lookups.latest(self._log.id, is_committed=is_committed)
+        found = await self._find(timestamp)
+        if not is_committed or timestamp in _OF_THE_START or found.offset == NO_OFFSET:
+            return found
+        stable = await self._lookups.latest(self._log.id, is_committed=True)
+        return found if found.offset < stable.offset else NOTHING
+
+    async def _find(self, timestamp: TimestampMs) -> FoundOffset:
         if timestamp >= 0:
             return await self._by_timestamp(timestamp)
-        if timestamp == LATEST:
-            return await lookups.latest(key)
         if timestamp == EARLIEST:
             return await self._earliest()
         if timestamp == MAX_TIMESTAMP:
             return await self._of_max_timestamp()
         if timestamp == EARLIEST_LOCAL:
-            return await lookups.earliest_local(key)
+            return await self._lookups.earliest_local(self._log.id)
         if timestamp == LATEST_TIERED:
             return await self._latest_tiered()
         raise UnsupportedVersion(f"ListOffsets has no special timestamp {timestamp}.")

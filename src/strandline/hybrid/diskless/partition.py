@@ -6,16 +6,18 @@ the order, so a leader is only where clients are sent.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.diskless.values import DisklessAppend, DisklessAppended, DisklessRead
+from strandline.diskless.values import DisklessAppend, DisklessAppended, DisklessRead, marker_to_commit
 from strandline.errors import (
     FencedLeaderEpoch,
     KafkaStorageError,
     OffsetOutOfRange,
     PolicyViolation,
+    RequestTimedOut,
     StrandlineError,
     UnknownLeaderEpoch,
 )
@@ -36,6 +38,7 @@ from strandline.model import (
     NO_TIMESTAMP,
     LeaderEpoch,
     Offset,
+    ProducerAndEpoch,
     TimestampMs,
     TopicIdPartition,
     TopicPartition,
@@ -52,7 +55,7 @@ from strandline.reads import (
     ReadResult,
     Watcher,
 )
-from strandline.records import validate_produced
+from strandline.records import TimestampType, validate_internal, validate_produced
 from strandline.replication import Appended
 from strandline.replication.partition import DELETE_TO_HIGH_WATERMARK, Done
 
@@ -136,6 +139,10 @@ class DisklessPartition:
 
     # Appending
 
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        """The control plane knows, this broker does not: the coordinator is asked about every batch."""
+        return False
+
     def append(
         self,
         records: memoryview,
@@ -145,6 +152,7 @@ class DisklessPartition:
         done: Done,
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
+        transaction_version: int = 0,
     ) -> Appended:
         """Check a batch, copy it, and give it its place in the order of this broker.
 
@@ -153,7 +161,13 @@ class DisklessPartition:
         """
         self.check_leader()
         limits = self.limits
-        buffer, header = validate_produced(records, limits=limits.batch, now_ms=self._clock.now_ms())
+        timestamp_type, marker = limits.timestamp_type, None
+        if origin is AppendOrigin.CLIENT:
+            buffer, header = validate_produced(records, limits=limits.batch, now_ms=self._clock.now_ms())
+        else:
+            buffer, header = validate_internal(records, limits=limits.batch, now_ms=self._clock.now_ms())
+            if header.is_control:  # it keeps the time of its coordinator, as in a classic log
+                timestamp_type, marker = TimestampType.CREATE_TIME, marker_to_commit(buffer, transaction_version)
         info = LogAppendInfo(
             first_offset=NO_OFFSET,
             last_offset=NO_OFFSET,
@@ -173,10 +187,34 @@ class DisklessPartition:
             done(None)
 
         self._tier.writer.append(
-            DisklessAppend(self.id, self._tier.memory.copy(buffer), header, limits.timestamp_type, self.leader_epoch),
+            DisklessAppend(self.id, self._tier.memory.copy(buffer), header, timestamp_type, self.leader_epoch, marker),
             committed,
         )
         return Appended(info, is_done=False, is_written=False, is_copied=True)
+
+    async def append_and_wait(
+        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+    ) -> LogAppendInfo:
+        """See `PartitionAppends`. Any broker may do it: the control plane gives the order."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(error: StrandlineError | None) -> None:
+            if future.done():
+                return  # nobody waits any more
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        appended = self.append(
+            records, acks=-1, origin=AppendOrigin.COORDINATOR, done=done, transaction_version=transaction_version
+        )
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await future
+        except TimeoutError as error:
+            raise RequestTimedOut(f"A batch of {self.topic_partition} was not committed in {timeout_ms} ms.") from error
+        return appended.info
 
     # Reading
 
@@ -206,6 +244,11 @@ class DisklessPartition:
         known = self._tier.reader.known_offsets(self.id)
         return NO_OFFSET if known is None else known[0]
 
+    @property
+    def last_stable_offset(self) -> Offset:
+        """As far as this broker knows; -1 if it does not."""
+        return self._tier.reader.last_stable_offset(self.id)
+
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
     ) -> ReadResult | FinalRead | PendingRead:
@@ -220,15 +263,18 @@ class DisklessPartition:
         if known is None:
             raise KafkaStorageError(f"The high watermark of {self.topic_partition} could not be read in time.")
         end, start = known
-        return ReadResult(None, end, end, start, None)
+        return ReadResult(None, end, self.last_stable_offset, start, None)
 
     def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
         return self._end is None and self._tier.reader.known_offsets(self.id) == (high_watermark, log_start)
 
     def available_bytes(self, offset: Offset, isolation: FetchIsolation) -> int | None:
-        """0 at the end of the log. Elsewhere None: only a read can tell how many bytes there are."""
+        """0 at the end of what may be seen. Elsewhere None: only a read can tell how many bytes there are."""
         known = self._tier.reader.known_offsets(self.id)
-        return 0 if self._end is None and known is not None and known[0] == offset else None
+        if self._end is not None or known is None:
+            return None
+        end = self.last_stable_offset if isolation is FetchIsolation.TXN_COMMITTED else known[0]
+        return 0 if end <= offset <= known[0] else None
 
     def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         """No epoch of a diskless log ever lost a record: none ends before what a reader has.
@@ -253,13 +299,13 @@ class DisklessPartition:
         current_leader_epoch: LeaderEpoch = NO_EPOCH,
         timeout_ms: int = 0,
     ) -> FoundOffset:
-        """There are no transactions: `isolation` does not matter."""
+        """See `PartitionQueries`."""
         self.check_leader(current_leader_epoch)
         if timestamp == EARLIEST_PENDING_UPLOAD:
             return NOTHING  # every committed batch is uploaded already
         tier = self._tier
         offsets = DisklessOffsets(tier.lookups, tier.reader, self.converted, self._clock, timeout_ms=timeout_ms)
-        found = await offsets.find(timestamp)
+        found = await offsets.find(timestamp, isolation)
         is_empty = found.leader_epoch == NO_EPOCH and timestamp in (EARLIEST, EARLIEST_LOCAL)
         if timestamp == LATEST or is_empty:  # the epoch of the next record: never older than that of the last one
             return found._replace(leader_epoch=max(found.leader_epoch, self.leader_epoch))
@@ -305,8 +351,8 @@ class DisklessPartition:
                 producer_epoch=producer.producer_epoch,
                 last_sequence=producer.last_sequence,
                 last_timestamp=producer.last_timestamp,
-                coordinator_epoch=-1,
-                current_txn_start_offset=NO_OFFSET,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.txn_first_offset,
             )
             for producer in producers
         ]

@@ -17,7 +17,7 @@ from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutO
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import TopicIdPartition
-from strandline.reads import ReadResult
+from strandline.reads import FetchIsolation, ReadResult
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.diskless.reader import DisklessReader
@@ -54,6 +54,8 @@ class DisklessReads:
             tier = read.log.tier
             max_wait_s = tier.reader.limits.fetch_max_wait_ms / 1000
             read.log.check(read.request.offset)
+            if _is_committed(read) and not read.log.knows_aborted:
+                return PendingRead(self, read, max_wait_s)
         except KafkaStorageError:
             return PendingRead(self, read)  # a Fetch waits, and then gets the error
         found = tier.reader.read_now(_request(tier.reader, read), min_one_message=min_one_message)
@@ -131,6 +133,8 @@ class DisklessReads:
         """Why nothing of this log can be read from remote storage here and now."""
         try:
             await read.log.wait_holds(read.request.offset, self._clock)
+            if _is_committed(read):
+                await read.log.wait_aborted()
         except KafkaStorageError as error:
             return error
         return None
@@ -163,6 +167,10 @@ class DisklessReads:
 def _request(reader: RemoteLogReader, read: RoutedRead) -> RemoteRead:
     (partition, offset, max_bytes, isolation), log = read
     return reader.request(partition, log, offset, max_bytes, isolation, log.whole)
+
+
+def _is_committed(read: RoutedRead) -> bool:
+    return read.request.isolation is FetchIsolation.TXN_COMMITTED
 
 
 def _is_moved(read: RoutedRead, answer: ReadResult | StrandlineError) -> bool:

@@ -12,8 +12,8 @@ from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.layout import PartitionLayout, hybrid_layout
 from strandline.hybrid.migration.offsets import HybridOffsets
 from strandline.hybrid.partition import FinalRead, PendingRead
-from strandline.log import AppendOrigin
-from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
 from strandline.reads import ActiveProducer, AnsweredOffsets, FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
@@ -118,6 +118,17 @@ class HybridPartition:
             records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
         )
 
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        return self.suffix.has_transaction(producer)
+
+    async def append_and_wait(
+        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+    ) -> LogAppendInfo:
+        """No transaction is open across the boundary: what a marker ends is in the suffix."""
+        return await self.suffix.append_and_wait(
+            records, timeout_ms=timeout_ms, transaction_version=transaction_version
+        )
+
     # Reading
 
     @property
@@ -144,6 +155,11 @@ class HybridPartition:
     def high_watermark(self) -> Offset:
         """That of the whole log, as far as this broker knows: never below the boundary."""
         return max(self.suffix.high_watermark, self.boundary)
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """That of the whole log. Everything below the boundary is decided."""
+        return max(self.suffix.last_stable_offset, self.boundary)
 
     def read_now(
         self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
@@ -174,9 +190,8 @@ class HybridPartition:
         return FinalRead(found, _OTHER_READS_S) if is_final else found
 
     def _whole(self) -> AnsweredOffsets:
-        """The offsets of the whole log: a reader of the prefix is not at the end. No transaction is open in it."""
-        end = self.high_watermark
-        return AnsweredOffsets(end, end, self.log_start_offset)
+        """The offsets of the whole log: a reader of the prefix is not at the end."""
+        return AnsweredOffsets(self.high_watermark, self.last_stable_offset, self.log_start_offset)
 
     def _nothing_for_followers(self) -> ReadResult:
         """A follower that has the whole prefix is in sync: neither an error, nor records, nor an end beyond its own."""
@@ -185,8 +200,7 @@ class HybridPartition:
 
     def without_records(self) -> ReadResult:
         """Never fails: the boundary is known, so at least that end is."""
-        end = self.high_watermark
-        return ReadResult(None, end, end, self.log_start_offset, None)
+        return ReadResult(None, *self._whole(), None)
 
     def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
         return self.suffix.is_open and self.high_watermark == high_watermark and self.log_start_offset == log_start

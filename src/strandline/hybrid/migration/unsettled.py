@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, RequestTimedOut, StrandlineError
 from strandline.hybrid.layout import PartitionLayout
-from strandline.log import AppendOrigin
-from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TimestampMs, TopicPartition
+from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.model import NO_EPOCH, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.replication import Appended, Partition
 from strandline.replication.first_batches import with_refused
@@ -67,6 +67,16 @@ class UnsettledPartition:
         gate.first_batches = with_refused(gate.first_batches, replica.log, records)
         if isinstance(self.problem, RequestTimedOut):
             raise RequestTimedOut(self._sentence())
+        self._refuse()
+
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        """Nobody need be asked for leave: `append` refuses every batch, and has to see it."""
+        return True
+
+    async def append_and_wait(
+        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+    ) -> LogAppendInfo:
+        self._replica.check_leader()
         self._refuse()
 
     # Reading

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Set
+from typing import Final
 
 from strandline.model import TopicIdPartition
 from strandline.remote.ports import RemoteLogMetadataManager
@@ -21,6 +23,17 @@ class MetadataUser(enum.Enum):
     """Reads of converted records, which any broker serves."""
 
 
+_REPLICAS: Final = frozenset({MetadataUser.LEADER, MetadataUser.FOLLOWER})
+
+
+class _Role(enum.Enum):
+    """What the manager is told."""
+
+    NONE = enum.auto()
+    FOLLOWER = enum.auto()
+    LEADER = enum.auto()
+
+
 class MetadataSubscriptions:
     """Tells the `RemoteLogMetadataManager` what the users of a partition add up to. Lives on the event loop."""
 
@@ -29,25 +42,42 @@ class MetadataSubscriptions:
         self._users: dict[TopicIdPartition, set[MetadataUser]] = {}
 
     def add(self, partition: TopicIdPartition, user: MetadataUser) -> None:
-        """Somebody needs the metadata of a partition from now on. May be repeated."""
+        """Somebody needs the metadata of a partition from now on. May be repeated.
+
+        The manager reads to the end of the metadata when it is told, and serves nothing of the partition until then. So
+        it is told only what it does not know; and again when a replica's user repeats itself, since another broker may
+        have led the partition, and written, in between.
+        """
         users = self._users.setdefault(partition, set())
+        before = _role(users)
+        is_repeated = user in users and user in _REPLICAS
         users.add(user)
-        self._tell(partition, users)
+        if is_repeated or _role(users) is not before:
+            self._tell(partition, users)
 
     def remove(self, partition: TopicIdPartition, user: MetadataUser) -> None:
         """Somebody does not need it any more. Harmless if that is known."""
         users = self._users.get(partition, set())
         if user not in users:
             return
+        before = _role(users)
         users.discard(user)
         if not users:
             del self._users[partition]
-        self._tell(partition, users)
+        if _role(users) is not before:
+            self._tell(partition, users)
 
     def _tell(self, partition: TopicIdPartition, users: set[MetadataUser]) -> None:
-        if users & {MetadataUser.LEADER, MetadataUser.CONVERTED_LEADER}:
-            self._metadata.on_partition_leadership_changes([partition], [])
-        elif users:
-            self._metadata.on_partition_leadership_changes([], [partition])
-        else:
-            self._metadata.on_stop_partitions([partition])
+        match _role(users):
+            case _Role.LEADER:
+                self._metadata.on_partition_leadership_changes([partition], [])
+            case _Role.FOLLOWER:
+                self._metadata.on_partition_leadership_changes([], [partition])
+            case _Role.NONE:
+                self._metadata.on_stop_partitions([partition])
+
+
+def _role(users: Set[MetadataUser]) -> _Role:
+    if users & {MetadataUser.LEADER, MetadataUser.CONVERTED_LEADER}:
+        return _Role.LEADER
+    return _Role.FOLLOWER if users else _Role.NONE

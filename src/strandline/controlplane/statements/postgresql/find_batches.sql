@@ -2,7 +2,8 @@
 -- such rows gives one row of NULLs. The rows of a log are read by its primary key from the offset on, so that the query
 -- costs as much as its answer.
 SELECT
-    r.position, l.log_start_offset, l.high_watermark, l.diskless_start_offset,
+    r.position, l.log_start_offset, l.high_watermark, l.diskless_start_offset, l.first_unstable_offset,
+    l.last_aborted_offset,
     b.base_offset, b.last_offset, b.file_id, f.object_key, b.byte_offset, b.byte_size, b.timestamp_type,
     b.log_append_timestamp, b.max_timestamp, b.leader_epoch
 FROM unnest($2::int[], $3::uuid[], $4::int[], $5::bigint[], $6::bigint[])

@@ -15,7 +15,7 @@ CROSS JOIN LATERAL (
     WHERE topic_id = l.topic_id AND partition = l.partition AND base_offset >= l.diskless_start_offset
 ) AS s
 CROSS JOIN LATERAL (
-    SELECT file_id, max_timestamp, log_append_timestamp
+    SELECT file_id, last_offset, max_timestamp, log_append_timestamp
     FROM inkless_batch
     WHERE log_id = l.log_id AND last_offset >= l.log_start_offset AND last_offset >= CASE
         WHEN l.diskless_start_offset + s.offsets = s.end_offset THEN s.end_offset
@@ -24,6 +24,8 @@ CROSS JOIN LATERAL (
     ORDER BY last_offset
     LIMIT 1
 ) AS b
-WHERE CASE WHEN b.max_timestamp BETWEEN 0 AND b.log_append_timestamp THEN b.max_timestamp
+WHERE (l.first_unstable_offset < 0 OR b.last_offset < l.first_unstable_offset) AND (
+    CASE WHEN b.max_timestamp BETWEEN 0 AND b.log_append_timestamp THEN b.max_timestamp
         ELSE b.log_append_timestamp END < r.older_than_ms
     OR b.log_append_timestamp <= r.committed_until_ms
+)

@@ -1,5 +1,6 @@
--- All changes of a commit in one round trip. $1: now; $2..$6: files; $7..$16: rows of batches; $17..$21: logs, which are
--- locked already; $22..$26: producers. A file of which no batch was accepted is marked for deletion.
+-- All changes of a commit in one round trip. $1: now; $2..$6: files; $7..$16: rows of batches; $17..$23: logs, which are
+-- locked already; $24..$30: producers; $31..$35: transactions that were aborted. A file of which no batch was accepted is
+-- marked for deletion.
 WITH files AS (
     INSERT INTO inkless_file (
         object_key, state, uploader_broker_id, size, committed_at_ms, marked_for_deletion_at_ms, answers
@@ -35,15 +36,26 @@ WITH files AS (
 ), logs AS (
     UPDATE inkless_log l
     SET high_watermark = u.high_watermark, byte_size = l.byte_size + u.added_bytes, max_timestamp = u.max_timestamp,
-        last_epoch = u.last_epoch
-    FROM unnest($17::int[], $18::bigint[], $19::bigint[], $20::bigint[], $21::int[])
-        AS u(log_id, high_watermark, added_bytes, max_timestamp, last_epoch)
+        last_epoch = u.last_epoch, first_unstable_offset = u.first_unstable_offset,
+        last_aborted_offset = u.last_aborted_offset
+    FROM unnest($17::int[], $18::bigint[], $19::bigint[], $20::bigint[], $21::int[], $22::bigint[], $23::bigint[]) AS u(
+        log_id, high_watermark, added_bytes, max_timestamp, last_epoch, first_unstable_offset, last_aborted_offset
+    )
     WHERE l.log_id = u.log_id
+), aborted AS (
+    INSERT INTO inkless_aborted_txn (log_id, last_offset, first_offset, producer_id, last_stable_offset)
+    SELECT log_id, last_offset, first_offset, producer_id, last_stable_offset
+    FROM unnest($31::int[], $32::bigint[], $33::bigint[], $34::bigint[], $35::bigint[])
+        AS a(log_id, last_offset, first_offset, producer_id, last_stable_offset)
 )
-INSERT INTO inkless_producer_state (log_id, producer_id, producer_epoch, last_timestamp, committed_at_ms, batches)
-SELECT log_id, producer_id, producer_epoch, last_timestamp, $1::bigint, batches
-FROM unnest($22::int[], $23::bigint[], $24::int[], $25::bigint[], $26::text[])
-    AS p(log_id, producer_id, producer_epoch, last_timestamp, batches)
+INSERT INTO inkless_producer_state (
+    log_id, producer_id, producer_epoch, last_timestamp, committed_at_ms, batches, txn_first_offset, coordinator_epoch
+)
+SELECT
+    log_id, producer_id, producer_epoch, last_timestamp, $1::bigint, batches, txn_first_offset, coordinator_epoch
+FROM unnest($24::int[], $25::bigint[], $26::int[], $27::bigint[], $28::text[], $29::bigint[], $30::int[])
+    AS p(log_id, producer_id, producer_epoch, last_timestamp, batches, txn_first_offset, coordinator_epoch)
 ON CONFLICT (log_id, producer_id) DO UPDATE
 SET producer_epoch = excluded.producer_epoch, last_timestamp = excluded.last_timestamp,
-    committed_at_ms = excluded.committed_at_ms, batches = excluded.batches
+    committed_at_ms = excluded.committed_at_ms, batches = excluded.batches,
+    txn_first_offset = excluded.txn_first_offset, coordinator_epoch = excluded.coordinator_epoch

@@ -1,6 +1,8 @@
 -- Each request with its log, and the rows from its offset on: at most $1, until they hold max_bytes. The rows of a log
 -- are read by its primary key from the offset on, so that the query costs as much as its answer.
-SELECT json_group_array(json_array(r.value->>0, l.log_start_offset, l.high_watermark, l.diskless_start_offset, json((
+SELECT json_group_array(json_array(
+    r.value->>0, l.log_start_offset, l.high_watermark, l.diskless_start_offset, l.first_unstable_offset,
+    l.last_aborted_offset, json((
     SELECT json_group_array(json_array(
         b.base_offset, b.last_offset, b.file_id, f.object_key, b.byte_offset, b.byte_size, b.timestamp_type,
         b.log_append_timestamp, b.max_timestamp, b.leader_epoch

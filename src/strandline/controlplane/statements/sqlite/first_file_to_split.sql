@@ -9,7 +9,7 @@ SELECT
         AND b.log_append_timestamp > h.committed_until_ms THEN 1 ELSE 0 END)
 FROM (
     SELECT
-        l.log_id, r.value->>1 AS older_than_ms, r.value->>2 AS committed_until_ms,
+        l.log_id, l.first_unstable_offset, r.value->>1 AS older_than_ms, r.value->>2 AS committed_until_ms,
         max(l.log_start_offset, l.diskless_start_offset, coalesce((
             SELECT CASE
                 WHEN l.diskless_start_offset + sum(s.last_offset + 1 - s.base_offset) = max(s.last_offset) + 1
@@ -29,6 +29,8 @@ CROSS JOIN inkless_batch b ON b.log_id = h.log_id AND b.last_offset = (
     ORDER BY m.last_offset
     LIMIT 1
 )
-WHERE CASE WHEN b.max_timestamp BETWEEN 0 AND b.log_append_timestamp THEN b.max_timestamp
+WHERE (h.first_unstable_offset < 0 OR b.last_offset < h.first_unstable_offset) AND (
+    CASE WHEN b.max_timestamp BETWEEN 0 AND b.log_append_timestamp THEN b.max_timestamp
         ELSE b.log_append_timestamp END < h.older_than_ms
     OR b.log_append_timestamp <= h.committed_until_ms
+)

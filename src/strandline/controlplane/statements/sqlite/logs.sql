@@ -8,7 +8,7 @@ SELECT json_group_array(json_array(
         WHERE b.log_id = l.log_id AND b.last_offset < l.diskless_start_offset
             AND l.diskless_start_offset > l.diskless_log_start_offset
     ), 0) AS BIGINT),
-    l.last_epoch
+    l.last_epoch, l.first_unstable_offset, l.last_aborted_offset
 ))
 FROM json_each($1) AS r
 CROSS JOIN inkless_log l ON l.topic_id = r.value->>1 AND l.partition = r.value->>2

@@ -1,6 +1,7 @@
 SELECT json_group_array(json_array(
     topic_id, topic_name, partition, log_start_offset, high_watermark, tiered_log_start_offset, tiered_high_offset,
-    diskless_start_offset, diskless_log_start_offset, diskless_log_start_epoch, migration_state, byte_size, last_epoch
+    diskless_start_offset, diskless_log_start_offset, diskless_log_start_epoch, migration_state, byte_size, last_epoch,
+    first_unstable_offset, last_aborted_offset
 ))
 FROM (
     SELECT l.*

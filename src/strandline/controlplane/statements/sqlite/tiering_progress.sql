@@ -16,7 +16,7 @@ counted AS MATERIALIZED (
         FROM (
             SELECT
                 byte_size, tiering_state,
-                tiering_state = 'DISKLESS' AND (
+                tiering_state = 'DISKLESS' AND (l.first_unstable_offset < 0 OR last_offset < l.first_unstable_offset) AND (
                     CASE WHEN max_timestamp BETWEEN 0 AND log_append_timestamp THEN max_timestamp
                         ELSE log_append_timestamp END < l.older_than_ms
                     OR log_append_timestamp <= l.committed_until_ms
@@ -30,7 +30,7 @@ counted AS MATERIALIZED (
 SELECT
     l.topic_id, l.topic_name, l.partition, l.log_start_offset, l.high_watermark, l.tiered_log_start_offset,
     l.tiered_high_offset, l.diskless_start_offset, l.diskless_log_start_offset, l.diskless_log_start_epoch,
-    l.migration_state, l.byte_size, l.last_epoch,
+    l.migration_state, l.byte_size, l.last_epoch, l.first_unstable_offset, l.last_aborted_offset,
     l.counts->>0, l.counts->>1, l.counts->>2,
     (
         SELECT count(*)

@@ -1,5 +1,7 @@
--- Nothing of WAL object $1 is left to split. $2: claimant; $3: now.
+-- Nothing of WAL objects $3 is left to split. $1: claimant; $2: now.
 INSERT INTO inkless_wal_file_claim (object_key, claimed_by, claimed_at_ms, claim_expires_at_ms, split_completed)
-VALUES ($1, $2, $3, $3, TRUE)
+SELECT value->>0, $1, $2, $2, TRUE
+FROM json_each($3)
+WHERE TRUE
 ON CONFLICT (object_key) DO UPDATE
 SET split_completed = TRUE

@@ -1,0 +1,6 @@
+-- WAL objects with keys $2, and whose claim each is at time $1, if anybody's.
+SELECT f.object_key, f.file_id, CASE WHEN c.claim_expires_at_ms > $1 AND NOT c.split_completed THEN c.claimed_by END
+FROM json_each($2) AS k
+CROSS JOIN inkless_file f ON f.object_key = k.value->>0
+LEFT JOIN inkless_wal_file_claim c ON c.object_key = f.object_key
+WHERE f.state = 'uploaded' AND f.format > 0
