@@ -43,8 +43,13 @@ class FieldWriter:
 
     __slots__ = ("_out",)
 
-    def __init__(self, type_or_version: int) -> None:
-        self._out = bytearray(I16.pack(type_or_version))
+    def __init__(self, type_or_version: int | None) -> None:
+        """None: a part of a value, which has no version of its own."""
+        self._out = bytearray(b"" if type_or_version is None else I16.pack(type_or_version))
+
+    def i8(self, value: int) -> FieldWriter:
+        self._out += value.to_bytes(1, "big", signed=True)
+        return self
 
     def i16(self, value: int) -> FieldWriter:
         self._out += I16.pack(value)
@@ -79,6 +84,27 @@ class FieldWriter:
         self.varint(len(raw) + 1)
         self._out += raw
         return self
+
+    def compact_nullable_string(self, value: str | None) -> FieldWriter:
+        return self.varint(0) if value is None else self.compact_string(value)
+
+    def compact_blob(self, value: bytes) -> FieldWriter:
+        return self.varint(len(value) + 1).raw(value)
+
+    def raw(self, value: bytes) -> FieldWriter:
+        """Bytes as they are: an id, or fields that were written before."""
+        self._out += value
+        return self
+
+    def text(self, value: str, *, compact: bool) -> FieldWriter:
+        """A string in the form of the version."""
+        return self.compact_string(value) if compact else self.string(value)
+
+    def array_length(self, length: int | None, *, compact: bool) -> FieldWriter:
+        """The length of an array; None: the array is null."""
+        if compact:
+            return self.varint(0 if length is None else length + 1)
+        return self.i32(-1 if length is None else length)
 
     def blob(self, value: bytes) -> FieldWriter:
         self.i32(len(value))

@@ -20,8 +20,17 @@ from strandline.coordinators.groups import (
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.shard import GroupShard
-from strandline.coordinators.runtime import KeyValue, ReadBatch, ReadRecord, Timers, WriteDone, WriteResult
+from strandline.coordinators.runtime import (
+    KeyValue,
+    ReadBatch,
+    ReadRecord,
+    Timers,
+    TransactionEnd,
+    WriteDone,
+    WriteResult,
+)
 from strandline.errors import NotEnoughReplicas, StrandlineError
+from strandline.model import ProducerAndEpoch
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.groups.conftest import CountedIds
 from tests.coordinators.groups.known_topics import KnownTopics
@@ -45,6 +54,12 @@ class Log:
 
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
         self.waiting.append((records, done))
+
+    def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
+        raise AssertionError("no transaction is part of this model")
+
+    def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
+        raise AssertionError("no transaction is part of this model")
 
     def finish_one(self, *, accept: bool) -> None:
         records, done = self.waiting.popleft()

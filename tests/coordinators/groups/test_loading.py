@@ -235,9 +235,10 @@ async def test_kafkas_groups_are_loaded_as_kafka_describes_them(kafka_classic: P
     await load_golden(kafka_classic, tmp_path, VirtualClock(1794771100000), found)
     groups = {listed.group_id: (listed, described, offsets) for listed, described, offsets in found}
     for group_id, group in expected.items():
-        if group["type"] == "Share":
-            continue
         listed, described, offsets = groups.pop(group_id)
+        if group["type"] == "Share":
+            assert (listed.state.value, listed.protocol_type) == (group["state"], group["protocol"])
+            continue
         stored = {
             f"{offset.topic}-{offset.partition}": {
                 "offset": offset.offset,

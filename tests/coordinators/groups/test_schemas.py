@@ -12,6 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.coordinators.fields import FieldWriter
+from strandline.coordinators.groups.consumer.schemas import (
+    ConsumerRecordKey,
+    ConsumerRecordType,
+    read_consumer_value,
+    write_consumer_key,
+    write_consumer_value,
+)
 from strandline.coordinators.groups.schemas import (
     GroupKey,
     GroupValue,
@@ -27,6 +34,7 @@ from strandline.coordinators.groups.schemas import (
     write_offset_key,
     write_offset_value,
 )
+from strandline.coordinators.groups.share.schemas import ShareRecordKey
 from strandline.errors import CorruptMessage
 from tests.golden import read_json
 
@@ -63,7 +71,7 @@ def _bytes(described: dict[str, Any] | None) -> bytes | None:
 
 
 def test_what_kafka_wrote_is_written_the_same(kafka_classic: Path) -> None:
-    kinds = set()
+    kinds, consumer_kinds = set(), set()
     for raw_key, raw_value in golden_records(kafka_classic):
         key = read_key(raw_key)
         kinds.add(type(key))
@@ -73,7 +81,15 @@ def test_what_kafka_wrote_is_written_the_same(kafka_classic: Path) -> None:
         elif isinstance(key, GroupKey):
             assert write_group_key(key.group_id) == raw_key
             assert raw_value is None or write_group_value(read_group_value(raw_value)) == raw_value
-    assert kinds == {OffsetKey, GroupKey, UnknownKey}
+        elif isinstance(key, ConsumerRecordKey):
+            consumer_kinds.add(key.kind)
+            assert write_consumer_key(key) == raw_key
+            if raw_value is not None:
+                value = read_consumer_value(key.kind, raw_value)
+                assert value is not None
+                assert write_consumer_value(value) == raw_value
+    assert kinds == {OffsetKey, GroupKey, ConsumerRecordKey, ShareRecordKey}
+    assert consumer_kinds == set(ConsumerRecordType) - {ConsumerRecordType.PARTITION_METADATA}
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
@@ -158,7 +174,7 @@ def test_a_legacy_offset_key_is_read() -> None:
 
 
 def test_unknown_record_types_are_named_not_refused() -> None:
-    assert read_key(FieldWriter(16).string("anything").done()) == UnknownKey(16)
+    assert read_key(FieldWriter(17).string("anything").done()) == UnknownKey(17)
 
 
 @pytest.mark.parametrize("version", [-1, 5])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from strandline.coordinators.runtime import CoordinatorRecord, ReadBatch, ReadRecord
+from strandline.coordinators.runtime import CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
 from strandline.errors import FencedLeaderEpoch, StrandlineError, UnknownLeaderEpoch
-from strandline.model import LeaderEpoch
+from strandline.model import NO_PRODUCER_ID, LeaderEpoch, ProducerAndEpoch
 
 
 class MemoryCoordinatorLog:
@@ -32,16 +32,35 @@ class MemoryCoordinatorLog:
             raise self.max_bytes_error
         return self.max_bytes
 
-    async def append(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> int:
+    async def append(
+        self,
+        partition: int,
+        records: Sequence[CoordinatorRecord],
+        *,
+        leader_epoch: LeaderEpoch,
+        producer: ProducerAndEpoch | None = None,
+    ) -> int:
+        await self._check_open(partition, leader_epoch)
+        base = self.end_offset(partition)
+        self.appends.append((partition, list(records)))
+        read = tuple(ReadRecord(base + at, record.key, record.value) for at, record in enumerate(records))
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+        batch = ReadBatch(records=read, producer_id=producer_id, is_transactional=producer is not None)
+        self.batches[partition].append(batch)
+        return base
+
+    async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> int:
+        await self._check_open(partition, leader_epoch)
+        base = self.end_offset(partition)
+        batch = ReadBatch(producer_id=end.producer.producer_id, is_transactional=True, committed=end.is_commit)
+        self.batches[partition].append(batch)
+        return base
+
+    async def _check_open(self, partition: int, leader_epoch: LeaderEpoch) -> None:
         self._check_epoch(partition, leader_epoch)
         await self._open.wait()
         if self.fail_with is not None:
             raise self.fail_with
-        base = self.end_offset(partition)
-        self.appends.append((partition, list(records)))
-        read = tuple(ReadRecord(base + at, record.key, record.value) for at, record in enumerate(records))
-        self.batches[partition].append(ReadBatch(records=read))
-        return base
 
     async def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
         self._check_epoch(partition, leader_epoch)
@@ -53,7 +72,7 @@ class MemoryCoordinatorLog:
             yield batch
 
     def end_offset(self, partition: int) -> int:
-        return sum(len(batch.records) for batch in self.batches[partition])
+        return sum(1 if batch.committed is not None else len(batch.records) for batch in self.batches[partition])
 
     def hold(self) -> None:
         self._open.clear()

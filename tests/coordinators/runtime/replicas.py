@@ -22,7 +22,12 @@ from strandline.replication import ReplicaManager
 TOPIC_ID = uuid.UUID(int=77)
 LEADER_EPOCH = 3
 TOPIC = InternalTopic(
-    name=GROUP_METADATA_TOPIC, partitions=50, codec=Codec.NONE, load_buffer_bytes=1 << 20, append_timeout_ms=5000
+    name=GROUP_METADATA_TOPIC,
+    partitions=50,
+    codec=Codec.NONE,
+    load_buffer_bytes=1 << 20,
+    append_timeout_ms=5000,
+    base_sequence=0,
 )
 
 
@@ -43,7 +48,7 @@ def open_coordinator_log(
     image = _image(topic.name, partitions, topic_id, isr)
     replicas.apply(MetadataDelta(old=EMPTY_IMAGE, new=image, changed_topics=image.topics), image)
     try:
-        yield ReplicatedCoordinatorLog(replicas, lambda: image, topic), replicas
+        yield ReplicatedCoordinatorLog(replicas, lambda: image, topic, clock=SystemClock()), replicas
     finally:
         replicas.close()
         logs.shutdown()

@@ -1,14 +1,20 @@
 """Consumer groups: members, generations, assignments, committed offsets.
 
 Why it exists: one broker, the leader of a group's partition of `__consumer_offsets`, decides for the group. A
-`GroupShard` holds the groups of one partition. What goes here: the rules of the group protocols (classic now; a `Group`
-of another kind takes the same place later), the records of that topic, expiration. What does not: ownership, loading
+`GroupShard` holds the groups of one partition. What goes here: the rules of the group protocols (classic, and in
+`consumer` that of KIP-848), the records of that topic, expiration. What does not: ownership, loading
 and writing of partitions (`coordinators.runtime`), wire formats and versions (`server.handlers`), files (`log`).
 
 Everything is decided synchronously on the event loop. Answers that have to wait go through callbacks, writes through
 a `RecordSink`, time through `Timers`; so the rules are tested without a broker and on a clock that tests move.
 """
 
+from strandline.coordinators.groups.consumer.values import (
+    DescribedConsumer,
+    DescribedConsumerGroup,
+    HeartbeatRequest,
+    HeartbeatResponse,
+)
 from strandline.coordinators.groups.coordinator import GroupCoordinator, offsets_topic
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.values import (
@@ -31,12 +37,16 @@ from strandline.coordinators.groups.values import (
 __all__ = [
     "CommitRequest",
     "CommittedOffset",
+    "DescribedConsumer",
+    "DescribedConsumerGroup",
     "DescribedGroup",
     "DescribedMember",
     "GroupCoordinator",
     "GroupState",
     "GroupType",
     "GroupsStatus",
+    "HeartbeatRequest",
+    "HeartbeatResponse",
     "JoinRequest",
     "JoinResponse",
     "JoinedMember",

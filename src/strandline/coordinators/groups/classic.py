@@ -109,6 +109,13 @@ class ClassicProtocol:
         if len(group.members) > self._settings.group_max_size:
             self._rebalancer.prepare(group, "the group was loaded with more members than group.max.size")
 
+    def adopt(self, group: ClassicGroup, reason: str | None) -> None:
+        """The group was of another protocol until now. With a reason, its members have to join again."""
+        for member in group.members.values():
+            self._rebalancer.start_session(group, member)
+        if reason is not None:
+            self._rebalancer.prepare(group, reason)
+
     @staticmethod
     def forget_pending(group: ClassicGroup) -> None:
         """Drop the member ids that were given out and not used."""

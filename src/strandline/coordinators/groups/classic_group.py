@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from strandline.coordinators.groups.member import ClassicMember
-from strandline.coordinators.groups.schemas import GroupValue, OffsetValue
+from strandline.coordinators.groups.schemas import GroupValue, OffsetValue, write_group_key
 from strandline.coordinators.groups.states import GroupState, GroupType, check_move
 from strandline.coordinators.groups.subscription import CONSUMER_PROTOCOL, subscribed_topics
 from strandline.coordinators.groups.values import (
@@ -16,7 +16,7 @@ from strandline.coordinators.groups.values import (
     ListedGroup,
     MemberProtocol,
 )
-from strandline.coordinators.runtime import Timer
+from strandline.coordinators.runtime import KeyValue, Timer
 from strandline.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -91,6 +91,17 @@ class ClassicGroup:
         group.topics = group._computed_topics()
         return group
 
+    @classmethod
+    def stable(cls, group_id: str, members: Iterable[ClassicMember], *, generation: int, now_ms: int) -> ClassicGroup:
+        """A group that has an assignment: it comes from another protocol. Sessions are not started."""
+        group = cls(group_id, now_ms)
+        for member in members:
+            group.add(member)
+        group._state = GroupState.STABLE
+        group.generation, group.protocol_name = generation, group.select_protocol()
+        group.topics = group._computed_topics()
+        return group
+
     # State ------------------------------------------------------------------------------------------------------
 
     @property
@@ -117,6 +128,9 @@ class ClassicGroup:
     @property
     def may_be_deleted(self) -> bool:
         return self._state is GroupState.EMPTY and not self.pending
+
+    def tombstones(self) -> list[KeyValue]:
+        return [(write_group_key(self.group_id), None)]
 
     # Members ----------------------------------------------------------------------------------------------------
 
@@ -251,13 +265,16 @@ class ClassicGroup:
             raise CoordinatorNotAvailable(f"Group {self.group_id} is being removed.")
         if request.generation_id < 0 and self._state is GroupState.EMPTY:
             return
+        is_transactional = request.producer is not None
         if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
+            if is_transactional:
+                return  # old versions of TxnOffsetCommit do not say who commits
             raise UnknownMemberId(
                 f"Group {self.group_id} has members, so only they may commit offsets; stop them first."
             )
         self.check_member(request.member_id, request.group_instance_id)
         self.check_generation(request.generation_id)
-        if self._state is GroupState.COMPLETING_REBALANCE:
+        if self._state is GroupState.COMPLETING_REBALANCE and not is_transactional:
             raise RebalanceInProgress(f"Group {self.group_id} is rebalancing; commit after the new assignment.")
 
     def check_offset_delete(self) -> None:

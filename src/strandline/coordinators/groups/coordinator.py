@@ -10,10 +10,21 @@ from typing import TypeVar
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
+from strandline.config.share_groups import DEFAULT_SHARE_SETTINGS, ShareGroupSettings
 from strandline.coordinators.fields import LONGEST_STRING
+from strandline.coordinators.groups.consumer.description import describe
+from strandline.coordinators.groups.consumer.group import ConsumerGroup
+from strandline.coordinators.groups.consumer.heartbeat import check_request
+from strandline.coordinators.groups.consumer.regular_expressions import BackgroundMatcher
+from strandline.coordinators.groups.consumer.values import (
+    DescribedConsumerGroup,
+    HeartbeatRequest,
+    HeartbeatResponse,
+)
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.shard import GroupShard
 from strandline.coordinators.groups.states import GroupState, GroupType
+from strandline.coordinators.groups.subscription import CONSUMER_PROTOCOL
 from strandline.coordinators.groups.values import (
     CommitRequest,
     CommittedOffset,
@@ -32,6 +43,7 @@ from strandline.coordinators.runtime import (
     CoordinatorRuntime,
     CoordinatorState,
     InternalTopic,
+    TransactionEnd,
     WriteResult,
     client_error,
     wait_result,
@@ -43,14 +55,19 @@ from strandline.errors import (
     InvalidRequest,
     InvalidSessionTimeout,
     NotCoordinator,
+    NotLeaderOrFollower,
     StrandlineError,
+    UnsupportedVersion,
 )
 from strandline.metadata.delta import MetadataDelta
+from strandline.metadata.features import GROUP_VERSION, finalized_level
 from strandline.metadata.image import Images, MetadataImage
 from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
 from strandline.records.codecs import Codec
 
 T = TypeVar("T")
+
+_FIRST_WITH_CONSUMER_PROTOCOL = 1
 
 
 def offsets_topic(settings: GroupSettings) -> InternalTopic:
@@ -61,6 +78,7 @@ def offsets_topic(settings: GroupSettings) -> InternalTopic:
         codec=Codec(settings.offsets_topic_compression_codec),
         load_buffer_bytes=settings.offsets_load_buffer_size,
         append_timeout_ms=settings.offsets_commit_timeout_ms,
+        base_sequence=0,
     )
 
 
@@ -72,14 +90,32 @@ class GroupCoordinator:
     changes of their leaders.
     """
 
-    def __init__(self, log: CoordinatorLog, images: Images, *, clock: Clock, ids: Ids, settings: GroupSettings) -> None:
-        self._clock, self._ids, self._settings = clock, ids, settings
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        images: Images,
+        *,
+        clock: Clock,
+        ids: Ids,
+        settings: GroupSettings,
+        share_settings: ShareGroupSettings = DEFAULT_SHARE_SETTINGS,
+    ) -> None:
+        self._clock, self._ids, self._settings, self._share_settings = clock, ids, settings, share_settings
         self._topics = TopicIncarnations(lambda: images.image)
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime("group", log, self._make_shard, clock=clock)
         self.runtime.sweep_every(settings.offsets_retention_check_interval_ms, GroupShard.expire)
 
     def _make_shard(self, writer: CoordinatorPartitionWriter) -> GroupShard:
-        return GroupShard(writer, self.runtime.timers, self._clock, self._ids, self._settings, self._topics)
+        return GroupShard(
+            writer,
+            self.runtime.timers,
+            self._clock,
+            self._ids,
+            self._settings,
+            self._topics,
+            BackgroundMatcher(),
+            self._share_settings,
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[GroupCoordinator]:
@@ -92,6 +128,7 @@ class GroupCoordinator:
         deleted = frozenset(topic.name for topic in delta.deleted_topics.values())
         if deleted:
             self.runtime.for_each_shard(lambda shard: shard.drop_stale_offsets(deleted))
+            self.runtime.for_each_shard(lambda shard: shard.share.forget_vanished_topics())
 
     def status(self) -> GroupsStatus:
         """What this broker coordinates now."""
@@ -125,7 +162,7 @@ class GroupCoordinator:
             shard = self._shard_for_member(request.group_id)
         except StrandlineError as error:
             return JoinResponse(error=error, member_id=request.member_id)
-        return await wait_result(lambda reply: shard.classic.join(request, reply))
+        return await wait_result(lambda reply: shard.memberships.join(request, reply))
 
     def _check_join(self, request: JoinRequest) -> None:
         if not request.group_id:
@@ -146,7 +183,7 @@ class GroupCoordinator:
             shard = self._shard_for_member(request.group_id)
         except StrandlineError as error:
             return SyncResponse(error=error)
-        return await wait_result(lambda reply: shard.classic.sync(request, reply))
+        return await wait_result(lambda reply: shard.memberships.sync(request, reply))
 
     def heartbeat(
         self, group_id: str, member_id: str, generation_id: int, group_instance_id: str | None = None
@@ -156,11 +193,27 @@ class GroupCoordinator:
             shard = self._shard_for_member(group_id)
         except CoordinatorLoadInProgress:
             return
-        shard.classic.heartbeat(group_id, member_id, generation_id, group_instance_id)
+        shard.memberships.heartbeat(group_id, member_id, generation_id, group_instance_id)
 
     def leave(self, group_id: str, leaving: Sequence[LeavingMember]) -> list[StrandlineError | None]:
         """One answer per member."""
-        return self._shard_for_member(group_id).classic.leave(group_id, leaving)
+        return self._shard_for_member(group_id).memberships.leave(group_id, leaving)
+
+    async def consumer_heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        """The consumer protocol: answers when what was decided is in the log, or at once with an error."""
+        try:
+            self._check_consumer_protocol()
+            check_request(request, self._settings.group_consumer_assignors)
+            shard = self.runtime.shard_for(request.group_id)
+            return await wait_result(lambda reply: shard.consumer.heartbeat(request, reply))
+        except StrandlineError as error:
+            return HeartbeatResponse(error=error)
+
+    def _check_consumer_protocol(self) -> None:
+        if CONSUMER_PROTOCOL not in self._settings.group_coordinator_rebalance_protocols:
+            raise UnsupportedVersion("group.coordinator.rebalance.protocols does not name the consumer protocol.")
+        if finalized_level(self._topics.image, GROUP_VERSION) < _FIRST_WITH_CONSUMER_PROTOCOL:
+            raise UnsupportedVersion("The feature group.version has level 0: there are no consumer groups of KIP-848.")
 
     # Offsets ----------------------------------------------------------------------------------------------------
 
@@ -169,11 +222,58 @@ class GroupCoordinator:
         shard = self.runtime.shard_for(request.group_id)
         return await _wait_written(lambda done: shard.commit(request, done))
 
+    async def commit_when(
+        self, allow: Callable[[Callable[[StrandlineError | None], None]], None], request: CommitRequest
+    ) -> list[StrandlineError | None]:
+        """Commit as soon as `allow` calls back without an error. Raises that error, too.
+
+        Nothing is written to the group's log in between: a marker that comes after the leave comes after the offsets.
+        """
+
+        def start(done: Callable[[list[StrandlineError | None] | StrandlineError], None]) -> None:
+            def decided(error: StrandlineError | None) -> None:
+                if error is not None:
+                    done(error)
+                    return
+                try:
+                    self.runtime.shard_for(request.group_id).commit(request, done)
+                except StrandlineError as refusal:
+                    done(refusal)
+
+            allow(decided)
+
+        return await _wait_written(start)
+
+    async def end_transaction(self, partition: int, end: TransactionEnd) -> None:
+        """Write a marker to a partition of `__consumer_offsets`: the transaction's offsets count, or are dropped.
+
+        Raises the refusal of the log, or NotLeaderOrFollower while the partition is not loaded here.
+        """
+        try:
+            shard = self.runtime.shard_of(partition)
+        except StrandlineError as error:
+            raise NotLeaderOrFollower(str(error)) from error
+        written: WriteResult = await wait_result(lambda done: shard.end_transaction(end, done))
+        if written.error is not None:
+            raise written.error
+
     async def fetch(
-        self, group_id: str, partitions: Sequence[TopicPartition] | None, *, require_stable: bool = False
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition] | None,
+        *,
+        member_id: str | None = None,
+        member_epoch: int = -1,
+        require_stable: bool = False,
     ) -> list[CommittedOffset]:
-        """Committed offsets of these partitions, or of all. Stable offsets wait for commits that are under way."""
+        """Committed offsets of these partitions, or of all. Stable offsets wait for commits that are under way.
+
+        A member of a consumer group may name its epoch: it is refused if that is not its current one.
+        """
         shard = self.runtime.shard_for(group_id)
+        group = shard.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            group.check_fetch(member_id, member_epoch)
         if not require_stable:
             return shard.fetch(group_id, partitions)
         written: WriteResult = await wait_result(shard.fence)
@@ -235,6 +335,21 @@ class GroupCoordinator:
             error = GroupIdNotFound(f"Group {group_id} is not a classic group.")
             return DescribedGroup(group_id=group_id, error=error)
         return group.described()
+
+    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+        """The members and assignments of a consumer group, or the error that says why not."""
+        try:
+            self._check_consumer_protocol()
+            if not group_id:
+                raise InvalidGroupId("The group id is empty.")
+            group = self.runtime.shard_for(group_id).groups.get(group_id)
+            if group is None:
+                raise GroupIdNotFound(f"Group {group_id} not found.")
+            if not isinstance(group, ConsumerGroup):
+                raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        except StrandlineError as error:
+            return DescribedConsumerGroup(group_id=group_id, error=error)
+        return describe(group, self._settings.group_consumer_assignors[0])
 
 
 async def _wait_written(start: Callable[[Callable[[T | StrandlineError], None]], None]) -> T:

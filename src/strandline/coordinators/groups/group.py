@@ -7,10 +7,11 @@ from typing import Protocol
 from strandline.coordinators.groups.schemas import OffsetValue
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.values import CommitRequest, DescribedGroup, ListedGroup
+from strandline.coordinators.runtime import KeyValue
 
 
 class Group(Protocol):
-    """A group of one kind. Classic groups are the first; KIP-848 and share groups take the same place.
+    """A group of one kind: a classic group, or a consumer group of KIP-848.
 
     All methods are synchronous and run on the event loop. `check_*` raise the error the client gets.
     """
@@ -42,6 +43,9 @@ class Group(Protocol):
 
     def expires_at(self, offset: OffsetValue, retention_ms: int) -> int | None:
         """The time from which an offset of an unsubscribed topic may be dropped; None: not in this state."""
+
+    def tombstones(self) -> list[KeyValue]:
+        """The records that delete the group; its offsets have their own."""
 
     def listed(self) -> ListedGroup: ...
 

@@ -29,6 +29,11 @@ class TopicIncarnations:
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
 
+    @property
+    def image(self) -> MetadataImage:
+        """The newest image."""
+        return self._image()
+
     def is_current(self, topic: str, value: OffsetValue) -> bool:
         """Whether the offset belongs to the topic that has this name now."""
         known = self._image().topics.get(topic)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
+from strandline.coordinators.groups.values import CommittedOffset, PartitionCommit
 from strandline.model import TopicPartition
 
 
@@ -132,3 +133,29 @@ class OffsetStore:
     def is_unstable(self, key: OffsetKey) -> bool:
         """Whether an open transaction may still change this offset."""
         return any(key in pending for pending in self._transactions.values())
+
+
+def value_of(commit: PartitionCommit, now: int, expires: int) -> OffsetValue:
+    """What a commit stores."""
+    return OffsetValue(
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch,
+        metadata=commit.metadata,
+        commit_timestamp=now,
+        expire_timestamp=expires,
+        topic_id=commit.topic_id,
+    )
+
+
+def answer_of(partition: TopicPartition, value: OffsetValue | None) -> CommittedOffset:
+    """What a group gets that asks for its offset; None: nothing is stored."""
+    if value is None:
+        return CommittedOffset(topic=partition.topic, partition=partition.partition)
+    return CommittedOffset(
+        topic=partition.topic,
+        partition=partition.partition,
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        topic_id=value.topic_id,
+    )

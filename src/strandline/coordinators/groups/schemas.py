@@ -3,8 +3,9 @@
 A key starts with its record type, a value with its version; no value is a tombstone. Every version is
 read. Offset commits are written as v4, classic groups as v3. Kafka writes a commit for which the client chose its own
 retention as v1, which has no room for a topic id. With an id it is a v4 here, and the time at which it expires is a
-tagged field of ours, which Kafka skips. Record types that this broker does not keep (KIP-848 and share groups, or newer
-ones) are read as `UnknownKey`, which callers skip.
+tagged field of ours, which Kafka skips. The records of consumer groups (KIP-848) are in `consumer.schemas`, those of
+share groups in `share.schemas`. Record types that this broker does not keep are read as `UnknownKey`, which callers
+skip.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from strandline.coordinators.fields import CoordinatorFieldReader, FieldWriter
+from strandline.coordinators.groups.consumer.schemas import (
+    CONSUMER_RECORD_TYPES,
+    ConsumerRecordKey,
+    read_consumer_key,
+)
+from strandline.coordinators.groups.share.schemas import SHARE_RECORD_TYPES, ShareRecordKey, read_share_key
 from strandline.errors import CorruptMessage
 from strandline.model import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
 from strandline.records.fields import I64, FieldReader
@@ -50,7 +57,7 @@ class UnknownKey:
     record_type: int
 
 
-RecordKey: TypeAlias = OffsetKey | GroupKey | UnknownKey
+RecordKey: TypeAlias = OffsetKey | GroupKey | ConsumerRecordKey | ShareRecordKey | UnknownKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +114,10 @@ def read_key(data: bytes | memoryview) -> RecordKey:
         return OffsetKey(reader.string(), reader.string(), reader.i32())
     if record_type == GROUP_METADATA:
         return GroupKey(reader.string())
+    if record_type in CONSUMER_RECORD_TYPES:
+        return read_consumer_key(record_type, reader)
+    if record_type in SHARE_RECORD_TYPES:
+        return read_share_key(record_type, reader)
     return UnknownKey(record_type)
 
 

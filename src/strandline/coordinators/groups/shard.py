@@ -10,11 +10,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
+from strandline.config.share_groups import DEFAULT_SHARE_SETTINGS, ShareGroupSettings
 from strandline.coordinators.groups.classic import ClassicProtocol
 from strandline.coordinators.groups.classic_group import ClassicGroup
+from strandline.coordinators.groups.consumer.group import ConsumerGroup
+from strandline.coordinators.groups.consumer.regular_expressions import ImmediateMatcher, TopicMatcher
+from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey
+from strandline.coordinators.groups.consumer.service import ConsumerGroupService
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.incarnations import TopicIncarnations
-from strandline.coordinators.groups.offsets import OffsetStore
+from strandline.coordinators.groups.memberships import Memberships
+from strandline.coordinators.groups.offsets import OffsetStore, answer_of, value_of
 from strandline.coordinators.groups.schemas import (
     GroupKey,
     OffsetKey,
@@ -22,12 +28,21 @@ from strandline.coordinators.groups.schemas import (
     read_group_value,
     read_key,
     read_offset_value,
-    write_group_key,
     write_offset_key,
     write_offset_value,
 )
+from strandline.coordinators.groups.share.schemas import ShareRecordKey
+from strandline.coordinators.groups.share.service import ShareGroupService
 from strandline.coordinators.groups.values import DEFAULT_RETENTION, CommitRequest, CommittedOffset, PartitionCommit
-from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, Timers, WriteDone, WriteResult
+from strandline.coordinators.runtime import (
+    KeyValue,
+    ReadBatch,
+    Timers,
+    TransactionalSink,
+    TransactionEnd,
+    WriteDone,
+    WriteResult,
+)
 from strandline.crash import crash_point
 from strandline.errors import (
     GroupIdNotFound,
@@ -48,12 +63,14 @@ class GroupShard:
 
     def __init__(
         self,
-        sink: RecordSink,
+        sink: TransactionalSink,
         timers: Timers,
         clock: Clock,
         ids: Ids,
         settings: GroupSettings,
         topics: TopicIncarnations,
+        matcher: TopicMatcher | None = None,
+        share_settings: ShareGroupSettings = DEFAULT_SHARE_SETTINGS,
     ) -> None:
         self.groups: dict[str, Group] = {}
         self._topics = topics
@@ -61,6 +78,14 @@ class GroupShard:
         self._being_deleted: set[str] = set()
         self._sink, self._clock, self._settings = sink, clock, settings
         self.classic = ClassicProtocol(self.groups, timers, sink, clock, ids, settings)
+        self.consumer = ConsumerGroupService(
+            self.groups, self.classic, timers, sink, clock, ids, settings, topics, matcher or ImmediateMatcher()
+        )
+        self.memberships = Memberships(self.groups, self.classic, self.consumer, sink, settings)
+        timeout_ms = settings.offsets_commit_timeout_ms
+        self.share = ShareGroupService(
+            self.groups, timers, sink, clock, share_settings, topics, commit_timeout_ms=timeout_ms
+        )
 
     def __str__(self) -> str:
         return f"{len(self.groups)} groups and {len(self.offsets)} offsets"
@@ -79,10 +104,14 @@ class GroupShard:
     def _replay_record(self, batch: ReadBatch, offset: int, raw_key: bytes, value: bytes | None) -> None:
         key = read_key(raw_key)
         if isinstance(key, GroupKey):
-            if value is None:
-                self.groups.pop(key.group_id, None)
-            else:
+            if value is not None:
                 self.groups[key.group_id] = ClassicGroup.loaded(key.group_id, read_group_value(value))
+            elif isinstance(self.groups.get(key.group_id), ClassicGroup):
+                del self.groups[key.group_id]
+        elif isinstance(key, ConsumerRecordKey):
+            self.consumer.replay(key, value)
+        elif isinstance(key, ShareRecordKey):
+            self.share.replay(key, value)
         elif isinstance(key, OffsetKey):
             if value is None:
                 self.offsets.remove(key)
@@ -95,9 +124,14 @@ class GroupShard:
 
     def loaded(self) -> None:
         """The sessions of the members begin, and offsets of topics that went meanwhile end."""
+        for key, _ in self.offsets.values():
+            self._ensure_group(key.group_id)
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.classic.start(group)
+            elif isinstance(group, ConsumerGroup):
+                self.consumer.start(group)
+        self.share.start()
         self._store_topic_ids()
         self.drop_stale_offsets()
 
@@ -106,6 +140,8 @@ class GroupShard:
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.classic.stop(group, error)
+        self.consumer.stop()
+        self.share.stop()
         self.groups.clear()
 
     def _ensure_group(self, group_id: str) -> None:
@@ -122,7 +158,8 @@ class GroupShard:
         group = self.groups.get(request.group_id)
         if group is not None:
             group.check_commit(request)
-            self.classic.touch(group, request.member_id)
+            if request.producer is None:
+                self.classic.touch(group, request.member_id)
         elif request.generation_id >= 0:
             text = f"There is no group {request.group_id}."
             raise GroupIdNotFound(text) if request.reports_unknown_group else IllegalGeneration(text)
@@ -132,7 +169,7 @@ class GroupShard:
             expires = min(max(now + request.retention_time_ms, 0), INT64_MAX)
         results = [self._check_metadata(commit) for commit in request.offsets]
         accepted = [
-            (OffsetKey(request.group_id, c.topic, c.partition), _value_of(c, now, expires))
+            (OffsetKey(request.group_id, c.topic, c.partition), value_of(c, now, expires))
             for c, error in zip(request.offsets, results, strict=True)
             if error is None
         ]
@@ -147,11 +184,28 @@ class GroupShard:
                 return
             for position, (key, value) in enumerate(accepted):
                 self._ensure_group(key.group_id)
-                self.offsets.put(key, value, outcome.base_offset + position)
+                if request.producer is None:
+                    self.offsets.put(key, value, outcome.base_offset + position)
+                else:
+                    producer_id = request.producer.producer_id
+                    self.offsets.put_pending(producer_id, key, value, outcome.base_offset + position)
             self._drop_stale(accepted)
             done(results)
 
-        self._sink.write(records, written)
+        if request.producer is None:
+            self._sink.write(records, written)
+        else:
+            self._sink.write_transactional(records, request.producer, written)
+
+    def end_transaction(self, end: TransactionEnd, done: WriteDone) -> None:
+        """Write the marker of a transaction. Its offsets count, or are dropped, when that is committed."""
+
+        def written(outcome: WriteResult) -> None:
+            if outcome.error is None:
+                self.offsets.end_transaction(end.producer.producer_id, committed=end.is_commit)
+            done(outcome)
+
+        self._sink.write_marker(end, written)
 
     def _check_metadata(self, commit: PartitionCommit) -> StrandlineError | None:
         limit = self._settings.offset_metadata_max_bytes
@@ -168,11 +222,11 @@ class GroupShard:
             return [CommittedOffset(topic=topic, partition=index) for topic, index in partitions or ()]
         if partitions is None:
             return [
-                _answer(partition, value)
+                answer_of(partition, value)
                 for partition, value in self.offsets.of_group(group_id)
                 if self._topics.is_current(partition.topic, value)
             ]
-        return [_answer(partition, self._current(group_id, partition)) for partition in partitions]
+        return [answer_of(partition, self._current(group_id, partition)) for partition in partitions]
 
     def _current(self, group_id: str, partition: TopicPartition) -> OffsetValue | None:
         value = self.offsets.get(group_id, partition)
@@ -252,6 +306,7 @@ class GroupShard:
         del self.groups[group_id]
         if isinstance(group, ClassicGroup):
             self.classic.forget_pending(group)
+        self.consumer.forget(group_id)
         self._being_deleted.add(group_id)
         self.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
 
@@ -259,11 +314,12 @@ class GroupShard:
             self._being_deleted.discard(group_id)
             if outcome.error is not None:
                 self.groups.setdefault(group_id, group)
+                self.share.restore(group)
             elif isinstance(group, ClassicGroup):
                 self.classic.stop(group, GroupIdNotFound(f"Group {group_id} not found."))
             done(outcome.error)
 
-        self._sink.write([(write_group_key(group_id), None)], written)
+        self._sink.write(group.tombstones(), written)
 
     def expire(self) -> None:
         """Delete offsets that were not used for offsets.retention.minutes or whose topic is gone, and empty groups
@@ -336,27 +392,3 @@ def _bind(
     written: Callable[[Sequence[OffsetKey], bool, WriteResult], None], chunk: Sequence[OffsetKey], is_last: bool
 ) -> WriteDone:
     return lambda outcome: written(chunk, is_last, outcome)
-
-
-def _value_of(commit: PartitionCommit, now: int, expires: int) -> OffsetValue:
-    return OffsetValue(
-        offset=commit.offset,
-        leader_epoch=commit.leader_epoch,
-        metadata=commit.metadata,
-        commit_timestamp=now,
-        expire_timestamp=expires,
-        topic_id=commit.topic_id,
-    )
-
-
-def _answer(partition: TopicPartition, value: OffsetValue | None) -> CommittedOffset:
-    if value is None:
-        return CommittedOffset(topic=partition.topic, partition=partition.partition)
-    return CommittedOffset(
-        topic=partition.topic,
-        partition=partition.partition,
-        offset=value.offset,
-        leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
-        topic_id=value.topic_id,
-    )

@@ -1,4 +1,4 @@
-"""The states of a classic group and the moves between them."""
+"""The states of groups, and the moves between them of a classic group."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ class GroupState(Enum):
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"
+    """Consumer groups only: the target assignment is older than the group's epoch."""
+    RECONCILING = "Reconciling"
+    """Consumer groups only: members are on their way to the target."""
     STABLE = "Stable"
     DEAD = "Dead"
 
@@ -36,7 +40,7 @@ def check_move(group_id: str, current: GroupState, target: GroupState) -> None:
 
 
 class GroupType(Enum):
-    """Kinds of groups. Classic is the only one so far; the names are Kafka's."""
+    """Kinds of groups. Classic and consumer groups are served; the names are Kafka's."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"

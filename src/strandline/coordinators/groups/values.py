@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.errors import StrandlineError
-from strandline.model import NO_EPOCH, NO_OFFSET, ZERO_UUID
+from strandline.model import NO_EPOCH, NO_OFFSET, ZERO_UUID, ProducerAndEpoch
 
 NO_GENERATION = -1
 NO_MEMBER_ID = ""
@@ -117,6 +117,8 @@ class CommitRequest:
     group_instance_id: str | None = None
     retention_time_ms: int = DEFAULT_RETENTION
     reports_unknown_group: bool = False
+    producer: ProducerAndEpoch | None = None
+    """Whose transaction the offsets are part of: they count when it is committed."""
     offsets: tuple[PartitionCommit, ...] = ()
 
 

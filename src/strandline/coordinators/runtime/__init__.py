@@ -11,7 +11,13 @@ What does not go here: the meaning of a record.
 """
 
 from strandline.coordinators.runtime.context import CoordinatorShard, CoordinatorState
-from strandline.coordinators.runtime.log import CoordinatorLog, CoordinatorRecord, ReadBatch, ReadRecord
+from strandline.coordinators.runtime.log import (
+    CoordinatorLog,
+    CoordinatorRecord,
+    ReadBatch,
+    ReadRecord,
+    TransactionEnd,
+)
 from strandline.coordinators.runtime.replicated_log import InternalTopic, ReplicatedCoordinatorLog
 from strandline.coordinators.runtime.runtime import CoordinatorRuntime, wait_result
 from strandline.coordinators.runtime.timers import Timer, Timers
@@ -19,6 +25,7 @@ from strandline.coordinators.runtime.writer import (
     CoordinatorPartitionWriter,
     KeyValue,
     RecordSink,
+    TransactionalSink,
     WriteDone,
     WriteResult,
     client_error,
@@ -39,6 +46,8 @@ __all__ = [
     "ReplicatedCoordinatorLog",
     "Timer",
     "Timers",
+    "TransactionEnd",
+    "TransactionalSink",
     "WriteDone",
     "WriteResult",
     "client_error",

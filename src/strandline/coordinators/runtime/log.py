@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from strandline.model import NO_PRODUCER_ID, LeaderEpoch, Offset, ProducerId, TimestampMs
+from strandline.model import NO_PRODUCER_ID, LeaderEpoch, Offset, ProducerAndEpoch, ProducerId, TimestampMs
+from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 
 
 class CoordinatorRecord(NamedTuple):
@@ -35,6 +36,28 @@ class ReadBatch:
     committed: bool | None = None
 
 
+class TransactionEnd(NamedTuple):
+    """What a transaction marker says."""
+
+    producer: ProducerAndEpoch
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int
+    """That of the client: by it, partitions judge the epoch."""
+
+    def batch(self, now_ms: TimestampMs) -> memoryview:
+        """The marker as a control batch."""
+        kind = ControlType.COMMIT if self.is_commit else ControlType.ABORT
+        return memoryview(
+            build_marker(
+                EndTransactionMarker(kind, self.coordinator_epoch),
+                producer_id=self.producer.producer_id,
+                producer_epoch=self.producer.epoch,
+                timestamp_ms=now_ms,
+            )
+        )
+
+
 class CoordinatorLog(Protocol):
     """The partitions of one internal topic.
 
@@ -57,10 +80,21 @@ class CoordinatorLog(Protocol):
         """The largest batch the partition takes. Raises NotLeaderOrFollower or UnknownTopicOrPartition."""
 
     async def append(
-        self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch
+        self,
+        partition: int,
+        records: Sequence[CoordinatorRecord],
+        *,
+        leader_epoch: LeaderEpoch,
+        producer: ProducerAndEpoch | None = None,
     ) -> Offset:
-        """The offset of the first record. Raises NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch,
-        UnknownTopicOrPartition, RequestTimedOut, NotEnoughReplicas, MessageTooLarge or KafkaStorageError."""
+        """The offset of the first record. With `producer`, they are part of its transaction.
+
+        Raises NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch,
+        UnknownTopicOrPartition, RequestTimedOut, NotEnoughReplicas, MessageTooLarge or KafkaStorageError; for a
+        producer also InvalidProducerEpoch."""
+
+    async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> Offset:
+        """The offset of the marker. Raises what `append` raises, and TransactionCoordinatorFenced."""
 
     def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
         """Everything up to the end that the log has when the read begins. Raises NotLeaderOrFollower,

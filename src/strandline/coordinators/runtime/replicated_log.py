@@ -6,10 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from strandline.coordinators.runtime.log import CoordinatorRecord, ReadBatch, ReadRecord
+from strandline.clock import Clock
+from strandline.coordinators.runtime.log import CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
 from strandline.errors import CorruptMessage
 from strandline.metadata.image import MetadataImage
-from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
+from strandline.model import (
+    NO_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    LeaderEpoch,
+    Offset,
+    ProducerAndEpoch,
+    TopicPartition,
+)
 from strandline.reads import FetchIsolation
 from strandline.records.batch import BatchHeader, crc_matches, iter_headers
 from strandline.records.builder import build_batch
@@ -31,13 +41,17 @@ class InternalTopic:
     """How much is read at a time while a partition is loaded."""
     append_timeout_ms: int
     """How long an append waits until it is committed."""
+    base_sequence: int = NO_SEQUENCE
+    """What Kafka's coordinator writes where it has no producer: 0 for groups, -1 for transactions."""
 
 
 class ReplicatedCoordinatorLog:
     """`CoordinatorLog` for one internal topic."""
 
-    def __init__(self, replicas: ReplicaManager, image: Callable[[], MetadataImage], topic: InternalTopic) -> None:
-        self._replicas, self._image, self._topic = replicas, image, topic
+    def __init__(
+        self, replicas: ReplicaManager, image: Callable[[], MetadataImage], topic: InternalTopic, *, clock: Clock
+    ) -> None:
+        self._replicas, self._image, self._topic, self._clock = replicas, image, topic, clock
 
     def partition_count(self) -> int:
         topic = self._image().topics.get(self._topic.name)
@@ -47,16 +61,40 @@ class ReplicatedCoordinatorLog:
         return self._leader(partition).log.config.max_message_bytes
 
     async def append(
-        self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch
+        self,
+        partition: int,
+        records: Sequence[CoordinatorRecord],
+        *,
+        leader_epoch: LeaderEpoch,
+        producer: ProducerAndEpoch | None = None,
     ) -> Offset:
+        who = producer or ProducerAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         batch = build_batch(
             [Record(at, record.timestamp_ms, record.key, record.value) for at, record in enumerate(records)],
             codec=self._topic.codec,
-            base_sequence=0,  # with producer id -1: as Kafka's coordinators write it
+            producer_id=who.producer_id,
+            producer_epoch=who.epoch,
+            base_sequence=NO_SEQUENCE if producer is not None else self._topic.base_sequence,
+            is_transactional=producer is not None,
         )
         leader = self._leader(partition, leader_epoch)
         info = await leader.append_and_wait(memoryview(batch), timeout_ms=self._topic.append_timeout_ms)
         return info.first_offset
+
+    async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> Offset:
+        leader = self._leader(partition, leader_epoch)
+        info = await leader.append_and_wait(
+            end.batch(self._clock.now_ms()),
+            timeout_ms=self._topic.append_timeout_ms,
+            transaction_version=end.transaction_version,
+        )
+        return info.first_offset
+
+    def delete_before(self, partition: int, offset: Offset, *, leader_epoch: LeaderEpoch) -> None:
+        """Delete the records before an offset that is committed. Raises what `append` raises."""
+        leader = self._leader(partition, leader_epoch)
+        if offset > leader.log.log_start_offset:
+            leader.delete_records(offset)
 
     async def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
         leader = self._leader(partition, leader_epoch)

@@ -131,12 +131,19 @@ class CoordinatorRuntime(Generic[S]):
 
     def shard_for(self, key: str) -> S:
         """The active shard. Raises CoordinatorNotAvailable, NotCoordinator or CoordinatorLoadInProgress."""
+        return self._shard(self.partition_for(key), f"{self._name} {key}")
+
+    def shard_of(self, partition: int) -> S:
+        """The active shard of a partition. Raises what `shard_for` raises."""
+        return self._shard(partition, f"the {self._name}s of partition {partition}")
+
+    def _shard(self, partition: int, what: str) -> S:
         self._check_running()
-        context = self._contexts.get(self.partition_for(key))
+        context = self._contexts.get(partition)
         if context is None or context.state is CoordinatorState.FAILED:
-            raise NotCoordinator(f"This broker does not coordinate {self._name} {key}.")
+            raise NotCoordinator(f"This broker does not coordinate {what}.")
         if context.state is CoordinatorState.LOADING:
-            raise CoordinatorLoadInProgress(f"The coordinator of {self._name} {key} is still loading its partition.")
+            raise CoordinatorLoadInProgress(f"The coordinator of {what} is still loading its partition.")
         return context.shard
 
     def check_all_loaded(self) -> None:

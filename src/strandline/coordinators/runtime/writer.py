@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from strandline.clock import Clock
-from strandline.coordinators.runtime.log import CoordinatorLog, CoordinatorRecord
+from strandline.coordinators.runtime.log import CoordinatorLog, CoordinatorRecord, TransactionEnd
 from strandline.errors import (
     CoordinatorNotAvailable,
     FencedLeaderEpoch,
@@ -26,7 +26,7 @@ from strandline.errors import (
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
-from strandline.model import NO_OFFSET, LeaderEpoch, Offset
+from strandline.model import NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,16 @@ class RecordSink(Protocol):
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None: ...
 
 
+class TransactionalSink(RecordSink, Protocol):
+    """Takes what belongs to transactions of producers, too. All that is written keeps one order."""
+
+    def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
+        """Records that count when the producer's transaction is committed."""
+
+    def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
+        """The end of a transaction."""
+
+
 def client_error(error: StrandlineError) -> StrandlineError:
     """The error a client gets whose write was refused by the log: it says where to go, not what went wrong there."""
     if isinstance(error, UnknownTopicOrPartition | NotEnoughReplicas | NotEnoughReplicasAfterAppend | RequestTimedOut):
@@ -76,10 +86,16 @@ class _Write:
     records: Sequence[CoordinatorRecord]
     size: int
     done: WriteDone
+    producer: ProducerAndEpoch | None = None
+    end: TransactionEnd | None = None
+
+    def may_share_append(self, other: _Write) -> bool:
+        """Whether both can be in one batch: it has one producer, and a marker stands alone."""
+        return self.end is None and other.end is None and self.producer == other.producer
 
 
 class CoordinatorPartitionWriter:
-    """The `RecordSink` of one partition. While an append is under way, further writes gather for the next one.
+    """The `TransactionalSink` of one partition. While an append is under way, further writes gather for the next one.
 
     Appends are made in `leader_epoch`: in any other epoch the log refuses them.
     """
@@ -106,13 +122,27 @@ class CoordinatorPartitionWriter:
         return f"partition {self.partition} of the {self._coordinator} coordinator"
 
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
-        if self._closed is not None:
-            done(WriteResult(self._closed))
-            return
+        self._enqueue(self._write_of(records, done))
+
+    def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
+        self._enqueue(self._write_of(records, done, producer))
+
+    def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
+        self._enqueue(_Write((), 0, done, end=end))
+
+    def _write_of(
+        self, records: Sequence[KeyValue], done: WriteDone, producer: ProducerAndEpoch | None = None
+    ) -> _Write:
         now = self._clock.now_ms()
         stamped = [CoordinatorRecord(key, value, now) for key, value in records]
         size = sum(len(key) + len(value or b"") + _RECORD_OVERHEAD for key, value in records)
-        self._queue.append(_Write(stamped, size, done))
+        return _Write(stamped, size, done, producer)
+
+    def _enqueue(self, write: _Write) -> None:
+        if self._closed is not None:
+            write.done(WriteResult(self._closed))
+            return
+        self._queue.append(write)
         if not self._is_running:
             self._is_running = True
             self._spawn(self._run())
@@ -130,7 +160,7 @@ class CoordinatorPartitionWriter:
         try:
             while self._queue:
                 self._under_way = self._next_append()
-                outcome = await self._append([record for write in self._under_way for record in write.records])
+                outcome = await self._append(self._under_way)
                 finished, self._under_way = self._under_way, []
                 self._report(finished, outcome)
         finally:
@@ -140,7 +170,7 @@ class CoordinatorPartitionWriter:
     def _report(finished: list[_Write], outcome: WriteResult) -> None:
         position = 0
         for write in finished:
-            if not write.records:
+            if not write.records and write.end is None:
                 result = WriteResult(None)  # a fence is not part of the append: it only stands behind it
             elif outcome.error is not None:
                 result = outcome
@@ -154,7 +184,7 @@ class CoordinatorPartitionWriter:
         limit = self._max_append_bytes()
         taken = [self._queue.popleft()]
         size = taken[0].size
-        while self._queue and size + self._queue[0].size <= limit:
+        while self._queue and size + self._queue[0].size <= limit and taken[0].may_share_append(self._queue[0]):
             size += self._queue[0].size
             taken.append(self._queue.popleft())
         return taken
@@ -165,16 +195,24 @@ class CoordinatorPartitionWriter:
         except StrandlineError:
             return 0  # the append meets the same error, and reports it
 
-    async def _append(self, records: list[CoordinatorRecord]) -> WriteResult:
-        if not records:
+    async def _append(self, writes: Sequence[_Write]) -> WriteResult:
+        records = [record for write in writes for record in write.records]
+        end, producer = writes[0].end, writes[0].producer
+        if not records and end is None:
             return WriteResult(None)
+        what = f"{len(records)} records" if end is None else f"a marker of producer {end.producer.producer_id}"
         try:
-            offset = await self._log.append(self.partition, records, leader_epoch=self.leader_epoch)
+            if end is not None:
+                offset = await self._log.append_marker(self.partition, end, leader_epoch=self.leader_epoch)
+            else:
+                offset = await self._log.append(
+                    self.partition, records, leader_epoch=self.leader_epoch, producer=producer
+                )
         except StrandlineError as error:
-            logger.warning("%s did not take %d records: %s", self, len(records), error)
+            logger.warning("%s did not take %s: %s", self, what, error)
             return WriteResult(error)
         except Exception as error:  # the requests that wait for the append must be answered
-            logger.exception("%s did not take %d records", self, len(records))
+            logger.exception("%s did not take %s", self, what)
             return WriteResult(StrandlineError(f"The coordinator's log failed: {error}"))
         return WriteResult(None, offset)
 

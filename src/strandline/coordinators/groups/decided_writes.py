@@ -1,0 +1,77 @@
+"""Writing what was decided about groups whose members are told at once, consumer groups and share groups.
+
+A decision changes the group at once, so that the next one sees it, and is answered when its records are in the log. If
+the log refuses them, the client gets an error and the group stays as decided: a write that failed may be in the log
+nevertheless, so nobody knows the way back. Instead the records are written again, with the values that the group has
+then, by the next decision or after a while. A client that missed an answer asks again, as after any lost answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeAlias
+
+from strandline.coordinators.runtime import KeyValue, RecordSink, Timer, Timers, WriteResult
+from strandline.errors import CoordinatorNotAvailable, StrandlineError
+
+CurrentRecord: TypeAlias = Callable[[str, bytes], KeyValue | None]
+"""The record that a group has to have for a key now; None if somebody else writes it."""
+
+_RETRY_AFTER_MS: Final = 1000
+
+
+class DecidedWrites:
+    """The writes of the groups of one kind in one shard."""
+
+    def __init__(self, sink: RecordSink, timers: Timers, current: CurrentRecord) -> None:
+        self._sink, self._timers, self._current = sink, timers, current
+        self._under_way: Counter[str] = Counter()
+        self._unsure: dict[str, set[bytes]] = {}
+        """Keys whose value in the log is not known, by group."""
+        self._retry: Timer | None = None
+
+    def write(self, group_id: str, records: Sequence[KeyValue], done: Callable[[StrandlineError | None], None]) -> None:
+        """Call back when everything that was decided about the group so far is in the log, or with the refusal."""
+        unsure = self._unsure.pop(group_id, set()) - {key for key, _ in records}
+        again = (self._current(group_id, key) for key in sorted(unsure))
+        written = [*(record for record in again if record is not None), *records]
+        if not written and not self._under_way[group_id]:
+            done(None)
+            return
+        self._under_way[group_id] += 1
+
+        def finished(outcome: WriteResult) -> None:
+            self._under_way[group_id] -= 1
+            if not self._under_way[group_id]:
+                del self._under_way[group_id]
+            error = outcome.error
+            if error is not None and written:
+                self.doubt(group_id, [key for key, _ in written])
+            elif error is None and group_id in self._unsure:
+                # What it was decided on may not be in the log: a successor could decide otherwise.
+                error = CoordinatorNotAvailable(f"An earlier decision about group {group_id} is being written again.")
+            done(error)
+
+        self._sink.write(written, finished)
+
+    def doubt(self, group_id: str, keys: Collection[bytes]) -> None:
+        """Nobody knows whether the log has these records: write them again."""
+        self._unsure.setdefault(group_id, set()).update(keys)
+        if self._retry is None:
+            self._retry = self._timers.after(_RETRY_AFTER_MS, self._write_unsure)
+        elif not self._retry.is_pending:
+            self._retry.restart(_RETRY_AFTER_MS)
+
+    def forget(self, group_id: str) -> None:
+        """The group is deleted with all its records."""
+        self._unsure.pop(group_id, None)
+
+    def stop(self) -> None:
+        self._unsure.clear()
+        if self._retry is not None:
+            self._retry.cancel()
+
+    def _write_unsure(self) -> None:
+        for group_id in list(self._unsure):
+            self.write(group_id, (), lambda _: None)  # a refusal puts the keys back and sets the timer

@@ -1,0 +1,378 @@
+"""The share partitions of one partition of `__share_group_state`.
+
+Memory follows the log: a change counts when it is committed. Changes of one share partition are decided one after the
+other, since a snapshot has to hold everything that was written before it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from strandline.clock import Clock
+from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, WriteResult, client_error
+from strandline.coordinators.share.schemas import (
+    ShareUpdateValue,
+    read_record,
+    snapshot_record,
+    tombstone,
+    update_record,
+)
+from strandline.coordinators.share.values import (
+    SharePartitionKey,
+    ShareState,
+    ShareStateSummary,
+    ShareStateUpdate,
+    combined,
+)
+from strandline.errors import FencedLeaderEpoch, InvalidRequest, StrandlineError, UnknownTopicOrPartition
+from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset
+from strandline.share_errors import FencedStateEpoch
+
+logger = logging.getLogger(__name__)
+
+Changed: TypeAlias = Callable[[StrandlineError | None], None]
+"""Is told that a change is committed, or why it is not known to be."""
+_Change: TypeAlias = ShareState | ShareUpdateValue | None
+_Decide: TypeAlias = Callable[[], KeyValue | None]
+
+
+@dataclass(slots=True)
+class _KnownState:
+    """What the log says about one share partition."""
+
+    state: ShareState
+    snapshot_offset: Offset
+    leader_epoch: LeaderEpoch
+    """The largest there was: a state that begins anew has none, and still fences."""
+    updates: int = -1
+    """Counted as Kafka does: the first update after the very first snapshot is number 0."""
+
+
+class ShareShard:
+    """One partition's share partitions. Synchronous: results of writes come through callbacks."""
+
+    def __init__(
+        self,
+        sink: RecordSink,
+        clock: Clock,
+        *,
+        has_partition: Callable[[SharePartitionKey], bool],
+        updates_per_snapshot: int,
+        delete_before: Callable[[Offset], None],
+    ) -> None:
+        """`has_partition`: whether the metadata has the partition of the topic with this id. `delete_before` deletes
+        the records of this shard's log before an offset; it raises StrandlineError."""
+        self._sink, self._clock, self._delete_before = sink, clock, delete_before
+        self._has_partition, self._updates_per_snapshot = has_partition, updates_per_snapshot
+        self._known: dict[SharePartitionKey, _KnownState] = {}
+        self._turns: dict[SharePartitionKey, deque[tuple[_Decide, Changed]]] = {}
+        self._next_offset: Offset = 0
+        self._pruned_before: Offset = 0
+
+    def __str__(self) -> str:
+        return f"{len(self._known)} share partitions"
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    # Loading and unloading
+
+    def replay(self, batch: ReadBatch) -> None:
+        """Apply a batch read from the log. Raises CorruptMessage."""
+        for offset, key, value in batch.records:
+            found = None if key is None else read_record(key, value)
+            if found is not None:
+                self._apply(offset, *found)
+
+    def loaded(self) -> None:
+        self.drop_deleted_topics()
+
+    def unloaded(self, error: StrandlineError) -> None:
+        """Another broker coordinates these share partitions now. Requests that wait have been answered."""
+        self._known.clear()
+
+    # Requests
+
+    def initialize(self, key: SharePartitionKey, *, state_epoch: int, start_offset: Offset, answer: Changed) -> None:
+        """Begin anew: whatever was delivered before does not count."""
+
+        def decide() -> KeyValue:
+            known = self._known.get(key)
+            if known is not None and state_epoch != NO_EPOCH:
+                _check_state_epoch(key, known, state_epoch)
+            self._check_partition(key)
+            now_ms = self._clock.now_ms()
+            state = ShareState(
+                snapshot_epoch=0 if known is None else known.state.snapshot_epoch + 1,
+                state_epoch=state_epoch,
+                leader_epoch=0,
+                start_offset=start_offset,
+                created_ms=now_ms,
+                written_ms=now_ms,
+            )
+            return snapshot_record(key, state)
+
+        self._change(key, decide, answer)
+
+    def read(
+        self,
+        key: SharePartitionKey,
+        *,
+        leader_epoch: LeaderEpoch,
+        answer: Callable[[ShareState | StrandlineError], None],
+    ) -> None:
+        """The state, when it is sure that leaders of earlier epochs cannot change it any more."""
+        found: list[ShareState] = []
+
+        def decide() -> KeyValue | None:
+            known = self._existing(key, "read")
+            _check_leader_epoch(key, known, leader_epoch)
+            self._check_partition(key)
+            found.append(known.state)
+            if leader_epoch == known.leader_epoch:
+                return None
+            state = known.state
+            return self._record(
+                key,
+                known,
+                ShareStateUpdate(
+                    leader_epoch=leader_epoch,
+                    start_offset=state.start_offset,
+                    delivery_complete_count=state.delivery_complete_count,
+                ),
+                leader_epoch,
+            )
+
+        self._change(key, decide, lambda error: answer(found[0] if error is None else error))
+
+    def write(self, key: SharePartitionKey, update: ShareStateUpdate, answer: Changed) -> None:
+        """A leader has delivered records, or learned what became of them."""
+
+        def decide() -> KeyValue:
+            known = self._existing(key, "written")
+            if update.leader_epoch != NO_EPOCH:
+                _check_leader_epoch(key, known, update.leader_epoch)
+            if update.state_epoch != NO_EPOCH:
+                _check_state_epoch(key, known, update.state_epoch)
+                if update.state_epoch > known.state.state_epoch:
+                    raise FencedStateEpoch(
+                        f"The state of share partition {key} has epoch {known.state.state_epoch}; epoch "
+                        f"{update.state_epoch} is of a group of that name that was deleted."
+                    )
+            self._check_partition(key)
+            return self._record(key, known, update, known.state.leader_epoch)
+
+        self._change(key, decide, answer)
+
+    def delete(self, key: SharePartitionKey, answer: Changed) -> None:
+        """The group is gone, or does not read the topic any more."""
+
+        def decide() -> KeyValue | None:
+            self._check_partition(key)
+            return tombstone(key) if key in self._known else None
+
+        self._change(key, decide, answer)
+
+    def summary(self, key: SharePartitionKey) -> ShareStateSummary:
+        """Raises UnknownTopicOrPartition."""
+        self._check_partition(key)
+        known = self._known.get(key)
+        if known is None:
+            return ShareStateSummary()
+        state = known.state
+        return ShareStateSummary(
+            state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
+        )
+
+    # By time and by metadata
+
+    def drop_deleted_topics(self) -> None:
+        """Forget the share partitions whose topic is gone."""
+
+        def decide(key: SharePartitionKey) -> KeyValue | None:
+            return tombstone(key) if key in self._known and not self._has_partition(key) else None
+
+        for key in [key for key in self._known if not self._has_partition(key)]:
+            self._change(key, partial(decide, key), _ignore)
+
+    def snapshot_cold(self, interval_ms: int) -> None:
+        """Write snapshots of share partitions that nobody changes: until then, everything after their last one has to
+        be kept. Done until each of them has one of this kind."""
+        if all(known.state.created_ms != known.state.written_ms for known in self._known.values()):
+            return
+        before_ms = self._clock.now_ms() - interval_ms
+        for key in [key for key, known in self._known.items() if known.state.written_ms <= before_ms]:
+            self._change(key, partial(self._cold_snapshot, key, before_ms), _ignore)
+
+    def _cold_snapshot(self, key: SharePartitionKey, before_ms: int) -> KeyValue | None:
+        known = self._known.get(key)
+        if known is None or known.state.written_ms > before_ms:
+            return None
+        state, now_ms = known.state, self._clock.now_ms()
+        return snapshot_record(key, replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms))
+
+    @property
+    def redundant_before(self) -> Offset:
+        """Every record before this offset is replaced by a newer snapshot."""
+        return min((known.snapshot_offset for known in self._known.values()), default=self._next_offset)
+
+    def prune(self) -> None:
+        """Delete those records. If that fails, the next look tries again."""
+        offset = self.redundant_before
+        if offset <= self._pruned_before:
+            return
+        try:
+            self._delete_before(offset)
+        except StrandlineError as error:
+            logger.warning("records of share partitions before offset %d are not deleted yet: %s", offset, error)
+        else:
+            self._pruned_before = offset
+
+    # Rules
+
+    def _existing(self, key: SharePartitionKey, what: str) -> _KnownState:
+        known = self._known.get(key)
+        if known is None:
+            raise InvalidRequest(f"The share partition {key} cannot be {what}: it was not initialized.")
+        return known
+
+    def _check_partition(self, key: SharePartitionKey) -> None:
+        if not self._has_partition(key):
+            raise UnknownTopicOrPartition(f"The share partition {key} is of a topic or partition that does not exist.")
+
+    def _record(
+        self, key: SharePartitionKey, known: _KnownState, update: ShareStateUpdate, leader_epoch: LeaderEpoch
+    ) -> KeyValue:
+        """An update, or a snapshot with the update in it if there were enough updates."""
+        state = known.state
+        if known.updates < self._updates_per_snapshot:
+            return update_record(
+                key,
+                ShareUpdateValue(
+                    snapshot_epoch=state.snapshot_epoch,
+                    leader_epoch=leader_epoch,
+                    start_offset=update.start_offset,
+                    delivery_complete_count=update.delivery_complete_count,
+                    batches=combined(update.batches, update.start_offset),
+                ),
+            )
+        start, now_ms = _newer(update.start_offset, state.start_offset), self._clock.now_ms()
+        return snapshot_record(
+            key,
+            ShareState(
+                snapshot_epoch=state.snapshot_epoch + 1,
+                state_epoch=state.state_epoch,
+                leader_epoch=leader_epoch,
+                start_offset=start,
+                delivery_complete_count=update.delivery_complete_count,
+                batches=combined((*state.batches, *update.batches), start),
+                created_ms=now_ms,
+                written_ms=now_ms,
+            ),
+        )
+
+    # Writing
+
+    def _change(self, key: SharePartitionKey, decide: _Decide, answer: Changed) -> None:
+        """Decide when the changes before it are committed, and write what was decided."""
+        turns = self._turns.get(key)
+        if turns is not None:
+            turns.append((decide, answer))
+            return
+        self._turns[key] = deque([(decide, answer)])
+        self._go_on(key)
+
+    def _go_on(self, key: SharePartitionKey) -> None:
+        turns = self._turns[key]
+        while turns:
+            decide, answer = turns[0]
+            try:
+                record = decide()
+            except StrandlineError as error:
+                turns.popleft()
+                answer(error)
+                continue
+            if record is not None:
+                self._sink.write([record], partial(self._written, key, record))
+                return
+            turns.popleft()
+            answer(None)
+        del self._turns[key]
+
+    def _written(self, key: SharePartitionKey, record: KeyValue, result: WriteResult) -> None:
+        turns = self._turns[key]
+        if result.error is not None:
+            # What waits behind a write whose outcome is not known does not get another one.
+            del self._turns[key]
+            error = client_error(result.error)
+            for _, waiting in turns:
+                waiting(error)
+            return
+        found = read_record(*record)
+        assert found is not None, "the record is of a type that we write"
+        self._apply(result.base_offset, *found)
+        turns.popleft()[1](None)
+        self._go_on(key)
+
+    def _apply(self, offset: Offset, key: SharePartitionKey, change: _Change) -> None:
+        self._next_offset = max(self._next_offset, offset + 1)
+        known = self._known.get(key)
+        match change:
+            case None:
+                self._known.pop(key, None)
+            case ShareState():
+                if known is None:
+                    self._known[key] = _KnownState(change, offset, change.leader_epoch)
+                    return
+                known.state, known.snapshot_offset = change, offset
+                known.leader_epoch = max(known.leader_epoch, change.leader_epoch)
+                if known.updates >= self._updates_per_snapshot:
+                    known.updates = 0
+            case ShareUpdateValue() if known is not None:
+                known.state = _merged(known.state, change)
+                known.leader_epoch = max(known.leader_epoch, change.leader_epoch)
+                known.updates += 1
+
+    def __iter__(self) -> Iterator[tuple[SharePartitionKey, ShareState]]:
+        """Every share partition with its state."""
+        return ((key, known.state) for key, known in self._known.items())
+
+
+def _merged(state: ShareState, update: ShareUpdateValue) -> ShareState:
+    start = _newer(update.start_offset, state.start_offset)
+    return replace(
+        state,
+        leader_epoch=_newer(update.leader_epoch, state.leader_epoch),
+        start_offset=start,
+        delivery_complete_count=update.delivery_complete_count,
+        batches=combined((*state.batches, *update.batches), start),
+    )
+
+
+def _newer(value: int, otherwise: int) -> int:
+    return otherwise if value == NO_OFFSET else value
+
+
+def _check_leader_epoch(key: SharePartitionKey, known: _KnownState, leader_epoch: LeaderEpoch) -> None:
+    if leader_epoch < known.leader_epoch:
+        raise FencedLeaderEpoch(
+            f"The share partition {key} was read by its leader of epoch {known.leader_epoch}; this is one of epoch "
+            f"{leader_epoch}."
+        )
+
+
+def _check_state_epoch(key: SharePartitionKey, known: _KnownState, state_epoch: int) -> None:
+    if state_epoch < known.state.state_epoch:
+        raise FencedStateEpoch(
+            f"The state of share partition {key} was begun anew with epoch {known.state.state_epoch}; this is epoch "
+            f"{state_epoch}."
+        )
+
+
+def _ignore(error: StrandlineError | None) -> None:
+    """The next look by time or at a change of the metadata tries again."""

@@ -1,0 +1,326 @@
+"""The transactional ids of one partition of `__transaction_state`: their state, and the records that change it.
+
+Memory follows the log: a change counts when its record is committed, and until then every other request about the same
+id is told to try again. An end is decided when its Prepare record is committed; the client is answered then, markers
+are written to the partitions of the transaction, and when all are there the Complete record follows. A broker that
+loads the partition goes on with whatever is prepared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from strandline.clock import Clock
+from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, WriteResult, client_error
+from strandline.coordinators.transactions.metadata import TransactionMetadata, of_value
+from strandline.coordinators.transactions.rules import (
+    Step,
+    decide_add,
+    decide_end,
+    decide_init,
+    verify,
+)
+from strandline.coordinators.transactions.schemas import read_key, read_value, write_key, write_value
+from strandline.coordinators.transactions.states import TransactionState
+from strandline.crash import crash_point
+from strandline.errors import ConcurrentTransactions, InvalidProducerIdMapping, StrandlineError
+from strandline.model import NO_PRODUCER_ID, ProducerAndEpoch, ProducerId, TopicPartition
+
+_S = TransactionState
+_VALUE_VERSION = 1
+
+Changed = Callable[[TransactionMetadata | StrandlineError], None]
+"""Gets the state that is committed, or why nothing is."""
+Decided = Callable[[TransactionMetadata | Step | StrandlineError], None]
+"""The same; or what has to happen first."""
+
+
+class MarkerSender(Protocol):
+    """Writes the markers of transactions that are decided."""
+
+    @property
+    def outstanding(self) -> int:
+        """Transactions that have partitions without a marker."""
+
+    def send(self, transaction: TransactionMetadata, *, coordinator_epoch: int, done: Callable[[], None]) -> None:
+        """Write a marker to each of its partitions, however long that takes; `done` is called when all are there.
+
+        Partitions of deleted topics count as done. A second call for the same transactional id replaces the first.
+        """
+
+    def forget(self, transactional_ids: Collection[str]) -> None:
+        """Another broker coordinates these ids now: nothing more is sent, and `done` is not called."""
+
+
+class TransactionShard:
+    """One partition's transactional ids. Synchronous: results of writes come through callbacks."""
+
+    def __init__(self, sink: RecordSink, markers: MarkerSender, clock: Clock, *, epoch: Callable[[], int]) -> None:
+        """`epoch`: that of this coordinator, by which partitions refuse the markers of an earlier one."""
+        self.transactions: dict[str, TransactionMetadata] = {}
+        self._sink, self._markers, self._clock, self._epoch = sink, markers, clock, epoch
+        self._pending: set[str] = set()
+        """Ids of which a change is being written."""
+        self._marked: set[str] = set()
+        """Prepared, with all markers written: what is left is the Complete record."""
+        self._changes = WeakValueDictionary[str, asyncio.Event]()
+        """For those who wait; ids that nobody waits for, and that may not exist, take no memory."""
+        self._is_open = False
+
+    def __str__(self) -> str:
+        return f"{len(self.transactions)} transactional ids"
+
+    # Loading and unloading
+
+    def replay(self, batch: ReadBatch) -> None:
+        """Apply a batch read from the log. Raises CorruptMessage."""
+        for _, key, value in batch.records:
+            transactional_id = None if key is None else read_key(key)
+            if transactional_id is None:
+                continue
+            if value is None:
+                self.transactions.pop(transactional_id, None)
+            else:
+                self.transactions[transactional_id] = of_value(transactional_id, read_value(value))
+
+    def loaded(self) -> None:
+        """Markers that another coordinator has not written, or not all of them, are written."""
+        self._is_open = True
+        for transaction in list(self.transactions.values()):
+            if transaction.state.is_prepared:
+                self._send_markers(transaction)
+
+    def unloaded(self, error: StrandlineError) -> None:
+        """Another broker coordinates these ids now. Requests that wait for a write have been answered."""
+        self._is_open = False
+        self._markers.forget([*self.transactions])
+        self.transactions.clear()
+        for transactional_id in [*self._changes.keys()]:
+            self._changed(transactional_id)
+
+    def next_change(self, transactional_id: str) -> asyncio.Event:
+        """Is set when the state of the id has changed, or another broker coordinates it."""
+        event = self._changes.get(transactional_id)
+        if event is None:
+            event = self._changes[transactional_id] = asyncio.Event()
+        return event
+
+    @property
+    def waited_for(self) -> int:
+        """Ids of which somebody waits for the next change."""
+        return len(self._changes)
+
+    def _changed(self, transactional_id: str) -> None:
+        event = self._changes.pop(transactional_id, None)
+        if event is not None:
+            event.set()
+
+    # Requests
+
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        answer: Decided,
+        *,
+        expected: ProducerAndEpoch | None,
+        timeout_ms: int,
+        new_producer_id: ProducerId = NO_PRODUCER_ID,
+    ) -> None:
+        """A producer begins to use an id: it gets an epoch, and whoever had the id before is fenced."""
+        now_ms = self._clock.now_ms()
+        current = self.transactions.get(transactional_id)
+        if current is None:
+            if new_producer_id == NO_PRODUCER_ID:
+                answer(Step.NEEDS_PRODUCER_ID)
+                return
+            current = TransactionMetadata(
+                transactional_id=transactional_id,
+                producer_id=new_producer_id,
+                timeout_ms=timeout_ms,
+                last_update_ms=now_ms,
+            )
+        try:
+            decided = decide_init(
+                current,
+                expected=expected,
+                timeout_ms=timeout_ms,
+                is_pending=transactional_id in self._pending,
+                new_producer_id=new_producer_id,
+                now_ms=now_ms,
+            )
+        except StrandlineError as error:
+            answer(error)
+            return
+        if isinstance(decided, TransactionMetadata):
+            self._write(decided, answer)
+        elif decided is Step.ABORT_FIRST:
+            self._fence(current, lambda result: answer(_try_again(result)))
+        else:
+            answer(decided)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerAndEpoch,
+        partitions: Collection[TopicPartition],
+        answer: Changed,
+        *,
+        client_version: int,
+    ) -> None:
+        """The transaction has, or is about to have, records in these partitions."""
+        try:
+            current = self._known(transactional_id)
+            decided = decide_add(
+                current,
+                producer,
+                partitions,
+                client_version=client_version,
+                is_pending=transactional_id in self._pending,
+                now_ms=self._clock.now_ms(),
+            )
+        except StrandlineError as error:
+            answer(error)
+            return
+        if decided is None:
+            answer(current)
+        else:
+            self._write(decided, answer)
+
+    def verify_partitions(
+        self, transactional_id: str, producer: ProducerAndEpoch, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, StrandlineError | None]:
+        """Whether each is part of the open transaction. Raises a StrandlineError for all of them."""
+        current = self._known(transactional_id)
+        return verify(current, producer, partitions, is_pending=transactional_id in self._pending)
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: ProducerAndEpoch,
+        answer: Decided,
+        *,
+        is_commit: bool,
+        client_version: int,
+        new_producer_id: ProducerId = NO_PRODUCER_ID,
+    ) -> None:
+        """Commit or abort. Answered when that is decided for good; markers follow."""
+        try:
+            current = self._known(transactional_id)
+            decided = decide_end(
+                current,
+                producer,
+                is_commit=is_commit,
+                client_version=client_version,
+                is_pending=transactional_id in self._pending,
+                new_producer_id=new_producer_id,
+                now_ms=self._clock.now_ms(),
+            )
+        except StrandlineError as error:
+            answer(error)
+            return
+        if isinstance(decided, TransactionMetadata):
+            self._end(decided, answer)
+        else:
+            answer(current if decided is None else decided)
+
+    # By time
+
+    def abort_timed_out(self) -> None:
+        """Abort transactions that take longer than their timeout, and go on with what could not be completed."""
+        now_ms = self._clock.now_ms()
+        for transaction in self._unchanging():
+            if transaction.has_timed_out(now_ms):
+                self._fence(transaction, lambda _: None)
+            elif transaction.transactional_id in self._marked:
+                self._complete(transaction)
+
+    def expire(self, expiration_ms: int) -> None:
+        """Forget ids that nobody has used for so long."""
+        before_ms = self._clock.now_ms() - expiration_ms
+        for transaction in self._unchanging():
+            if transaction.state.is_complete and transaction.last_update_ms < before_ms:
+                self._forget(transaction.transactional_id)
+
+    def _unchanging(self) -> Iterator[TransactionMetadata]:
+        for transaction in list(self.transactions.values()):
+            if transaction.transactional_id not in self._pending:
+                yield transaction
+
+    def _forget(self, transactional_id: str) -> None:
+        def done(result: WriteResult) -> None:
+            self._pending.discard(transactional_id)
+            if result.error is None:
+                self.transactions.pop(transactional_id, None)
+            self._changed(transactional_id)
+
+        self._pending.add(transactional_id)
+        self._sink.write([(write_key(transactional_id), None)], done)
+
+    # Writing
+
+    def _known(self, transactional_id: str) -> TransactionMetadata:
+        found = self.transactions.get(transactional_id)
+        if found is None:
+            raise InvalidProducerIdMapping(f"The transactional id {transactional_id!r} is not known here.")
+        return found
+
+    def _write(self, changed: TransactionMetadata, done: Changed) -> None:
+        transactional_id = changed.transactional_id
+
+        def written(result: WriteResult) -> None:
+            self._pending.discard(transactional_id)
+            if result.error is not None:
+                done(client_error(result.error))
+            else:
+                self.transactions[transactional_id] = changed
+                done(changed)
+            self._changed(transactional_id)
+
+        self._pending.add(transactional_id)
+        self._sink.write([_record(changed)], written)
+
+    def _fence(self, current: TransactionMetadata, done: Changed) -> None:
+        """Abort an open transaction on behalf of somebody else than its producer."""
+        self._end(current.fenced(client_version=current.client_version, now_ms=self._clock.now_ms()), done)
+
+    def _end(self, prepared: TransactionMetadata, done: Changed) -> None:
+        def decided(result: TransactionMetadata | StrandlineError) -> None:
+            crash_point("transactions.after_prepare")
+            done(result)
+            if isinstance(result, TransactionMetadata) and self._is_open:
+                self._send_markers(result)
+
+        crash_point("transactions.before_prepare")
+        self._write(prepared, decided)
+
+    def _send_markers(self, prepared: TransactionMetadata) -> None:
+        def done() -> None:
+            if self._is_open and self.transactions.get(prepared.transactional_id) == prepared:
+                self._marked.add(prepared.transactional_id)
+                self._complete(prepared)
+
+        self._markers.send(prepared, coordinator_epoch=self._epoch(), done=done)
+
+    def _complete(self, prepared: TransactionMetadata) -> None:
+        def done(result: TransactionMetadata | StrandlineError) -> None:
+            if isinstance(result, TransactionMetadata):
+                self._marked.discard(prepared.transactional_id)
+            # If not, the next look at timeouts tries again.
+
+        crash_point("transactions.before_complete")
+        self._write(prepared.completed(self._clock.now_ms()), done)
+
+
+def _record(changed: TransactionMetadata) -> KeyValue:
+    return write_key(changed.transactional_id), write_value(changed.value(), version=_VALUE_VERSION)
+
+
+def _try_again(result: TransactionMetadata | StrandlineError) -> StrandlineError:
+    if isinstance(result, StrandlineError):
+        return result
+    return ConcurrentTransactions(
+        f"An open transaction of {result.transactional_id!r} is being aborted first. Try again."
+    )

@@ -1,0 +1,173 @@
+"""A consumer group, its topics and its time, and shorthands for requests: decisions are tested without a broker."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from strandline.config import GroupSettings, group_config
+from strandline.coordinators.groups.consumer.changes import GroupChanges, Surroundings
+from strandline.coordinators.groups.consumer.group import ConsumerGroup
+from strandline.coordinators.groups.consumer.heartbeat import heartbeat
+from strandline.coordinators.groups.consumer.leaving import find_leaving, leave_for_a_while, remove_members
+from strandline.coordinators.groups.consumer.partitions import Partitions, without_epochs
+from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey, read_consumer_value
+from strandline.coordinators.groups.consumer.target import assign_if_due
+from strandline.coordinators.groups.consumer.topics import TopicHashes
+from strandline.coordinators.groups.consumer.values import GroupLimits, HeartbeatRequest, HeartbeatResponse
+from strandline.coordinators.groups.schemas import read_key
+from strandline.coordinators.runtime import KeyValue
+from strandline.errors import StrandlineError
+from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
+
+
+def topic_image(name: str, partitions: int, topic_id: uuid.UUID) -> TopicImage:
+    return TopicImage(
+        name,
+        topic_id,
+        tuple(
+            PartitionImage(partition=at, replicas=(0,), isr=(0,), leader=0, leader_epoch=0, partition_epoch=0)
+            for at in range(partitions)
+        ),
+    )
+
+
+class ConsumerTopics:
+    """An image whose topics a test creates, enlarges and deletes."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._numbers = itertools.count(1)
+        self.image = MetadataImage()
+        for name, count in counts.items():
+            self.create(name, count)
+
+    def create(self, name: str, partitions: int) -> None:
+        self.put(topic_image(name, partitions, uuid.UUID(int=next(self._numbers))))
+
+    def enlarge(self, name: str, partitions: int) -> None:
+        self.put(topic_image(name, partitions, self.id_of(name)))
+
+    def put(self, topic: TopicImage) -> None:
+        self._become({**self.image.topics, topic.name: topic})
+
+    def delete(self, name: str) -> None:
+        self._become({known: topic for known, topic in self.image.topics.items() if known != name})
+
+    def id_of(self, name: str) -> uuid.UUID:
+        return self.image.topics[name].topic_id
+
+    def partitions(self, **numbers: set[int]) -> Partitions:
+        return {self.id_of(name): frozenset(of_topic) for name, of_topic in numbers.items()}
+
+    def _become(self, topics: Mapping[str, TopicImage]) -> None:
+        by_id = {topic.topic_id: topic for topic in topics.values()}
+        offset = self.image.offset + 1
+        self.image = replace(self.image, topics=topics, topics_by_id=by_id, offset=offset)
+
+
+class ConsumerWorld:
+    """One group; every decision is applied and its records are kept."""
+
+    def __init__(self, counts: Mapping[str, int] | None = None, **settings: Any) -> None:
+        self.topics = ConsumerTopics(counts or {"orders": 3})
+        self.group = ConsumerGroup("g")
+        self.now_ms = 1_000_000
+        self.hashes = TopicHashes()
+        changed = {"group_consumer_assignment_interval_ms": 0, **settings}
+        self.settings = replace(GroupSettings(), **changed)
+        self.log: list[KeyValue] = []
+
+    def around(self) -> Surroundings:
+        return Surroundings(
+            image=self.topics.image,
+            hashes=self.hashes,
+            now_ms=self.now_ms,
+            limits=GroupLimits(broker=self.settings, group=group_config({}, self.settings)),
+        )
+
+    def heartbeat(self, member_id: str, epoch: int, **fields: Any) -> HeartbeatResponse:
+        """Raises the refusal; then the group is as it was."""
+        fields = {"client_id": "c", **fields}
+        request = HeartbeatRequest(group_id=self.group.group_id, member_id=member_id, member_epoch=epoch, **fields)
+        changes = GroupChanges(self.group)
+        try:
+            response = heartbeat(changes, request, self.around())
+        except StrandlineError:
+            changes.take_back()
+            raise
+        self.log += changes.records
+        return response
+
+    def join(self, member_id: str, *topics: str, **fields: Any) -> HeartbeatResponse:
+        fields = {"topics": topics, "rebalance_timeout_ms": 60_000, "owned": {}, **fields}
+        return self.heartbeat(member_id, 0, **fields)
+
+    def beat(self, member_id: str, *, owned: Partitions | None = None, **fields: Any) -> HeartbeatResponse:
+        """A heartbeat with the epoch that the member has."""
+        return self.heartbeat(member_id, self.group.members[member_id].epoch, owned=owned, **fields)
+
+    def obey(self, member_id: str) -> HeartbeatResponse:
+        """The client owns what it was told to, and says so."""
+        return self.beat(member_id, owned=self.assigned(member_id))
+
+    def leave(self, member_id: str, epoch: int = -1, instance_id: str | None = None) -> None:
+        request = HeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, instance_id=instance_id)
+        changes = GroupChanges(self.group)
+        member = find_leaving(changes, request)
+        if epoch == -2:
+            leave_for_a_while(changes, member)
+        else:
+            remove_members(changes, [member], self.around())
+        self.log += changes.records
+
+    def assign(self) -> None:
+        """The timer of the group."""
+        changes = GroupChanges(self.group)
+        assign_if_due(changes, self.around())
+        self.log += changes.records
+
+    def settle(self) -> None:
+        """Everybody obeys until nothing changes any more."""
+        self.assign()
+        for _ in range(4 * len(self.group.members) + 4):
+            before = len(self.log)
+            for member_id in list(self.group.members):
+                if not self.group.members[member_id].has_left_for_now:
+                    self.obey(member_id)
+            if len(self.log) == before:
+                return
+        raise AssertionError("the group does not settle")
+
+    def assigned(self, member_id: str) -> Partitions:
+        return without_epochs(self.group.members[member_id].assigned)
+
+    def replayed(self) -> ConsumerGroup:
+        return replay(self.log)
+
+
+def replay(records: list[KeyValue], group_id: str = "g") -> ConsumerGroup:
+    group = ConsumerGroup(group_id)
+    for raw_key, raw_value in records:
+        key = read_key(raw_key)
+        assert isinstance(key, ConsumerRecordKey)
+        group.apply(key, None if raw_value is None else read_consumer_value(key.kind, raw_value))
+    return group
+
+
+def state_of(group: ConsumerGroup) -> Any:
+    """Everything that the log has to bring back."""
+    return (
+        group.epoch,
+        group.metadata_hash,
+        group.target_epoch,
+        group.target_timestamp_ms,
+        group.members,
+        group.targets,
+        group.expressions,
+        group.instances,
+        group.topics(),
+        group.state,
+    )
