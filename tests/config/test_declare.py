@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 import strandline
 from strandline.config.declare import Declaration, SettingKind, Value, declarations_of
+from strandline.config.group import GROUP_DECLARATIONS
 from strandline.config.settings import AREAS, BROKER_DECLARATIONS
+from strandline.config.share_group import SHARE_GROUP_DECLARATIONS
 from strandline.config.tiers import METADATA_PREFIX, STORAGE_PREFIX
 from strandline.config.topic import TOPIC_DECLARATIONS, TopicConfig
 from strandline.errors import InvalidConfig
@@ -105,7 +107,12 @@ def _source(*, without: str) -> str:
 
 def test_every_setting_is_read_somewhere_or_says_that_it_has_no_effect() -> None:
     everywhere, components = _source(without=""), _source(without="config")
-    followed = {declaration.broker_name for declaration in TOPIC_DECLARATIONS.values()}
+    followers = (
+        *TOPIC_DECLARATIONS.values(),
+        *GROUP_DECLARATIONS.values(),
+        *SHARE_GROUP_DECLARATIONS.values(),
+    )
+    followed = {declaration.broker_name for declaration in followers}
     for declaration in ALL:
         if declaration.name.startswith((STORAGE_PREFIX, METADATA_PREFIX)):
             continue  # handed on as text, to classes that may come from elsewhere

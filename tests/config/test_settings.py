@@ -455,6 +455,8 @@ def test_every_setting_can_be_asked_for_by_name() -> None:
         "log",
         "replication",
         "groups",
+        "share_groups",
+        "sharing",
         "transactions",
         "diskless",
         "tiers",

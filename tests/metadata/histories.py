@@ -7,17 +7,22 @@ import uuid
 from hypothesis import strategies as st
 
 from strandline.metadata import ConfigResource, ConfigResourceType, LeaderRecoveryState, Listener
+from strandline.metadata.administered import ScramCredential, ScramMechanism, ScramOwner, quota_entity
+from strandline.metadata.image import FeatureSupport
 from strandline.metadata.records import (
     BrokerChangeRecord,
+    ClientQuotaRecord,
     ClusterRecord,
     ConfigRecord,
     ControllerChangeRecord,
+    FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    ScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
 )
@@ -42,7 +47,7 @@ class History:
         self.records.append(record)
 
     def step(self) -> None:
-        steps = [self.new_topic, self.register, self.configure, self.small_things]
+        steps = [self.new_topic, self.register, self.configure, self.small_things, self.administer]
         if self.topics:
             steps += [self.add_partition, self.change_partitions, self.remove_topic]
         if self.brokers:
@@ -110,6 +115,7 @@ class History:
                 rack=self.draw(st.none() | st.sampled_from(["r1", "r2"])),
                 fenced=self.draw(st.booleans()),
                 in_controlled_shutdown=self.draw(st.booleans()),
+                features=self.draw(st.sampled_from([(), (FeatureSupport("transaction.version", 0, 2),)])),
             )
         )
 
@@ -135,6 +141,27 @@ class History:
         resource = self.draw(st.sampled_from(topics + brokers))
         value = self.draw(st.none() | st.text(max_size=4))
         self.add(ConfigRecord(resource=resource, key=self.draw(st.sampled_from(["x", "y"])), value=value))
+
+    def administer(self) -> None:
+        names = st.none() | st.sampled_from(["alice", "Bob ☃"])
+        kinds = self.draw(st.sets(st.sampled_from(["user", "client-id"]), min_size=1))
+        credential = ScramCredential(
+            salt=self.draw(st.binary(max_size=4)),
+            stored_key=self.draw(st.binary(max_size=4)),
+            server_key=b"",
+            iterations=4096,
+        )
+        owner = ScramOwner(self.draw(st.sampled_from(["alice", "bob"])), self.draw(st.sampled_from(ScramMechanism)))
+        choices: list[MetadataRecord] = [
+            ClientQuotaRecord(
+                entity=quota_entity({kind: self.draw(names) for kind in kinds}),
+                key=self.draw(st.sampled_from(["x", "y"])),
+                value=self.draw(st.none() | st.floats(0.5, 1e18)),
+            ),
+            ScramCredentialRecord(owner=owner, credential=self.draw(st.none() | st.just(credential))),
+            FeatureLevelRecord(name="transaction.version", level=self.draw(st.integers(0, 2))),
+        ]
+        self.add(self.draw(st.sampled_from(choices)))
 
     def small_things(self) -> None:
         self.epoch += 1

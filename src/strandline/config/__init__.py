@@ -1,4 +1,4 @@
-"""Every setting of a broker and of a topic, declared once.
+"""Every setting of a broker, of a topic and of a group, declared once.
 
 Why it exists: the loader, the range checks, `DescribeConfigs`, dynamic changes and the reference page must
 never disagree, so all of them read one declaration. What goes here: names, types, defaults, ranges, help and
@@ -9,6 +9,7 @@ the rules between settings. What does not: components. They take the settings of
 from strandline.config.admin import AdminSettings
 from strandline.config.cluster import ClusterSettings
 from strandline.config.diskless import DisklessSettings
+from strandline.config.group import GroupConfig, group_config
 from strandline.config.groups import GroupSettings
 from strandline.config.listeners import Endpoint
 from strandline.config.log import LogSettings
@@ -27,6 +28,7 @@ __all__ = [
     "ClusterSettings",
     "DisklessSettings",
     "Endpoint",
+    "GroupConfig",
     "GroupSettings",
     "LogSettings",
     "NetworkSettings",
@@ -36,6 +38,7 @@ __all__ = [
     "TieringSettings",
     "TopicConfig",
     "TransactionSettings",
+    "group_config",
     "load_properties",
     "parse_properties",
     "validate_topic_overrides",

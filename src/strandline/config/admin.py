@@ -1,16 +1,16 @@
-"""Settings of the HTTP listener with health, metrics and status."""
+"""Settings of the HTTP listener with health, metrics and status, and of the metrics that clients push."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strandline.config.declare import STRING, setting
+from strandline.config.declare import INT, STRING, setting
 from strandline.config.listeners import parse_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings:
-    """Settings of the HTTP side of the broker."""
+    """Settings of what the broker shows of itself and of its clients."""
 
     strandline_http_listen: str = setting(
         "strandline.http.listen",
@@ -18,6 +18,14 @@ class AdminSettings:
         "127.0.0.1:9644",
         "The address of the HTTP listener (/healthz, /readyz, /metrics, status page), as host:port. It asks for no "
         "password, so it is local by default. Empty: no HTTP.",
+    )
+
+    telemetry_max_bytes: int = setting(
+        "telemetry.max.bytes",
+        INT,
+        1_048_576,
+        "The most bytes of metrics that a client may push at once, compressed as well as decompressed.",
+        least=1,
     )
 
     @property

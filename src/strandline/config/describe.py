@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from strandline.config.client_metrics import CLIENT_METRICS_DECLARATIONS
 from strandline.config.declare import Declaration, Dynamic, SettingKind
+from strandline.config.group import GROUP_DECLARATIONS, group_config
 from strandline.config.settings import BROKER_DECLARATIONS, Settings
+from strandline.config.share_group import SHARE_GROUP_DECLARATIONS, share_group_config
+from strandline.config.share_groups import SHARE_MEMBERSHIP_DECLARATIONS, share_membership
 from strandline.config.topic import TOPIC_DECLARATIONS
 
 
@@ -20,6 +24,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +76,41 @@ def describe_topic(
         synonyms = () if declaration.broker_name is None else _broker_synonyms(settings, declaration.broker_name)
         if declaration.name in overrides:
             own = ConfigSynonym(name=declaration.name, value=text, source=ConfigSource.DYNAMIC_TOPIC_CONFIG)
+            synonyms = (own, *synonyms)
+        entries.append(_entry(declaration, text, synonyms, read_only=False))
+    return entries
+
+
+def describe_client_metrics(overrides: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
+    """The settings of a subscription to metrics of clients, by name."""
+    entries = []
+    for declaration in _chosen(CLIENT_METRICS_DECLARATIONS, names, overrides):
+        text, source = overrides.get(declaration.name), ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG
+        if text is None:
+            text, source = declaration.text_of(declaration.default), ConfigSource.DEFAULT_CONFIG
+        synonyms = [ConfigSynonym(name=declaration.name, value=text, source=source)]
+        entries.append(_entry(declaration, text, synonyms, read_only=False))
+    return entries
+
+
+def describe_group(
+    settings: Settings, overrides: Mapping[str, str], names: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a group, by name; all of them, or those of `names` that exist."""
+    own_config = group_config(overrides, settings.groups)
+    shared_config = share_membership(overrides, settings.share_groups)
+    delivery = share_group_config(overrides, settings.sharing)
+    entries = []
+    for declaration in _chosen({**GROUP_DECLARATIONS, **SHARE_GROUP_DECLARATIONS}, names, overrides):
+        config: object = own_config
+        if declaration.name in SHARE_MEMBERSHIP_DECLARATIONS:
+            config = shared_config
+        elif declaration.name in SHARE_GROUP_DECLARATIONS:
+            config = delivery
+        text = declaration.text_of(getattr(config, declaration.attribute))
+        synonyms = () if declaration.broker_name is None else _broker_synonyms(settings, declaration.broker_name)
+        if declaration.name in overrides:
+            own = ConfigSynonym(name=declaration.name, value=text, source=ConfigSource.DYNAMIC_GROUP_CONFIG)
             synonyms = (own, *synonyms)
         entries.append(_entry(declaration, text, synonyms, read_only=False))
     return entries

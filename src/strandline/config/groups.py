@@ -8,8 +8,6 @@ from strandline.config.declare import INT, LIST, LONG, SHORT, STRING, setting
 from strandline.errors import InvalidConfig
 from strandline.model import INT32_MAX
 
-_LATER = "the consumer protocol of KIP-848 is not available yet"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
@@ -33,11 +31,11 @@ class GroupSettings:
     group_coordinator_rebalance_protocols: tuple[str, ...] = setting(
         "group.coordinator.rebalance.protocols",
         LIST,
-        ("classic",),
-        "The group protocols that are served.",
+        ("classic", "consumer", "streams"),
+        "The group protocols that are served. The classic protocol is served whatever is named; without `consumer`, "
+        "members of the consumer protocol are refused; `streams` and `share` have no effect yet.",
         allowed=("classic", "consumer", "streams", "share"),
         may_be_empty=False,
-        no_effect="the classic protocol is served, whatever is named",
     )
     group_coordinator_threads: int = setting(
         "group.coordinator.threads",
@@ -113,7 +111,6 @@ class GroupSettings:
         45_000,
         "Session timeout of the consumer protocol.",
         least=1,
-        no_effect=_LATER,
     )
     group_consumer_min_session_timeout_ms: int = setting(
         "group.consumer.min.session.timeout.ms",
@@ -121,7 +118,6 @@ class GroupSettings:
         45_000,
         "The least session timeout that a group may set.",
         least=1,
-        no_effect=_LATER,
     )
     group_consumer_max_session_timeout_ms: int = setting(
         "group.consumer.max.session.timeout.ms",
@@ -129,7 +125,6 @@ class GroupSettings:
         60_000,
         "The greatest session timeout that a group may set.",
         least=1,
-        no_effect=_LATER,
     )
     group_consumer_heartbeat_interval_ms: int = setting(
         "group.consumer.heartbeat.interval.ms",
@@ -137,7 +132,6 @@ class GroupSettings:
         5000,
         "Heartbeat interval of the consumer protocol.",
         least=1,
-        no_effect=_LATER,
     )
     group_consumer_min_heartbeat_interval_ms: int = setting(
         "group.consumer.min.heartbeat.interval.ms",
@@ -145,7 +139,6 @@ class GroupSettings:
         5000,
         "The least heartbeat interval that a group may set.",
         least=1,
-        no_effect=_LATER,
     )
     group_consumer_max_heartbeat_interval_ms: int = setting(
         "group.consumer.max.heartbeat.interval.ms",
@@ -153,7 +146,28 @@ class GroupSettings:
         15_000,
         "The greatest heartbeat interval that a group may set.",
         least=1,
-        no_effect=_LATER,
+    )
+    group_consumer_assignment_interval_ms: int = setting(
+        "group.consumer.assignment.interval.ms",
+        INT,
+        1000,
+        "The least time between two target assignments of a group of the consumer protocol. Members that come and go "
+        "within it are assigned together.",
+        least=0,
+    )
+    group_consumer_min_assignment_interval_ms: int = setting(
+        "group.consumer.min.assignment.interval.ms",
+        INT,
+        0,
+        "The least assignment interval that a group may set.",
+        least=0,
+    )
+    group_consumer_max_assignment_interval_ms: int = setting(
+        "group.consumer.max.assignment.interval.ms",
+        INT,
+        15_000,
+        "The greatest assignment interval that a group may set.",
+        least=0,
     )
     group_consumer_max_size: int = setting(
         "group.consumer.max.size",
@@ -161,15 +175,14 @@ class GroupSettings:
         INT32_MAX,
         "Members in one group of the consumer protocol.",
         least=1,
-        no_effect=_LATER,
     )
     group_consumer_assignors: tuple[str, ...] = setting(
         "group.consumer.assignors",
         LIST,
         ("uniform", "range"),
         "Assignors of the consumer protocol; the first is the default.",
+        allowed=("uniform", "range"),
         may_be_empty=False,
-        no_effect=_LATER,
     )
     group_consumer_migration_policy: str = setting(
         "group.consumer.migration.policy",
@@ -177,7 +190,6 @@ class GroupSettings:
         "bidirectional",
         "Which way a group may move between the classic and the consumer protocol while it has members.",
         allowed=("bidirectional", "upgrade", "downgrade", "disabled"),
-        no_effect=_LATER,
     )
     group_consumer_regex_refresh_interval_ms: int = setting(
         "group.consumer.regex.refresh.interval.ms",
@@ -185,7 +197,6 @@ class GroupSettings:
         600_000,
         "How often subscriptions by regular expression are matched against the topics again.",
         least=10_000,
-        no_effect=_LATER,
     )
 
     def check(self) -> None:
@@ -195,7 +206,7 @@ class GroupSettings:
                 f"group.max.session.timeout.ms ({self.group_max_session_timeout_ms}) must not be less than "
                 f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms})."
             )
-        for what in ("session.timeout.ms", "heartbeat.interval.ms"):
+        for what in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
             attribute = what.replace(".", "_")
             least = getattr(self, f"group_consumer_min_{attribute}")
             value = getattr(self, f"group_consumer_{attribute}")

@@ -53,9 +53,6 @@ IGNORED: Final[Mapping[str, str]] = {
     ),
     "replication.quota.window.num": "quotas are not enforced yet",
     "replication.quota.window.size.seconds": "quotas are not enforced yet",
-    "share.coordinator.state.topic.min.isr": "share groups are not available yet",
-    "share.coordinator.state.topic.num.partitions": "share groups are not available yet",
-    "share.coordinator.state.topic.replication.factor": "share groups are not available yet",
 }
 
 # Settings whose promise would be broken if they were ignored: refused, with the reason.
@@ -103,7 +100,6 @@ _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "inkless.client.az.": "clients are not told apart by zone in this version",
     "inkless.consolidation.": _CONVERSION,
     "group.share.": "share groups are not available in this version",
-    "share.coordinator.": "share groups are not available in this version",
     "group.streams.": "streams groups are not available in this version",
     "replica.selector.": "reading from followers is not available in this version",
     "create.topic.policy.": "policies are not available in this version",

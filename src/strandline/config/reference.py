@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from strandline.config.client_metrics import CLIENT_METRICS_DECLARATIONS
 from strandline.config.declare import Declaration, SettingKind, declarations_of
+from strandline.config.group import GROUP_DECLARATIONS
 from strandline.config.migration_state import MIGRATION_STATE
 from strandline.config.names import IGNORED
 from strandline.config.settings import AREAS
+from strandline.config.share_group import SHARE_GROUP_DECLARATIONS
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.model import INT32_MAX, INT64_MAX
 
@@ -20,11 +23,13 @@ _TITLES: Final[Mapping[str, str]] = {
     "log": "Log and compaction",
     "replication": "Replication",
     "groups": "Consumer groups",
+    "share_groups": "Members of share groups",
+    "sharing": "Delivery to share groups",
     "transactions": "Producers and transactions",
     "diskless": "Diskless topics",
     "tiers": "Tiered storage",
     "tiering": "Conversion of diskless batches into tiered segments",
-    "admin": "HTTP",
+    "admin": "HTTP and metrics of clients",
 }
 _LARGE: Final[Mapping[object, str]] = {
     INT32_MAX: "2147483647",
@@ -66,6 +71,24 @@ def _lines() -> Iterator[str]:
     for declaration in _by_name({**TOPIC_DECLARATIONS, MIGRATION_STATE.name: MIGRATION_STATE}):
         follows = f"`{declaration.broker_name}`" if declaration.broker_name else ""
         yield _row(declaration, follows)
+    yield ""
+    yield "## Subscriptions to metrics of clients"
+    yield ""
+    yield "The resource `client-metrics` of `kafka-configs` (KIP-714); `/metrics` shows what clients push."
+    yield ""
+    yield "| setting | type | default | may be | change | meaning |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for declaration in _by_name(CLIENT_METRICS_DECLARATIONS):
+        yield _row(declaration, "at any time")
+    yield ""
+    yield "## Groups"
+    yield ""
+    yield "Set on resources of type GROUP. A value outside the limits of the broker is refused."
+    yield ""
+    yield "| setting | type | default | may be | follows | meaning |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for declaration in _by_name({**GROUP_DECLARATIONS, **SHARE_GROUP_DECLARATIONS}):
+        yield _row(declaration, f"`{declaration.broker_name}`" if declaration.broker_name else "")
     for key, area in AREAS.items():
         yield ""
         yield f"## {_TITLES[key]}"

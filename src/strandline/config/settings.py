@@ -18,6 +18,8 @@ from strandline.config.names import IGNORED, unknown_name
 from strandline.config.network import NetworkSettings
 from strandline.config.passed_on import handed_on, is_handed_on, under_declared_names
 from strandline.config.replication import ReplicationSettings
+from strandline.config.share_groups import ShareGroupSettings
+from strandline.config.sharing import ShareSettings
 from strandline.config.tiering import TieringSettings
 from strandline.config.tiers import METADATA_PREFIX, STORAGE_PREFIX, TierSettings
 from strandline.config.topic import TopicConfig, topic_values
@@ -34,6 +36,8 @@ AREAS: Final[Mapping[str, type]] = MappingProxyType(
         "log": LogSettings,
         "replication": ReplicationSettings,
         "groups": GroupSettings,
+        "share_groups": ShareGroupSettings,
+        "sharing": ShareSettings,
         "transactions": TransactionSettings,
         "diskless": DisklessSettings,
         "tiers": TierSettings,
@@ -62,6 +66,8 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     replication: ReplicationSettings = field(default_factory=ReplicationSettings)
     groups: GroupSettings = field(default_factory=GroupSettings)
+    share_groups: ShareGroupSettings = field(default_factory=ShareGroupSettings)
+    sharing: ShareSettings = field(default_factory=ShareSettings)
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
     diskless: DisklessSettings = field(default_factory=DisklessSettings)
     tiers: TierSettings = field(default_factory=TierSettings)

@@ -43,7 +43,7 @@ class TieringSettings:
         "inkless.tiering.splitter.max.files.per.run",
         INT,
         10,
-        "WAL objects that are claimed at a time; there are as many rounds as there is work.",
+        "WAL objects that are claimed at a time, more if they are small; there are as many rounds as there is work.",
         least=1,
         dynamic=CLUSTER_WIDE,
     )
@@ -60,7 +60,8 @@ class TieringSettings:
         "inkless.tiering.max.batches.per.run",
         INT,
         1000,
-        "Rows of the control plane that are claimed at a time. A WAL object with more of them is taken alone.",
+        "Rows of the control plane that are claimed, or recorded as split, at a time. A WAL object with more of them "
+        "is taken alone.",
         least=1,
         dynamic=CLUSTER_WIDE,
     )

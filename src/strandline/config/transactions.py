@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from strandline.config.declare import BOOLEAN, CLUSTER_WIDE, INT, SHORT, setting
 
-_LATER = "transactions are not available yet"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSettings:
@@ -19,7 +17,6 @@ class TransactionSettings:
         900_000,
         "Longest transaction timeout a producer may ask for.",
         least=1,
-        no_effect=_LATER,
     )
     transactional_id_expiration_ms: int = setting(
         "transactional.id.expiration.ms",
@@ -27,7 +24,6 @@ class TransactionSettings:
         604_800_000,
         "A transactional id without activity for this long is forgotten.",
         least=1,
-        no_effect=_LATER,
     )
     producer_id_expiration_ms: int = setting(
         "producer.id.expiration.ms",
@@ -72,7 +68,6 @@ class TransactionSettings:
         5_242_880,
         "Bytes read at a time when transactions are loaded.",
         least=1,
-        no_effect=_LATER,
     )
     transaction_partition_verification_enable: bool = setting(
         "transaction.partition.verification.enable",
@@ -80,14 +75,13 @@ class TransactionSettings:
         True,
         "A partition asks the coordinator whether it belongs to a transaction before it takes its records.",
         dynamic=CLUSTER_WIDE,
-        no_effect=_LATER,
     )
     transaction_two_phase_commit_enable: bool = setting(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
         "Producers may take part in distributed transactions.",
-        no_effect=_LATER,
+        no_effect="no client asks for two-phase commit before version 6 of InitProducerId, which is not offered",
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = setting(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -95,7 +89,6 @@ class TransactionSettings:
         10_000,
         "How often transactions past their timeout are looked for.",
         least=1,
-        no_effect=_LATER,
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
@@ -103,7 +96,6 @@ class TransactionSettings:
         3_600_000,
         "How often transactional ids to forget are looked for.",
         least=1,
-        no_effect=_LATER,
     )
     add_partitions_to_txn_retry_backoff_ms: int = setting(
         "add.partitions.to.txn.retry.backoff.ms",
@@ -111,13 +103,13 @@ class TransactionSettings:
         20,
         "First wait before an attempt to add partitions to a transaction is repeated.",
         least=1,
-        no_effect=_LATER,
+        no_effect="an attempt is repeated as soon as the transaction before it has ended",
     )
     add_partitions_to_txn_retry_backoff_max_ms: int = setting(
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
         100,
-        "Longest total wait for repeated attempts to add partitions to a transaction.",
+        "How long a request about a transaction waits until the one before it has ended. Then the client is told to "
+        "try again.",
         least=0,
-        no_effect=_LATER,
     )

@@ -3,7 +3,8 @@
 KRaft's model with its log in the `sql` store: the one active controller appends records, every broker applies them to
 its image, and notifies its components of what changed.
 
-- `records`, `image`, `delta`, `requests`, `topic_names`: values, and how records change an image;
+- `records`, `image`, `administered`, `delta`, `requests`, `topic_names`: values, and how records change an image;
+- `features`: which features there are, and in which ranges;
 - `log`: records and snapshots in the database, and the loader that follows them;
 - `plans`: which records answer a request, as pure functions of the image;
 - `controller`: the lease, the writes, and what a controller does without being asked;
@@ -12,12 +13,14 @@ its image, and notifies its components of what changed.
 Not here: what a broker does with its partitions (`replication`).
 """
 
+from strandline.metadata.administered import QuotaEntity, ScramMechanism
 from strandline.metadata.broker.active_controller import ActiveController
 from strandline.metadata.broker.controller_client import ControllerUnreachable
 from strandline.metadata.broker.lifecycle import BrokerLifecycle, ControllerChannel, LifecycleStatus
 from strandline.metadata.broker.wire_requests import heartbeat_of, registration_of
 from strandline.metadata.controller.controller import Controller, ControllerStatus
 from strandline.metadata.controller.leadership import LeaseTiming
+from strandline.metadata.controller.quorum import QuorumReplica, QuorumStatus
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.image import (
     EMPTY_IMAGE,
@@ -35,7 +38,11 @@ from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import MetadataStore
 from strandline.metadata.plans.diskless_switch import SwitchChecks
 from strandline.metadata.plans.elections import ElectionType
+from strandline.metadata.plans.features import FeatureUpgrade, FeatureWish
 from strandline.metadata.plans.internal_topics import wanted_topic
+from strandline.metadata.plans.quotas import QuotaAlteration, QuotaFilterPart, matching_quotas
+from strandline.metadata.plans.reassignments import Reassignment
+from strandline.metadata.plans.scram import ScramDeletion, ScramUpsertion
 from strandline.metadata.plans.topics import MAX_REPLICAS
 from strandline.metadata.requests import (
     BrokerHeartbeat,
@@ -71,6 +78,8 @@ __all__ = [
     "ControllerStatus",
     "ControllerUnreachable",
     "ElectionType",
+    "FeatureUpgrade",
+    "FeatureWish",
     "HeartbeatReply",
     "Images",
     "IsrChange",
@@ -86,9 +95,19 @@ __all__ = [
     "NewPartitions",
     "NewTopic",
     "PartitionImage",
+    "QuorumReplica",
+    "QuorumStatus",
+    "QuotaAlteration",
+    "QuotaEntity",
+    "QuotaFilterPart",
+    "Reassignment",
+    "ScramDeletion",
+    "ScramMechanism",
+    "ScramUpsertion",
     "SwitchChecks",
     "TopicImage",
     "heartbeat_of",
+    "matching_quotas",
     "registration_of",
     "validate_topic_name",
     "wanted_topic",

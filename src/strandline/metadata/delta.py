@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from strandline.metadata.administered import AdministeredBuilder
 from strandline.metadata.image import (
     BrokerImage,
     ConfigResource,
@@ -17,15 +18,18 @@ from strandline.metadata.image import (
 )
 from strandline.metadata.records import (
     BrokerChangeRecord,
+    ClientQuotaRecord,
     ClusterRecord,
     ConfigRecord,
     ControllerChangeRecord,
+    FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    ScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
 )
@@ -42,7 +46,8 @@ class MetadataDelta:
     """The difference between two images.
 
     A topic that was deleted and created again under the same name is in both `deleted_topics` (the old one) and
-    `changed_topics`. `changed_partitions` holds the new and the changed partitions of `changed_topics`.
+    `changed_topics`. `changed_partitions` holds the new and the changed partitions of `changed_topics`. Whoever follows
+    quotas, credentials or features compares `administered` of both images: it is the same object if nothing changed.
     """
 
     old: MetadataImage
@@ -67,6 +72,7 @@ class ImageBuilder:
     """Applies records on top of an image. Copies only what the records touch."""
 
     __slots__ = (
+        "_administered",
         "_brokers",
         "_changed_brokers",
         "_changed_configs",
@@ -88,6 +94,7 @@ class ImageBuilder:
         self._cluster_id = image.cluster_id
         self._controller_id, self._controller_epoch = image.controller_id, image.controller_epoch
         self._next_producer_id = image.next_producer_id
+        self._administered = AdministeredBuilder(image.administered)
         self._brokers: dict[int, BrokerImage] = dict(image.brokers)
         self._changed_brokers: set[int] = set()
         self._configs: dict[ConfigResource, dict[str, str]] = {}
@@ -111,6 +118,12 @@ class ImageBuilder:
                 self._remove_topic(record)
             case ConfigRecord():
                 self._change_config(record)
+            case ClientQuotaRecord():
+                self._administered.set_quota(record.entity, record.key, record.value)
+            case ScramCredentialRecord():
+                self._administered.set_credential(record.owner, record.credential)
+            case FeatureLevelRecord():
+                self._administered.set_feature_level(record.name, record.level)
             case _:
                 self._apply_to_cluster(offset, record)
 
@@ -218,6 +231,7 @@ class ImageBuilder:
             topics_by_id=topics_by_id,
             configs=self._build_configs(),
             next_producer_id=self._next_producer_id,
+            administered=self._administered.build(),
         )
         return MetadataDelta(
             old=self._old,
@@ -261,6 +275,7 @@ def _registered(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
         rack=record.rack,
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
+        features=record.features,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from strandline.metadata.administered import NOTHING_ADMINISTERED, Administered
 from strandline.model import NO_LEADER
 
 EMPTY_OFFSET: Final = -1
@@ -33,7 +34,7 @@ class LeaderRecoveryState(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """A topic by name, a broker by id, or all brokers (type BROKER, empty name)."""
+    """A topic by name, a broker by id, all brokers (type BROKER, empty name), a subscription to metrics by name."""
 
     type: ConfigResourceType
     name: str
@@ -52,6 +53,14 @@ class Listener(NamedTuple):
     security_protocol: str = "PLAINTEXT"
 
 
+class FeatureSupport(NamedTuple):
+    """The levels of a feature that a broker can work with."""
+
+    name: str
+    min: int
+    max: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerImage:
     """A registered broker. `epoch` is the offset of its registration record."""
@@ -63,6 +72,7 @@ class BrokerImage:
     rack: str | None = None
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    features: tuple[FeatureSupport, ...] = ()
 
     @property
     def is_active(self) -> bool:
@@ -136,6 +146,7 @@ class MetadataImage:
     topics_by_id: Mapping[uuid.UUID, TopicImage] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Overrides] = field(default_factory=dict)
     next_producer_id: int = 0
+    administered: Administered = NOTHING_ADMINISTERED
 
     def partition(self, topic: str, number: int) -> PartitionImage | None:
         """The partition, or None if there is no such topic or number."""
@@ -173,6 +184,10 @@ class MetadataImage:
     def broker_overrides(self, node_id: int) -> Overrides:
         """The dynamic settings of this one broker."""
         return self.overrides(ConfigResource(ConfigResourceType.BROKER, str(node_id)))
+
+    def names_with_configs(self, kind: ConfigResourceType) -> list[str]:
+        """The names of the resources of a type that have settings of their own."""
+        return sorted(resource.name for resource in self.configs if resource.type is kind)
 
     def cluster_default_overrides(self) -> Overrides:
         """The dynamic settings of all brokers."""

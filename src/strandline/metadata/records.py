@@ -6,7 +6,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from strandline.metadata.image import ConfigResource, LeaderRecoveryState, Listener
+from strandline.metadata.administered import QuotaEntity, ScramCredential, ScramOwner
+from strandline.metadata.image import ConfigResource, FeatureSupport, LeaderRecoveryState, Listener
 from strandline.sql import SchemaMismatch
 
 _RECOVERED: Final = LeaderRecoveryState.RECOVERED
@@ -41,6 +42,7 @@ class RegisterBrokerRecord:
     rack: str | None = None
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    features: tuple[FeatureSupport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,31 @@ class ProducerIdsRecord:
     next_producer_id: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotaRecord:
+    """A quota of clients was set, or removed (None)."""
+
+    entity: QuotaEntity
+    key: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramCredentialRecord:
+    """A user got a SCRAM credential, or lost it (None)."""
+
+    owner: ScramOwner
+    credential: ScramCredential | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLevelRecord:
+    """The level of a feature was finalized."""
+
+    name: str
+    level: int
+
+
 MetadataRecord: TypeAlias = (
     ClusterRecord
     | ControllerChangeRecord
@@ -134,4 +161,7 @@ MetadataRecord: TypeAlias = (
     | RemoveTopicRecord
     | ConfigRecord
     | ProducerIdsRecord
+    | ClientQuotaRecord
+    | ScramCredentialRecord
+    | FeatureLevelRecord
 )

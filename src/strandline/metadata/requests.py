@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from strandline.metadata.image import ConfigResource, LeaderRecoveryState, Listener
+from strandline.metadata.features import OWN_SUPPORT
+from strandline.metadata.image import ConfigResource, FeatureSupport, LeaderRecoveryState, Listener
 from strandline.metadata.records import MetadataRecord
 from strandline.sql import Transaction
 
@@ -90,6 +91,7 @@ class BrokerRegistration:
     listeners: tuple[Listener, ...]
     cluster_id: str = ""
     rack: str | None = None
+    features: tuple[FeatureSupport, ...] = OWN_SUPPORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

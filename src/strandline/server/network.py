@@ -74,6 +74,8 @@ class NetworkServer:
         self.bytes_in = 0
         self.bytes_out = 0
         self.connections: set[Connection] = set()
+        self.on_closed: list[Callable[[int], None]] = []
+        """Each is called with the number of a connection when that is closed."""
         self.accepted: Counter[str] = Counter()
         """Connections that were accepted, by listener."""
         self.closed: Counter[str] = Counter()
@@ -187,6 +189,8 @@ class NetworkServer:
     def forget(self, connection: Connection) -> None:
         """The connection is closed."""
         self.connections.discard(connection)
+        for listener in self.on_closed:
+            listener(connection.connection_id)
         self.closed[connection.listener] += 1
         self._per_host[connection.client_host] -= 1
         if self._per_host[connection.client_host] <= 0:

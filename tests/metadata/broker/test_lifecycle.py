@@ -48,9 +48,16 @@ class ScriptedController:
         return answer
 
 
-def lifecycle(cluster: Cluster, channel: ScriptedController | None = None) -> BrokerLifecycle:
+def lifecycle(
+    cluster: Cluster, channel: ScriptedController | None = None, on_lost: Callable[[str], None] = pytest.fail
+) -> BrokerLifecycle:
     return BrokerLifecycle(
-        channel or cluster.controller, cluster.loader, registration(2), ClusterSettings(node_id=2), cluster.clock
+        channel or cluster.controller,
+        cluster.loader,
+        registration(2),
+        ClusterSettings(node_id=2),
+        cluster.clock,
+        on_lost=on_lost,
     )
 
 
@@ -138,18 +145,22 @@ async def test_being_fenced_is_noticed_and_asked_to_be_undone() -> None:
             assert not any(heartbeat.want_fence for heartbeat in channel.heard)
 
 
-async def test_a_broker_whose_id_was_taken_stops() -> None:
-    channel = ScriptedController(registrations=[1], replies=[UNFENCED, StaleBrokerEpoch("another one is you")])
+async def test_a_broker_whose_id_was_taken_is_told_why_and_hands_nothing_over() -> None:
+    channel = ScriptedController(registrations=[1], replies=[UNFENCED, StaleBrokerEpoch("Another one is you.")])
+    told: list[str] = []
     async with open_cluster() as cluster:
 
         async def live() -> None:
-            async with lifecycle(cluster, channel).running() as broker:
+            broker = lifecycle(cluster, channel, on_lost=told.append)
+            async with broker.running():
                 await broker.unfence()
-                await asyncio.Event().wait()
+                await cluster.clock.sleep(60)
+                heard = len(channel.heard)
+                assert await broker.shut_down(within=3.0)
+                assert len(channel.heard) == heard
 
-        with pytest.raises(ExceptionGroup) as caught:
-            await run(cluster, live)
-        assert caught.group_contains(StaleBrokerEpoch)
+        await run(cluster, live)
+    assert told == ["The cluster does not take broker 2 for a member: Another one is you."]
 
 
 async def test_a_shutdown_without_an_answer_ends_in_time() -> None:

@@ -9,8 +9,14 @@ from strandline.config import ClusterSettings, Settings
 from strandline.errors import NotController
 from strandline.metadata import ActiveController, ControllerUnreachable
 from strandline.server.context import RequestContext
+from strandline.server.handlers.administration.features import FeaturesHandler
+from strandline.server.handlers.administration.members import MembersHandler
+from strandline.server.handlers.administration.quorum import QuorumHandler
+from strandline.server.handlers.administration.quotas import ClientQuotasHandler
+from strandline.server.handlers.administration.scram import ScramHandler
 from strandline.server.handlers.elections import ElectionsHandler
 from strandline.server.handlers.forwarding import ForwardingHandlers
+from strandline.server.handlers.reassignments import ReassignmentsHandler
 from strandline.server.handlers.topics.changes import TopicsHandler
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
@@ -56,6 +62,12 @@ def handlers(cluster: Cluster, active: ActiveController) -> ForwardingHandlers:
         TopicsHandler(controller, cluster.loader, Settings, AllServed()),
         alter_configs_handler(cluster),
         ElectionsHandler(controller),
+        ReassignmentsHandler(controller),
+        ClientQuotasHandler(controller, cluster.loader),
+        ScramHandler(controller, cluster.loader),
+        QuorumHandler(controller),
+        FeaturesHandler(controller),
+        MembersHandler(controller),
     )
     return ForwardingHandlers(active, {key: handler for part in parts for key, handler in part.routes().items()})
 

@@ -38,7 +38,9 @@ def test_ids_go_on_beyond_a_block(client: Client) -> None:
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        ({"transactional_id": "x"}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"transactional_id": "x", "transaction_timeout_ms": 0}, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
+        ({"transactional_id": "x", "transaction_timeout_ms": 900_001}, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
+        ({"transactional_id": "x", "transaction_timeout_ms": 1}, ErrorCode.NOT_COORDINATOR),  # none was asked for
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
         ({"producer_id": 5}, ErrorCode.INVALID_REQUEST),
         ({"producer_epoch": 5}, ErrorCode.INVALID_REQUEST),

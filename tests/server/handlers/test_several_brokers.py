@@ -8,13 +8,23 @@ import pytest
 
 from strandline.config import Settings
 from strandline.server.context import RequestContext
+from strandline.server.handlers.administration.features import FeaturesHandler
+from strandline.server.handlers.administration.members import MembersHandler
+from strandline.server.handlers.administration.quorum import QuorumHandler
+from strandline.server.handlers.administration.quotas import ClientQuotasHandler
+from strandline.server.handlers.administration.scram import ScramHandler
 from strandline.server.handlers.cluster import ClusterHandler
 from strandline.server.handlers.elections import ElectionsHandler
+from strandline.server.handlers.reassignments import ReassignmentsHandler
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
 from strandline.server.handlers.topics.changes import TopicsHandler
 from strandline.server.handlers.topics.metadata import MetadataHandler
 from strandline.wire.errors import ErrorCode
+from strandline.wire.messages import alter_client_quotas as quotas
 from strandline.wire.messages import alter_configs as full
+from strandline.wire.messages import alter_partition_reassignments as reassignments
+from strandline.wire.messages import alter_user_scram_credentials as scram
+from strandline.wire.messages import describe_quorum as quorum
 from strandline.wire.messages import incremental_alter_configs as incremental
 from strandline.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -22,6 +32,8 @@ from strandline.wire.messages.delete_topics import DeleteTopicsRequest
 from strandline.wire.messages.describe_cluster import DescribeClusterRequest
 from strandline.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from strandline.wire.messages.unregister_broker import UnregisterBrokerRequest
+from strandline.wire.messages.update_features import UpdateFeaturesRequest
 from tests.metadata.cluster import Cluster, open_cluster
 from tests.server.handlers.serving import AllServed, alter_configs_handler
 
@@ -138,3 +150,37 @@ async def test_a_broker_that_is_not_the_controller_says_so_for_each_item(cluster
         altered.responses[0].error_code,
         elected.error_code,
     ] == [ErrorCode.NOT_CONTROLLER] * 6
+
+
+async def test_it_says_so_to_administrators_too(cluster: Cluster) -> None:
+    controller, images = cluster.controller, cluster.loader
+    await controller.leadership.resign()
+    entry = quotas.RequestEntryData(entity=[quotas.EntityData(entity_type="user", entity_name="a")])
+    quota = await ClientQuotasHandler(controller, images).alter_client_quotas(
+        quotas.AlterClientQuotasRequest(entries=[entry]), context(1)
+    )
+    deletion = scram.ScramCredentialDeletion(name="a", mechanism=1)
+    credential = await ScramHandler(controller, images).alter_credentials(
+        scram.AlterUserScramCredentialsRequest(deletions=[deletion]), context(0)
+    )
+    feature = await FeaturesHandler(controller).update_features(UpdateFeaturesRequest(), context(2))
+    named = quorum.RequestTopicData(topic_name="__cluster_metadata", partitions=[quorum.RequestPartitionData()])
+    described = await QuorumHandler(controller).describe_quorum(
+        quorum.DescribeQuorumRequest(topics=[named]), context(2)
+    )
+    member = await MembersHandler(controller).unregister_broker(UnregisterBrokerRequest(broker_id=3), context(0))
+    wish = reassignments.ReassignableTopic(
+        name="t", partitions=[reassignments.ReassignablePartition(partition_index=0, replicas=[1])]
+    )
+    moved = await ReassignmentsHandler(controller).alter_partition_reassignments(
+        reassignments.AlterPartitionReassignmentsRequest(topics=[wish]), context(1)
+    )
+    assert [
+        quota.entries[0].error_code,
+        credential.results[0].error_code,
+        feature.error_code,
+        described.error_code,
+        member.error_code,
+        moved.error_code,
+        moved.responses[0].partitions[0].error_code,
+    ] == [ErrorCode.NOT_CONTROLLER] * 7

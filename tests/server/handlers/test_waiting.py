@@ -20,7 +20,12 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.metadata import EMPTY_IMAGE, ControllerUnreachable, MetadataImage, NewTopic, TopicImage, wanted_topic
-from strandline.model import GROUP_METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from strandline.model import (
+    GROUP_METADATA_TOPIC,
+    REMOTE_LOG_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from strandline.server.handlers.producers import ProducerIds
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
 from tests.server.handlers.serving import AllServed
@@ -141,6 +146,15 @@ def test_the_brokers_own_topics_have_their_own_settings_and_fit_a_small_cluster(
         "retention.ms": "-1",
         "retention.bytes": "-1",
         "flush.messages": "1",
+    }
+    shares = wanted_topic(SHARE_GROUP_STATE_TOPIC, Settings(), EMPTY_IMAGE)
+    assert (shares.num_partitions, shares.replication_factor) == (50, 1)
+    assert shares.configs == {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": "1",
+        "retention.ms": "-1",
+        "segment.bytes": "104857600",
     }
     assert wanted_topic("a", Settings(), EMPTY_IMAGE) == NewTopic(name="a")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -50,7 +50,7 @@ class BrokerLifecycle:
 
     `running()` registers (fenced) and sends heartbeats while it lasts; `unfence()` returns when the controller lets the
     broker lead; `shut_down()` returns when its partitions have other leaders, or no broker is left to lead them. If the
-    broker was unregistered or another process took its id, `running()` ends with an error and the broker must stop.
+    broker was unregistered or another process took its id, `on_lost` is told why, and the broker must stop.
     """
 
     def __init__(
@@ -60,9 +60,12 @@ class BrokerLifecycle:
         registration: BrokerRegistration,
         settings: ClusterSettings,
         clock: Clock,
+        *,
+        on_lost: Callable[[str], None],
     ) -> None:
         self._channel, self._loader, self._registration = channel, loader, registration
-        self._settings, self._clock = settings, clock
+        self._settings, self._clock, self._on_lost = settings, clock, on_lost
+        self._is_lost = False
         self._epoch = -1
         self._is_fenced = True
         self._want_fence = True
@@ -122,7 +125,7 @@ class BrokerLifecycle:
 
     async def shut_down(self, within: float) -> bool:
         """Hand leadership over. True if the controller finished in `within` seconds; the caller stops either way."""
-        if self._epoch < 0:
+        if self._epoch < 0 or self._is_lost:
             return True
         self._want_shut_down = True
         deadline = self._clock.monotonic() + within
@@ -179,5 +182,11 @@ class BrokerLifecycle:
         while not self._stopping:
             await self._clock.wait_set(self._wake, within=interval)
             self._wake.clear()
-            if not self._stopping and not self._want_shut_down:
+            if self._stopping or self._want_shut_down:
+                continue
+            try:
                 await self._try_heartbeat()
+            except StrandlineError as error:
+                self._is_lost = True
+                self._on_lost(f"The cluster does not take broker {self._registration.node_id} for a member: {error}")
+                return

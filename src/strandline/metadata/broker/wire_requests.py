@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from strandline.errors import InvalidRegistration
-from strandline.metadata.image import Listener
+from strandline.metadata.image import FeatureSupport, Listener
 from strandline.metadata.requests import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, NewTopic
 from strandline.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from strandline.wire.messages.broker_registration import BrokerRegistrationRequest
+from strandline.wire.messages.broker_registration import BrokerRegistrationRequest, Feature
 from strandline.wire.messages.broker_registration import Listener as WireListener
 from strandline.wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -37,6 +37,10 @@ def registration_request(broker: BrokerRegistration) -> BrokerRegistrationReques
             for listener in broker.listeners
         ],
         rack=broker.rack,
+        features=[
+            Feature(name=one.name, min_supported_version=one.min, max_supported_version=one.max)
+            for one in broker.features
+        ],
     )
 
 
@@ -55,6 +59,9 @@ def registration_of(request: BrokerRegistrationRequest) -> BrokerRegistration:
         ),
         cluster_id=request.cluster_id,
         rack=request.rack,
+        features=tuple(
+            FeatureSupport(one.name, one.min_supported_version, one.max_supported_version) for one in request.features
+        ),
     )
 
 

@@ -21,9 +21,11 @@ from strandline.errors import BrokerIdNotRegistered, DuplicateBrokerRegistration
 from strandline.metadata.controller.config_changes import ConfigChanges, NoSwitchChecks
 from strandline.metadata.controller.leadership import Leadership, LeaseTiming, as_kafka_error
 from strandline.metadata.controller.listening import ListeningTime
+from strandline.metadata.controller.quorum import QuorumStatus, describe_quorum
 from strandline.metadata.controller.sessions import Sessions
 from strandline.metadata.controller.upkeep import Upkeep
 from strandline.metadata.delta import MetadataDelta
+from strandline.metadata.features import announced_features
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.log.loader import MetadataLoader
 from strandline.metadata.log.store import ImageIsBehind, MetadataStore
@@ -31,9 +33,13 @@ from strandline.metadata.plans.configs import ConfigPlanner
 from strandline.metadata.plans.diskless_switch import SwitchChecks
 from strandline.metadata.plans.election_requests import plan_elections
 from strandline.metadata.plans.elections import ElectionType
+from strandline.metadata.plans.features import FeatureWish, plan_features
 from strandline.metadata.plans.isr import plan_isr_changes
 from strandline.metadata.plans.membership import BrokerState, MembershipPlanner, checked_broker, next_state, state_of
+from strandline.metadata.plans.quotas import QuotaAlteration, plan_quotas
+from strandline.metadata.plans.reassignments import Reassignment, plan_reassignments
 from strandline.metadata.plans.rules import ConfigRules
+from strandline.metadata.plans.scram import ScramDeletion, ScramUpsertion, plan_credentials
 from strandline.metadata.plans.topics import TopicPlanner
 from strandline.metadata.records import ClusterRecord, ProducerIdsRecord
 from strandline.metadata.requests import (
@@ -89,7 +95,7 @@ class Controller:
         cluster_id: str | None = None,
         max_replicas: int | None = None,
     ) -> None:
-        self._store, self._loader, self._ids = store, loader, ids
+        self._store, self._loader, self._ids, self._clock = store, loader, ids, clock
         self._new_cluster_id = cluster_id
         self.node_id = settings.cluster.node_id
         rules = ConfigRules(settings)
@@ -125,6 +131,11 @@ class Controller:
         return ControllerStatus(
             node_id=self.node_id, is_active=term is not None, epoch=epoch, metadata_offset=image.offset
         )
+
+    def quorum(self) -> QuorumStatus:
+        """Who keeps the metadata log, and how far each has read it. Raises NotController."""
+        term, image = self._leadership.require(), self._loader.image
+        return describe_quorum(image, term, self._sessions.contact, now_ms=self._clock.now_ms())
 
     # Leadership
 
@@ -237,7 +248,32 @@ class Controller:
         """Give resources exactly these settings. None: done."""
         return await self._configs.make(wishes, checks, validate_only=validate_only)
 
+    # What administrators keep in the metadata
+
+    async def alter_quotas(
+        self, wishes: Sequence[QuotaAlteration], validate_only: bool = False
+    ) -> list[StrandlineError | None]:
+        """Set and remove quotas of clients. None: done."""
+        return await self.write(lambda image: plan_quotas(image, wishes), validate_only=validate_only)
+
+    async def alter_credentials(
+        self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
+    ) -> Mapping[str, StrandlineError | None]:
+        """Remove and set SCRAM credentials. The answers are by user; None: done."""
+        return await self.write(lambda image: plan_credentials(image, deletions, upsertions))
+
+    async def update_features(self, wishes: Sequence[FeatureWish], validate_only: bool = False) -> None:
+        """Give features other levels: all, or none. Raises InvalidUpdateVersion or InvalidRequest."""
+        known = announced_features()
+        await self.write(lambda image: plan_features(image, wishes, known), validate_only=validate_only)
+
     # Partitions
+
+    async def reassign(
+        self, wishes: Sequence[Reassignment], *, may_change_factor: bool = True
+    ) -> list[StrandlineError | None]:
+        """Assign partitions to brokers. None: the partition is there."""
+        return await self.write(lambda image: plan_reassignments(image, wishes, may_change_factor=may_change_factor))
 
     async def elect_leaders(
         self, election: ElectionType, partitions: Sequence[TopicPartition] | None
@@ -287,7 +323,9 @@ class Controller:
 
         self._leadership.require()
         checked_broker(self._loader.image, heartbeat.node_id, heartbeat.broker_epoch)
-        self._sessions.touch(heartbeat.node_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset)
+        self._sessions.touch(
+            heartbeat.node_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset, self._loader.image.offset
+        )
         broker, state = state_after(self._loader.image)
         if state is not state_of(broker):  # most heartbeats change nothing, and need no write
             state = await self.write(decide)

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.image import MetadataImage
+
+
+class Contact(NamedTuple):
+    """What a broker's heartbeats have told: the metadata it has read, and how many seconds ago. None: never."""
+
+    metadata_offset: int = -1
+    seconds_ago: float | None = None
+    caught_up_seconds_ago: float | None = None
 
 
 class Sessions:
@@ -17,21 +27,34 @@ class Sessions:
         self._deadlines: dict[int, float] = {}
         self._contacts: dict[int, int] = {}  # node id -> broker epoch of its last heartbeat
         self._offsets: dict[int, int] = {}  # node id -> metadata offset it has reached
+        self._times: dict[int, float] = {}  # node id -> its last heartbeat
+        self._caught_up: dict[int, float] = {}  # node id -> its last heartbeat with the newest metadata
         self._shutdown_offsets: dict[int, int] = {}
 
     def begin(self, image: MetadataImage) -> None:
         """Start with a new session for each unfenced broker of the image."""
-        self._contacts.clear()
-        self._offsets.clear()
-        self._shutdown_offsets.clear()
+        for told in (self._contacts, self._offsets, self._times, self._caught_up, self._shutdown_offsets):
+            told.clear()
         deadline = self._listening.now() + self._timeout
         self._deadlines = {node_id: deadline for node_id, broker in image.brokers.items() if not broker.fenced}
 
-    def touch(self, node_id: int, broker_epoch: int, metadata_offset: int = -1) -> None:
-        """A heartbeat of the broker arrived."""
-        self._deadlines[node_id] = self._listening.now() + self._timeout
+    def touch(self, node_id: int, broker_epoch: int, metadata_offset: int = -1, newest_offset: int = 0) -> None:
+        """A heartbeat of the broker arrived, when the metadata reached as far as `newest_offset`."""
+        now = self._times[node_id] = self._listening.now()
+        self._deadlines[node_id] = now + self._timeout
         self._contacts[node_id] = broker_epoch
         self._offsets[node_id] = metadata_offset
+        if metadata_offset >= newest_offset:
+            self._caught_up[node_id] = now
+
+    def contact(self, node_id: int) -> Contact:
+        """What is known from the broker's heartbeats."""
+        now, heard, caught_up = self._listening.now(), self._times.get(node_id), self._caught_up.get(node_id)
+        return Contact(
+            metadata_offset=self._offsets.get(node_id, -1),
+            seconds_ago=None if heard is None else now - heard,
+            caught_up_seconds_ago=None if caught_up is None else now - caught_up,
+        )
 
     def is_valid(self, node_id: int, broker_epoch: int) -> bool:
         """True if the session of this incarnation has not expired."""
@@ -46,9 +69,8 @@ class Sessions:
     def forget(self, node_id: int) -> None:
         """End the session of a broker that is fenced or gone."""
         self._deadlines.pop(node_id, None)
-        self._contacts.pop(node_id, None)
-        self._offsets.pop(node_id, None)
-        self._shutdown_offsets.pop(node_id, None)
+        for told in (self._contacts, self._offsets, self._times, self._caught_up, self._shutdown_offsets):
+            told.pop(node_id, None)
 
     def begin_shutdown(self, node_id: int, offset: int) -> None:
         """The controlled shutdown of the broker is recorded at this offset."""

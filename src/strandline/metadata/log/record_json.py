@@ -6,24 +6,29 @@ gets a version as "v" (0 when absent); readers refuse versions they do not know.
 
 from __future__ import annotations
 
+import base64
 import json
 import uuid
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from strandline.metadata.image import ConfigResource, ConfigResourceType, LeaderRecoveryState, Listener
+from strandline.metadata.administered import QuotaOwner, ScramCredential, ScramMechanism, ScramOwner
+from strandline.metadata.image import ConfigResource, ConfigResourceType, FeatureSupport, LeaderRecoveryState, Listener
 from strandline.metadata.records import (
     BrokerChangeRecord,
+    ClientQuotaRecord,
     ClusterRecord,
     ConfigRecord,
     ControllerChangeRecord,
+    FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    ScramCredentialRecord,
     TopicRecord,
     UnknownRecord,
     UnregisterBrokerRecord,
@@ -63,6 +68,8 @@ def _register_to_json(record: RegisterBrokerRecord) -> dict[str, Any]:
         payload["f"] = False
     if record.in_controlled_shutdown:
         payload["s"] = True
+    if record.features:
+        payload["ft"] = record.features
     return payload
 
 
@@ -74,6 +81,7 @@ def _register_from_json(payload: dict[str, Any]) -> RegisterBrokerRecord:
         rack=payload.get("r"),
         fenced=payload.get("f", True),
         in_controlled_shutdown=payload.get("s", False),
+        features=tuple(FeatureSupport(*feature) for feature in payload.get("ft", ())),
     )
 
 
@@ -142,6 +150,36 @@ def _config_from_json(payload: dict[str, Any]) -> ConfigRecord:
     return ConfigRecord(resource=resource, key=payload["k"], value=payload["x"])
 
 
+def _quota_from_json(payload: dict[str, Any]) -> ClientQuotaRecord:
+    entity = tuple(QuotaOwner(kind, name) for kind, name in payload["e"])
+    return ClientQuotaRecord(entity=entity, key=payload["k"], value=payload["x"])
+
+
+def credential_to_json(credential: ScramCredential) -> list[Any]:
+    """A credential: its iterations, salt and keys."""
+    parts = (credential.salt, credential.stored_key, credential.server_key)
+    return [credential.iterations, *(base64.b64encode(part).decode() for part in parts)]
+
+
+def credential_from_json(fields: list[Any]) -> ScramCredential:
+    """The inverse of `credential_to_json`."""
+    salt, stored_key, server_key = map(base64.b64decode, fields[1:])
+    return ScramCredential(iterations=fields[0], salt=salt, stored_key=stored_key, server_key=server_key)
+
+
+def _scram_to_json(record: ScramCredentialRecord) -> dict[str, Any]:
+    credential = None if record.credential is None else credential_to_json(record.credential)
+    return {"u": record.owner.user, "m": record.owner.mechanism, "c": credential}
+
+
+def _scram_from_json(payload: dict[str, Any]) -> ScramCredentialRecord:
+    fields = payload["c"]
+    return ScramCredentialRecord(
+        owner=ScramOwner(payload["u"], ScramMechanism(payload["m"])),
+        credential=None if fields is None else credential_from_json(fields),
+    )
+
+
 _FORMS: Final[dict[type, _Form]] = {
     ClusterRecord: _Form("cluster", lambda r: {"id": r.cluster_id}, lambda p: ClusterRecord(cluster_id=p["id"])),
     ControllerChangeRecord: _Form(
@@ -179,6 +217,11 @@ _FORMS: Final[dict[type, _Form]] = {
         "producer-ids",
         lambda r: {"n": r.node_id, "e": r.broker_epoch, "x": r.next_producer_id},
         lambda p: ProducerIdsRecord(node_id=p["n"], broker_epoch=p["e"], next_producer_id=p["x"]),
+    ),
+    ClientQuotaRecord: _Form("client-quota", lambda r: {"e": r.entity, "k": r.key, "x": r.value}, _quota_from_json),
+    ScramCredentialRecord: _Form("scram", _scram_to_json, _scram_from_json),
+    FeatureLevelRecord: _Form(
+        "feature", lambda r: {"n": r.name, "x": r.level}, lambda p: FeatureLevelRecord(name=p["n"], level=p["x"])
     ),
 }
 _BY_NAME: Final = {form.name: form for form in _FORMS.values()}

@@ -1,4 +1,4 @@
-"""Plans for changes of settings of topics and brokers."""
+"""Plans for changes of settings of topics, brokers and subscriptions to metrics of clients."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ class ConfigPlanner:
         return Plan(_difference(change), None, self._together(image, change))
 
     def _together(self, image: MetadataImage, change: ConfigTransition) -> WrittenTogether | None:
-        if change.resource.type is not ConfigResourceType.TOPIC:
+        if change.resource.type not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
+            return None
+        if change.resource.type is ConfigResourceType.BROKER:
             is_unclean = self.rules.makes_unclean_default(image, change.resource, change.after)
             return unclean_by_default(image) if is_unclean else None
         settings, topic = self.rules.settings(image), image.topics[change.resource.name]

@@ -6,7 +6,12 @@ from strandline.config import Settings
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.plans.topics import MAX_REPLICAS
 from strandline.metadata.requests import NewTopic
-from strandline.model import GROUP_METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from strandline.model import (
+    GROUP_METADATA_TOPIC,
+    REMOTE_LOG_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 
 
 def wanted_topic(name: str, settings: Settings, image: MetadataImage) -> NewTopic:
@@ -37,6 +42,22 @@ def wanted_topic(name: str, settings: Settings, image: MetadataImage) -> NewTopi
                 "segment.bytes": str(transactions.transaction_state_log_segment_bytes),
                 "min.insync.replicas": str(min(transactions.transaction_state_log_min_isr, possible)),
                 "unclean.leader.election.enable": "false",
+            },
+        )
+    if name == SHARE_GROUP_STATE_TOPIC:
+        sharing = settings.sharing
+        return NewTopic(
+            name=name,
+            num_partitions=sharing.share_coordinator_state_topic_num_partitions,
+            replication_factor=min(sharing.share_coordinator_state_topic_replication_factor, possible),
+            # Not compacted, as in Kafka: a change has no meaning without those before it. The coordinator deletes
+            # what newer snapshots replace.
+            configs={
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "segment.bytes": str(sharing.share_coordinator_state_topic_segment_bytes),
+                "retention.ms": "-1",
+                "min.insync.replicas": str(min(sharing.share_coordinator_state_topic_min_isr, possible)),
             },
         )
     if name == REMOTE_LOG_METADATA_TOPIC:

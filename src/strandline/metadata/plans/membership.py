@@ -94,13 +94,15 @@ class MembershipPlanner:
             )
         known = image.brokers.get(broker.node_id)
         is_same = known is not None and known.incarnation_id == broker.incarnation_id
-        if known is not None and is_same and (known.listeners, known.rack) == (broker.listeners, broker.rack):
+        same = (broker.listeners, broker.rack, broker.features)
+        if known is not None and is_same and (known.listeners, known.rack, known.features) == same:
             return Plan((), known.epoch)
         record = RegisterBrokerRecord(
             node_id=broker.node_id,
             incarnation_id=broker.incarnation_id,
             listeners=broker.listeners,
             rack=broker.rack,
+            features=broker.features,
             fenced=known.fenced if known is not None and is_same else True,
             in_controlled_shutdown=known.in_controlled_shutdown if known is not None and is_same else False,
         )

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from strandline.config import Settings, TopicConfig, validate_topic_overrides
-from strandline.config.declare import SettingKind
+from strandline.config.client_metrics import CLIENT_METRICS_DECLARATIONS, validate_client_metrics
+from strandline.config.declare import Declaration, SettingKind
+from strandline.config.group import GROUP_DECLARATIONS, validate_group_overrides
 from strandline.config.rules import check_tiering_change, validate_broker_overrides
 from strandline.config.settings import BROKER_DECLARATIONS
+from strandline.config.share_group import SHARE_GROUP_DECLARATIONS, validate_share_group_overrides
 from strandline.config.topic import TOPIC_DECLARATIONS
 from strandline.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from strandline.metadata.plans.diskless_switch import ALWAYS_LOCAL, DISKLESS_FLAG, check_history_stays
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
+
+_DECLARATIONS: Final[Mapping[ConfigResourceType, Mapping[str, Declaration]]] = {
+    ConfigResourceType.TOPIC: TOPIC_DECLARATIONS,
+    ConfigResourceType.CLIENT_METRICS: CLIENT_METRICS_DECLARATIONS,
+    ConfigResourceType.GROUP: {**GROUP_DECLARATIONS, **SHARE_GROUP_DECLARATIONS},
+}
 
 
 class ConfigRules:
@@ -69,6 +79,10 @@ class ConfigRules:
                 self._validate_topic(image, resource.name, overrides)
             case ConfigResourceType.BROKER:
                 self._validate_broker(image, resource, overrides)
+            case ConfigResourceType.CLIENT_METRICS:
+                validate_client_metrics(resource.name, overrides)
+            case ConfigResourceType.GROUP:
+                self._validate_group(image, overrides)
             case _:
                 raise InvalidRequest(f"The controller keeps no settings of type {resource.type.name}.")
 
@@ -84,8 +98,17 @@ class ConfigRules:
         settings = self._static.with_dynamic(image.cluster_default_overrides(), own)
         validate_broker_overrides(overrides, settings, is_cluster_default=resource.name == "")
 
+    def _validate_group(self, image: MetadataImage, overrides: Mapping[str, str]) -> None:
+        settings = self.settings(image)
+        shared = {name: text for name, text in overrides.items() if name in SHARE_GROUP_DECLARATIONS}
+        validate_share_group_overrides(shared, settings.sharing)
+        others = {name: text for name, text in overrides.items() if name not in shared}
+        validate_group_overrides(others, settings.groups, settings.share_groups)
+
     def makes_unclean_default(self, image: MetadataImage, resource: ConfigResource, after: Mapping[str, str]) -> bool:
         """True if unclean elections become the default of topics, with these overrides of a broker or of all."""
+        if resource.type is not ConfigResourceType.BROKER:
+            return False
         default, own = image.cluster_default_overrides(), image.overrides(resource)
         if resource.name == "":
             before, now = self._static.with_dynamic(own, {}), self._static.with_dynamic(after, {})
@@ -101,11 +124,12 @@ class ConfigRules:
             raise InvalidRequest(f"'{resource.name}' is not a broker id.")
         if resource.type is ConfigResourceType.BROKER and resource.name and not resource.name.isdigit():
             raise InvalidRequest(f"'{resource.name}' is not a broker id.")
+        if resource.type is ConfigResourceType.GROUP and not resource.name:
+            raise InvalidRequest("Settings of all groups are those of the brokers; name a group.")
 
     def list_default(self, resource: ConfigResource, key: str) -> str:
         """The default of a list setting, for APPEND and SUBTRACT. Raises InvalidConfig if it is not a list."""
-        known = TOPIC_DECLARATIONS if resource.type is ConfigResourceType.TOPIC else BROKER_DECLARATIONS
-        declaration = known.get(key)
+        declaration = _DECLARATIONS.get(resource.type, BROKER_DECLARATIONS).get(key)
         if declaration is None or declaration.kind is not SettingKind.LIST:
             raise InvalidConfig(f"Can't append to or subtract from {key} because its type is not LIST.")
         return declaration.text_of(declaration.default) or ""

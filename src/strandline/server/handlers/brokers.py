@@ -3,8 +3,8 @@
 Served by the broker that is the active controller, on the listeners it has as a broker; any other answers
 NOT_CONTROLLER. A broker that migrates from ZooKeeper gets BROKER_ID_NOT_REGISTERED, as from Kafka.
 
-Known gaps: features, log directories and the previous epoch of a registration, and failed or cordoned directories in a
-heartbeat, are not looked at.
+Known gaps: log directories and the previous epoch of a registration, and failed or cordoned directories in a heartbeat,
+are not looked at.
 """
 
 from __future__ import annotations

@@ -1,20 +1,34 @@
-"""DescribeLogDirs, versions 1 to 5: how large each replica is, and how much room its directory has.
+"""DescribeLogDirs (versions 1 to 5): how large each replica is, and how much room its directory has.
+AlterReplicaLogDirs (versions 1 and 2): in which directory a replica is to be.
 
 Null stands for all partitions. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing in it. Diskless
 partitions are in no directory: those that the metadata gives this broker are listed under the address of the object
 store, with the size that the control plane knows. The remote segments of tiered partitions are listed under the address
-of remote storage, beside the local ones in a directory. Known gap: replicas do not move between directories, so none is
-a future one and no directory is cordoned.
+of remote storage, beside the local ones in a directory.
+
+Known gap: replicas do not move between directories, so none is a future one and no directory is cordoned. A request for
+the directory that a replica is in succeeds; any other gets UNSUPPORTED_VERSION, and the broker's log says so.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
+from strandline.admin_errors import ReplicaNotAvailable
+from strandline.errors import UnknownTopicOrPartition, UnsupportedVersion
 from strandline.hybrid.log_dirs import LogDir, LogDirs
+from strandline.metadata.image import Images
+from strandline.model import TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
+from strandline.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
 from strandline.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -23,15 +37,46 @@ from strandline.wire.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 
+logger = logging.getLogger(__name__)
+
 
 class LogDirsHandler:
-    """Describes log directories."""
+    """Describes log directories, and says which replica can be where."""
 
-    def __init__(self, log_dirs: LogDirs) -> None:
-        self._log_dirs = log_dirs
+    def __init__(self, log_dirs: LogDirs, images: Images) -> None:
+        self._log_dirs, self._images = log_dirs, images
 
     def routes(self) -> Mapping[ApiKey, Handler]:
-        return {ApiKey.DESCRIBE_LOG_DIRS: self.describe_log_dirs}
+        return {
+            ApiKey.DESCRIBE_LOG_DIRS: self.describe_log_dirs,
+            ApiKey.ALTER_REPLICA_LOG_DIRS: self.alter_replica_log_dirs,
+        }
+
+    async def alter_replica_log_dirs(
+        self, request: AlterReplicaLogDirsRequest, context: RequestContext
+    ) -> AlterReplicaLogDirsResponse:
+        """One answer per replica."""
+        topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+        for place in request.dirs:
+            for topic in place.topics:
+                results = topics.setdefault(topic.name, [])
+                for index in topic.partitions:
+                    code = self._placed(TopicPartition(topic.name, index), place.path)
+                    results.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+        return AlterReplicaLogDirsResponse(
+            results=[
+                AlterReplicaLogDirTopicResult(topic_name=name, partitions=results) for name, results in topics.items()
+            ]
+        )
+
+    def _placed(self, partition: TopicPartition, path: str) -> int:
+        refusal = self._log_dirs.why_not_in(partition, path)
+        if isinstance(refusal, UnsupportedVersion):
+            logger.warning("a replica cannot be moved to another log directory: %s", refusal)
+        elif isinstance(refusal, ReplicaNotAvailable) and self._images.image.partition(*partition) is None:
+            refusal = UnknownTopicOrPartition(f"There is no partition {partition}.")
+        code, _ = outcome(refusal)
+        return code
 
     async def describe_log_dirs(
         self, request: DescribeLogDirsRequest, context: RequestContext

@@ -2,8 +2,8 @@
 
 Each partition gets its own answer: a refusal or a timeout never hides another's success. Records are checked
 by their batch header and checksum and are not decoded. One request may hold batches for classic and for diskless
-topics; the latter are answered when they are committed, whatever acks says. Known gaps: no transactions (their batches
-are refused with INVALID_TXN_STATE), no quotas.
+topics; the latter are answered when they are committed, whatever acks says. The first batch of a transaction in a
+partition waits for the transaction's coordinator (`server.transactions.gate`). Known gap: no quotas.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from strandline.errors import (
     InvalidRequiredAcks,
     InvalidTimestamp,
     InvalidTopic,
-    InvalidTxnState,
     RequestTimedOut,
     StrandlineError,
 )
@@ -29,6 +28,7 @@ from strandline.records import check_codec_of_version
 from strandline.replication import Appended
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
+from strandline.server.transactions.gate import TransactionGate
 from strandline.wire.errors import ErrorCode, error_code_of
 from strandline.wire.produce_codec import (
     ProduceAnswer,
@@ -58,8 +58,9 @@ _EXPECTED_ERRORS: Final = _TOO_LARGE | {
 class ProduceHandler:
     """Appends what producers send."""
 
-    def __init__(self, partitions: Partitions, deadlines: Deadlines) -> None:
+    def __init__(self, partitions: Partitions, deadlines: Deadlines, transactions: TransactionGate) -> None:
         self._partitions = partitions
+        self._transactions = transactions
         self._traffic = partitions.traffic
         self._deadlines = deadlines
 
@@ -89,8 +90,20 @@ class ProduceHandler:
             raise InvalidRequiredAcks(f"acks is {request.acks}; it must be -1 (all), 0 or 1.")
         partition = self._find(entry, client_id)
         self._traffic[entry.topic].produce_requests += 1
+        records = _check_records(entry, exchange.api_version)
+        if records[_ATTRIBUTES_BYTE] & _TRANSACTIONAL:
+            return self._transactions.append(
+                partition,
+                records,
+                transactional_id=request.transactional_id,
+                version=exchange.api_version,
+                acks=request.acks,
+                done=lambda error: production.done(index, error),
+                written=lambda: production.written(index),
+                is_borrowed=not exchange.holds_frame,
+            )
         return partition.append(
-            _check_records(entry, exchange.api_version, request.transactional_id),
+            records,
             acks=request.acks,
             origin=AppendOrigin.CLIENT,
             done=lambda error: production.done(index, error),
@@ -106,15 +119,12 @@ class ProduceHandler:
         return self._partitions.find(name, entry.partition)
 
 
-def _check_records(entry: ProduceEntry, version: int, transactional_id: str | None) -> memoryview:
-    """Refuse batches that the request version does not allow, and transactional ones; the log checks the rest."""
+def _check_records(entry: ProduceEntry, version: int) -> memoryview:
+    """Refuse batches that the request version does not allow; the log checks the rest."""
     records = entry.records
     if records is None or len(records) < _HEADER_BYTES:
         raise InvalidRecord(f"The request holds no record batch for partition {entry.partition} of {entry.topic!r}.")
-    attributes = records[_ATTRIBUTES_BYTE]
-    check_codec_of_version(attributes, version)
-    if transactional_id is not None or attributes & _TRANSACTIONAL:
-        raise InvalidTxnState("This broker does not serve transactions yet; produce without transactional.id.")
+    check_codec_of_version(records[_ATTRIBUTES_BYTE], version)
     return records
 
 

@@ -1,23 +1,30 @@
 """InitProducerId (versions 0 to 5) and DescribeProducers (version 0).
 
 InitProducerId gives idempotent producers an id that no other producer has, with epoch 0, from a block that the
-controller allocated to this broker. A transactional id is refused (`transactions`). An empty transactional id, or a
-producer id without its epoch, gets INVALID_REQUEST.
+controller allocated to this broker. With a transactional id, its coordinator answers: the producer gets the next epoch,
+and whoever had the id before is fenced. An empty transactional id, or a producer id without its epoch, gets
+INVALID_REQUEST.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
-from strandline.errors import InvalidRequest, NotController, StrandlineError
+from strandline.coordinators.transactions import TransactionCoordinator
+from strandline.errors import (
+    InvalidProducerEpoch,
+    InvalidRequest,
+    NotController,
+    ProducerFenced,
+    StrandlineError,
+)
 from strandline.hybrid.partitions import Partitions
 from strandline.metadata import ControllerUnreachable
-from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerId
+from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerAndEpoch, ProducerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome
-from strandline.server.handlers.transactions import RefusedTransactions
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_producers import (
@@ -28,6 +35,8 @@ from strandline.wire.messages.describe_producers import (
     TopicResponse,
 )
 from strandline.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+_KNOWS_FENCED: Final = 4
 
 
 class ProducerIdBlocks(Protocol):
@@ -60,11 +69,10 @@ class ProducerIds:
 
 
 class ProducersHandler:
-    """Serves idempotent producers."""
+    """Serves producers that write each batch once."""
 
-    def __init__(self, ids: ProducerIds, partitions: Partitions, transactions: RefusedTransactions) -> None:
-        self._ids, self._transactions = ids, transactions
-        self._partitions = partitions
+    def __init__(self, ids: ProducerIds, partitions: Partitions, transactions: TransactionCoordinator) -> None:
+        self._ids, self._partitions, self._transactions = ids, partitions, transactions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {
@@ -73,20 +81,27 @@ class ProducersHandler:
         }
 
     async def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-        """A new id, even for a producer that has one: without a transactional id nothing ties it to the old one."""
+        """Without a transactional id a new one, even for a producer that has one: nothing ties it to the old one."""
         try:
             _check(request)
-            if request.transactional_id is not None:
-                raise self._transactions.refusal(request.transactional_id, context)
-            producer_id = await self._ids.next()
+            if request.transactional_id is None:
+                producer = ProducerAndEpoch(await self._ids.next(), 0)
+            else:
+                producer = await self._transactions.init_producer_id(
+                    request.transactional_id, timeout_ms=request.transaction_timeout_ms, expected=_expected(request)
+                )
         except (NotController, ControllerUnreachable):  # as Kafka: an error upon which every producer asks again
             return InitProducerIdResponse(
                 error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=NO_PRODUCER_EPOCH
             )
+        except ProducerFenced as error:
+            knows_fenced = context.api_version >= _KNOWS_FENCED
+            code, _ = outcome(error if knows_fenced else InvalidProducerEpoch(str(error)))
+            return InitProducerIdResponse(error_code=code, producer_epoch=NO_PRODUCER_EPOCH)
         except StrandlineError as error:
             code, _ = outcome(error)
             return InitProducerIdResponse(error_code=code, producer_epoch=NO_PRODUCER_EPOCH)
-        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
     async def describe_producers(
         self, request: DescribeProducersRequest, context: RequestContext
@@ -122,6 +137,13 @@ class ProducersHandler:
                 for producer in producers
             ],
         )
+
+
+def _expected(request: InitProducerIdRequest) -> ProducerAndEpoch | None:
+    """Who the producer is, if it goes on after an error (KIP-360)."""
+    if request.producer_id == NO_PRODUCER_ID:
+        return None
+    return ProducerAndEpoch(request.producer_id, request.producer_epoch)
 
 
 def _check(request: InitProducerIdRequest) -> None:

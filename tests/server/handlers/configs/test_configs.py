@@ -24,6 +24,7 @@ from tests.server.handlers.conftest import create_topic
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT, LOGGER = range(1, 7)
+DYNAMIC_GROUP = 8
 
 
 def describe(client: Client, kind: int, name: str, keys: list[str] | None = None, **how: Any) -> DescribeConfigsResult:
@@ -195,10 +196,65 @@ def test_a_resource_named_twice(client: Client, topic: str) -> None:
     assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_REQUEST] * 2
 
 
-@pytest.mark.parametrize("kind", [CLIENT_METRICS, GROUP, 77])
+@pytest.mark.parametrize("kind", [CLIENT_METRICS, 77])
 def test_resources_that_have_no_settings(client: Client, kind: int) -> None:
     assert change(client, kind, "x", ("y", SET, "1")) is ErrorCode.INVALID_REQUEST
     assert change(client, TOPIC, "absent", ("retention.ms", SET, "1")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_settings_of_a_group(client: Client, new_name: Callable[[], str]) -> None:
+    group = new_name()
+    before = entry(client, GROUP, group, "consumer.session.timeout.ms", include_synonyms=True)
+    assert (before.value, before.config_source) == ("45000", DEFAULT)
+    assert [synonym.name for synonym in before.synonyms] == ["group.consumer.session.timeout.ms"]
+    assert change(client, GROUP, group, ("consumer.session.timeout.ms", SET, "50000")) is ErrorCode.NONE
+    after = entry(client, GROUP, group, "consumer.session.timeout.ms", include_synonyms=True)
+    assert (after.value, after.config_source, after.read_only) == ("50000", DYNAMIC_GROUP, False)
+    assert [(synonym.name, synonym.value) for synonym in after.synonyms] == [
+        ("consumer.session.timeout.ms", "50000"),
+        ("group.consumer.session.timeout.ms", "45000"),
+    ]
+    listed = client.request(ApiKey.LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(resource_types=[GROUP]), version=1)
+    assert (GROUP, group) in [(one.resource_type, one.resource_name) for one in listed.config_resources]
+    assert change(client, GROUP, group, ("consumer.session.timeout.ms", DELETE, None)) is ErrorCode.NONE
+    assert entry(client, GROUP, group, "consumer.session.timeout.ms").value == "45000"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("consumer.session.timeout.ms", "44999"),
+        ("consumer.session.timeout.ms", "60001"),
+        ("consumer.session.timeout.ms", "soon"),
+        ("consumer.heartbeat.interval.ms", "15001"),
+        ("consumer.assignment.interval.ms", "-1"),
+        ("group.consumer.session.timeout.ms", "50000"),
+    ],
+)
+def test_settings_that_a_group_may_not_have(client: Client, new_name: Callable[[], str], name: str, value: str) -> None:
+    group = new_name()
+    assert change(client, GROUP, group, (name, SET, value)) is ErrorCode.INVALID_CONFIG
+    assert entry(client, GROUP, group, "consumer.session.timeout.ms").value == "45000"
+
+
+def test_settings_of_a_share_group(client: Client, new_name: Callable[[], str]) -> None:
+    group = new_name()
+    assert entry(client, GROUP, group, "share.auto.offset.reset").value == "latest"
+    changes = (("share.auto.offset.reset", SET, "by_duration:PT1H"), ("share.record.lock.duration.ms", SET, "20000"))
+    assert change(client, GROUP, group, *changes) is ErrorCode.NONE
+    assert entry(client, GROUP, group, "share.auto.offset.reset").value == "by_duration:PT1H"
+    found = entry(client, GROUP, group, "share.record.lock.duration.ms", include_synonyms=True)
+    assert [(one.name, one.value) for one in found.synonyms] == [
+        ("share.record.lock.duration.ms", "20000"),
+        ("group.share.record.lock.duration.ms", "30000"),
+    ]
+    assert change(client, GROUP, group, ("share.auto.offset.reset", SET, "whenever")) is ErrorCode.INVALID_CONFIG
+
+
+def test_all_groups_have_no_settings_of_their_own(client: Client) -> None:
+    refused = change(client, GROUP, "", ("consumer.session.timeout.ms", SET, "50000"))
+    assert refused is ErrorCode.INVALID_REQUEST
+    assert describe(client, GROUP, "").error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

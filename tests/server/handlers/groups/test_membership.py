@@ -105,9 +105,9 @@ def test_the_coordinator_is_the_leader_of_the_groups_partition(
 
 @pytest.mark.parametrize(
     ("key_type", "error"),
-    [(1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, ErrorCode.INVALID_REQUEST), (77, 42), (-1, 42)],
+    [(2, ErrorCode.INVALID_REQUEST), (77, 42), (-1, 42)],
 )
-def test_only_groups_have_a_coordinator_yet(client: Client, key_type: int, error: int) -> None:
+def test_only_groups_and_transactional_ids_have_a_coordinator_yet(client: Client, key_type: int, error: int) -> None:
     request = FindCoordinatorRequest(key="x", key_type=key_type, coordinator_keys=["x"])
     (row,) = client.request(ApiKey.FIND_COORDINATOR, request, version=6).coordinators
     assert (row.error_code, row.node_id, row.host, row.port) == (error, -1, "", -1)

@@ -1,8 +1,9 @@
 """AlterConfigs (versions 0 to 2) and IncrementalAlterConfigs (versions 0 and 1).
 
-AlterConfigs replaces all settings of a resource, IncrementalAlterConfigs sets, deletes, appends and subtracts. Topics
-and brokers are changed by the controller, loggers by the broker that has them (incrementally only). A resource that is
-named twice gets INVALID_REQUEST, each resource its own answer, and a resource is changed as a whole or not at all.
+AlterConfigs replaces all settings of a resource, IncrementalAlterConfigs sets, deletes, appends and subtracts. Topics,
+brokers, groups and subscriptions to metrics of clients are changed by the controller, loggers by the broker that has
+them (incrementally only). A subscription without settings does not exist. A resource that is named twice gets
+INVALID_REQUEST, each resource its own answer, and a resource is changed as a whole or not at all.
 
 `diskless.migration.state` cannot be written. AlterConfigs takes it with the value that DescribeConfigs shows at that
 moment, and leaves it out: older tools write back everything that they have read.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from strandline.config.migration_state import MIGRATION_STATE
 from strandline.errors import InvalidRequest, StrandlineError
@@ -39,6 +40,12 @@ from strandline.wire.messages import incremental_alter_configs as incremental
 Wish = TypeVar("Wish", ConfigAlteration, ConfigReplacement)
 ResourceResponse = TypeVar(
     "ResourceResponse", full.AlterConfigsResourceResponse, incremental.AlterConfigsResourceResponse
+)
+_STORED: Final = (
+    ConfigResourceType.TOPIC,
+    ConfigResourceType.BROKER,
+    ConfigResourceType.CLIENT_METRICS,
+    ConfigResourceType.GROUP,
 )
 Answers: TypeAlias = list[StrandlineError | None]
 
@@ -171,7 +178,7 @@ def _refusals(keys: Sequence[_Key]) -> Answers:
 
 
 def _resource(key: _Key) -> ConfigResource:
-    if key.type not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
+    if key.type not in _STORED:
         raise InvalidRequest(f"Settings of resources of type {key.type} cannot be changed.")
     return ConfigResource(ConfigResourceType(key.type), key.name)
 

@@ -1,11 +1,12 @@
 """DescribeConfigs, versions 1 to 4, and ListConfigResources, versions 0 and 1.
 
-Resources: topics, this broker (by its id), all brokers (type BROKER, empty name: only what was set dynamically), and
-the loggers of this broker. A broker answers for itself only: another id gets INVALID_REQUEST, as in Kafka. Topics have
-one setting that is not stored: `diskless.migration.state`, which is asked of the control plane for topics that are
-diskless or become it, once for each request that wants it.
+Resources: topics, this broker (by its id), all brokers (type BROKER, empty name: only what was set dynamically),
+groups, and the loggers of this broker. A broker answers for itself only: another id gets INVALID_REQUEST, as in Kafka.
+Topics have one setting that is not stored: `diskless.migration.state`, which is asked of the control plane for topics
+that are diskless or become it, once for each request that wants it.
 
-Known gaps: client metrics and settings of groups are not kept, and get INVALID_REQUEST.
+A subscription to metrics of clients is described with the defaults if it has no settings, as in Kafka. Groups have
+settings whether or not they exist; only those whose settings were changed are listed.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
 from strandline.config.declare import SettingKind
-from strandline.config.describe import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
+from strandline.config.describe import (
+    ConfigEntry,
+    describe_broker,
+    describe_client_metrics,
+    describe_cluster_default,
+    describe_group,
+    describe_topic,
+)
 from strandline.config.migration_state import MIGRATION_STATE, migration_state_entry
 from strandline.errors import InvalidRequest, StrandlineError, UnsupportedVersion
-from strandline.metadata import ConfigResourceType, TopicImage
+from strandline.metadata import ConfigResource, ConfigResourceType, TopicImage
 from strandline.metadata.image import Images
 from strandline.model import BrokerId
 from strandline.server.context import Handler, RequestContext
@@ -32,7 +40,9 @@ from strandline.wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from strandline.wire.messages.list_config_resources import (
-    ConfigResource,
+    ConfigResource as ListedResource,
+)
+from strandline.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
@@ -122,6 +132,13 @@ class ConfigsHandler:
         elif kind == ConfigResourceType.BROKER:
             self._check_broker(name)
             entries = describe_broker(self._settings(), names)
+        elif kind == ConfigResourceType.CLIENT_METRICS:
+            entries = self._client_metrics(name, names)
+        elif kind == ConfigResourceType.GROUP:
+            if not name:
+                raise InvalidRequest("The name of a group must not be empty.")
+            overrides = self._images.image.overrides(ConfigResource(ConfigResourceType.GROUP, name))
+            entries = describe_group(self._settings(), overrides, names)
         elif kind == ConfigResourceType.BROKER_LOGGER:
             self._check_broker(name)
             return self._logger_levels(names, request)
@@ -138,6 +155,12 @@ class ConfigsHandler:
             entries.append(migration_state_entry(state))
             entries.sort(key=lambda entry: entry.name)
         return entries
+
+    def _client_metrics(self, name: str, names: Collection[str] | None) -> list[ConfigEntry]:
+        if not name:
+            raise InvalidRequest("A subscription to metrics of clients has a name.")
+        overrides = self._images.image.overrides(ConfigResource(ConfigResourceType.CLIENT_METRICS, name))
+        return describe_client_metrics(overrides, names)
 
     def _check_broker(self, name: str) -> None:
         if not name.lstrip("-").isdecimal():
@@ -168,7 +191,7 @@ class ConfigsHandler:
     async def list_config_resources(
         self, request: ListConfigResourcesRequest, context: RequestContext
     ) -> ListConfigResourcesResponse:
-        """What has settings. Version 0 asks for client metrics only, of which there are none."""
+        """What has settings. Version 0 asks for subscriptions to metrics of clients only."""
         wanted = request.resource_types or (_LISTED if context.api_version else [ConfigResourceType.CLIENT_METRICS])
         unknown = [kind for kind in wanted if kind not in _LISTED]
         if unknown:
@@ -176,13 +199,15 @@ class ConfigsHandler:
             return ListConfigResourcesResponse(error_code=code)
         image = self._images.image
         names = {
+            ConfigResourceType.GROUP: image.names_with_configs(ConfigResourceType.GROUP),
+            ConfigResourceType.CLIENT_METRICS: image.names_with_configs(ConfigResourceType.CLIENT_METRICS),
             ConfigResourceType.BROKER_LOGGER: [str(node) for node in sorted(image.brokers)],
             ConfigResourceType.BROKER: [str(node) for node in sorted(image.brokers)],
             ConfigResourceType.TOPIC: sorted(image.topics),
         }
         return ListConfigResourcesResponse(
             config_resources=[
-                ConfigResource(resource_name=name, resource_type=kind)
+                ListedResource(resource_name=name, resource_type=kind)
                 for kind in _LISTED
                 if kind in wanted
                 for name in names.get(kind, ())

@@ -5,8 +5,8 @@ A group that does not exist is described as Dead, without an error up to version
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
 from strandline.coordinators.groups import DescribedGroup as Description
 from strandline.coordinators.groups import GroupCoordinator
@@ -27,11 +27,18 @@ from strandline.wire.messages.list_groups import ListedGroup, ListGroupsRequest,
 _REPORTS_UNKNOWN_GROUP: Final = 6
 
 
+class GroupDeletions(Protocol):
+    """Deletes groups, with all that is kept of them elsewhere."""
+
+    async def delete_groups(self, group_ids: Sequence[str]) -> list[StrandlineError | None]:
+        """One answer per group."""
+
+
 class GroupAdminHandler:
     """Lists, describes and deletes the groups this broker coordinates."""
 
-    def __init__(self, coordinator: GroupCoordinator) -> None:
-        self._coordinator = coordinator
+    def __init__(self, coordinator: GroupCoordinator, deletions: GroupDeletions) -> None:
+        self._coordinator, self._deletions = coordinator, deletions
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {
@@ -86,7 +93,7 @@ class GroupAdminHandler:
 
     async def delete_groups(self, request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
         names = list(dict.fromkeys(request.groups_names))
-        results = await self._coordinator.delete_groups(names)
+        results = await self._deletions.delete_groups(names)
         return DeleteGroupsResponse(
             results=[
                 DeletableGroupResult(group_id=name, error_code=outcome(result)[0])

@@ -1,8 +1,9 @@
 """OffsetFetch 1-10: the offsets that groups have committed.
 
 One group up to version 7, several from 8 on; all partitions of a group if no topics are named (from 2 on). From 7 on a
-client may ask for stable offsets only. From version 10 on topics have ids: an unknown id gets UNKNOWN_TOPIC_ID, and an
-offset that was committed for another topic of the same name counts as none.
+client may ask for stable offsets only. From 9 on a member of a consumer group may name its epoch, and gets
+STALE_MEMBER_EPOCH if that is not its current one. From version 10 on topics have ids: an unknown id gets
+UNKNOWN_TOPIC_ID, and an offset that was committed for another topic of the same name counts as none.
 """
 
 from __future__ import annotations
@@ -84,7 +85,11 @@ class OffsetFetchHandler:
         wanted = None if group.topics is None else _wanted(group.topics, self._images.image, by_id=by_id)
         try:
             answers = await self._coordinator.fetch(
-                group.group_id, None if wanted is None else _partitions_of(wanted), require_stable=require_stable
+                group.group_id,
+                None if wanted is None else _partitions_of(wanted),
+                member_id=group.member_id,
+                member_epoch=group.member_epoch,
+                require_stable=require_stable,
             )
         except StrandlineError as error:
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=outcome(error)[0])

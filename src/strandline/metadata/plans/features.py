@@ -1,0 +1,75 @@
+"""Changes of the levels of features, by Kafka's rules: all of a request, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from strandline.errors import InvalidRequest, InvalidUpdateVersion
+from strandline.metadata.features import FeatureRange, finalized_level
+from strandline.metadata.image import BrokerImage, MetadataImage
+from strandline.metadata.records import FeatureLevelRecord, MetadataRecord
+from strandline.metadata.requests import Plan
+
+
+class FeatureUpgrade(IntEnum):
+    """In which direction a level may change. Kafka's numbers."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureWish:
+    """A level that a feature is to have. The number of the kind of upgrade may be unknown."""
+
+    name: str
+    level: int
+    upgrade: int = FeatureUpgrade.UPGRADE
+
+
+def plan_features(image: MetadataImage, wishes: Sequence[FeatureWish], known: Mapping[str, FeatureRange]) -> Plan[None]:
+    """Give features other levels. Raises InvalidUpdateVersion or InvalidRequest if one of them may not have it."""
+    if len({wish.name for wish in wishes}) != len(wishes):
+        raise InvalidRequest("A feature may be named only once.")
+    records: list[MetadataRecord] = []
+    for wish in wishes:
+        _check(image, wish, known.get(wish.name))
+        if finalized_level(image, wish.name) != wish.level:
+            records.append(FeatureLevelRecord(name=wish.name, level=wish.level))
+    return Plan(records, None)
+
+
+def _check(image: MetadataImage, wish: FeatureWish, known: FeatureRange | None) -> None:
+    if wish.upgrade not in FeatureUpgrade.__members__.values():
+        raise InvalidUpdateVersion(f"There is no upgrade of type {wish.upgrade} (feature {wish.name}).")
+    if known is None:
+        raise InvalidUpdateVersion(f"The feature {wish.name} is not known to this cluster.")
+    if wish.level not in known:
+        raise InvalidUpdateVersion(
+            f"The feature {wish.name} cannot have level {wish.level}, only {known.min} to {known.max}."
+        )
+    for broker in image.brokers.values():
+        _check_supported(broker, wish)
+    level, is_upgrade = finalized_level(image, wish.name), wish.upgrade == FeatureUpgrade.UPGRADE
+    if wish.level < level and is_upgrade:
+        raise InvalidUpdateVersion(
+            f"The feature {wish.name} has level {level}. To go down to {wish.level}, ask for a downgrade."
+        )
+    if wish.level > level and not is_upgrade:
+        raise InvalidUpdateVersion(
+            f"The feature {wish.name} has level {level}. Going up to {wish.level} is no downgrade: ask for an upgrade."
+        )
+
+
+def _check_supported(broker: BrokerImage, wish: FeatureWish) -> None:
+    """Every registered broker has to support the level, also one that is away. Level 0 is the absence of a feature."""
+    ranges = {one.name: (one.min, one.max) for one in broker.features}
+    least, most = ranges.get(wish.name, (0, 0))
+    if not least <= wish.level <= most:
+        raise InvalidUpdateVersion(
+            f"Broker {broker.node_id} does not support level {wish.level} of {wish.name}, only {least} to {most}. "
+            "Upgrade it, or unregister it if it is gone."
+        )

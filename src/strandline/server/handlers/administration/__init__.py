@@ -1,0 +1,1 @@
+"""What administrators ask of the whole cluster: quotas, credentials, features, access rules, controller and members."""

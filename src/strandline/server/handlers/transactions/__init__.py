@@ -1,0 +1,1 @@
+"""Requests about transactions: of producers, of operators, and between brokers."""

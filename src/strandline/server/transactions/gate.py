@@ -1,0 +1,115 @@
+"""Transactional batches on their way into partitions: the first one waits until the coordinator has given leave.
+
+Where a transaction of the producer is open already, its batches go straight into the log. If a first batch is refused
+for a moment, those that the producer has sent right behind it are refused as well, until it has come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.coordinators.transactions.admissions import Participant, TransactionAdmissions, producer_error
+from strandline.errors import InvalidTxnState, StrandlineError, TransactionAbortable
+from strandline.hybrid.partition import ServedPartition
+from strandline.log import AppendOrigin
+from strandline.model import ProducerAndEpoch, TopicPartition
+from strandline.replication import Appended
+from strandline.replication.first_batches import FirstBatches
+from strandline.replication.gate import Done, HeldAppend
+from strandline.server.handlers.common import CurrentSettings
+
+ADDS_PARTITIONS: Final = 12
+"""From this version of Produce on, writing to a partition adds it to the transaction (`transaction.version` 2)."""
+_KNOWS_ABORTABLE: Final = 11
+_PRODUCER: Final = Struct(">qhi")
+"""Producer id, epoch and first sequence in the header of a batch."""
+_PRODUCER_AT: Final = 43
+
+
+class TransactionGate:
+    """Appends batches that belong to transactions."""
+
+    def __init__(self, admissions: TransactionAdmissions, settings: CurrentSettings, clock: Clock) -> None:
+        self._admissions, self._settings, self._clock = admissions, settings, clock
+        self._refused: dict[TopicPartition, FirstBatches] = {}
+        """By partition, batches that the coordinator could not admit just then."""
+
+    def append(
+        self,
+        partition: ServedPartition,
+        records: memoryview,
+        *,
+        transactional_id: str | None,
+        version: int,
+        acks: int,
+        done: Done,
+        written: Callable[[], None],
+        is_borrowed: bool,
+    ) -> Appended:
+        """Append now, or when the coordinator has given leave; see `PartitionAppends.append`."""
+        producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+        producer = ProducerAndEpoch(producer_id, epoch)
+        who = Participant(transactional_id or "", producer, adds=version >= ADDS_PARTITIONS)
+        must_ask = who.adds or self._settings().transactions.transaction_partition_verification_enable
+        if self._is_known(partition, who, records) or not must_ask:
+            try:
+                return partition.append(
+                    records, acks=acks, origin=AppendOrigin.CLIENT, done=done, written=written, is_borrowed=is_borrowed
+                )
+            except TransactionAbortable as error:
+                raise _understood(error, version) from error
+        if transactional_id is None:
+            raise InvalidTxnState(
+                f"A transactional batch for {partition.topic_partition} came without a transactional id, and no "
+                "transaction of its producer is open there."
+            )
+        partition.check_leader()
+
+        def appended(error: StrandlineError | None) -> None:
+            done(None if error is None else _understood(error, version))
+
+        held = HeldAppend(records, acks, AppendOrigin.CLIENT, appended)
+
+        def admitted(error: StrandlineError | None) -> None:
+            try:
+                self._check_order(partition.topic_partition, memoryview(held.records))
+                if error is not None:
+                    raise producer_error(error, who, knows_abortable=version >= _KNOWS_ABORTABLE)
+            except StrandlineError as refusal:
+                if refusal.retriable:
+                    self._remember(partition.topic_partition, producer, sequence)
+                held.refuse(refusal)
+            else:
+                held.go_on(partition.append)
+
+        self._admissions.admit(who, partition.topic_partition, admitted)
+        return Appended(held.info, is_done=False, is_written=False, is_copied=True)
+
+    def _is_known(self, partition: ServedPartition, who: Participant, records: memoryview) -> bool:
+        """Whether nobody need be asked. Raises OutOfOrderSequence, as for a batch that has just been admitted."""
+        if partition.has_transaction(who.producer):
+            return True
+        if not self._admissions.has_added(who, partition.topic_partition):
+            return False
+        self._check_order(partition.topic_partition, records)
+        return True
+
+    def _remember(self, partition: TopicPartition, producer: ProducerAndEpoch, sequence: int) -> None:
+        """The producer will send the batch again, and has perhaps sent others behind it."""
+        self._refused.setdefault(partition, FirstBatches(self._clock)).refused(producer, sequence)
+
+    def _check_order(self, partition: TopicPartition, records: memoryview) -> None:
+        """Raises OutOfOrderSequence if the batch has to wait for one that was refused."""
+        refused = self._refused.get(partition)
+        if refused is not None and not refused.check(records):
+            del self._refused[partition]
+
+
+def _understood(error: StrandlineError, version: int) -> StrandlineError:
+    """The refusal of a partition, in a form that this version of Produce knows."""
+    if isinstance(error, TransactionAbortable) and version < _KNOWS_ABORTABLE:
+        return InvalidTxnState(str(error))
+    return error

@@ -1,0 +1,138 @@
+"""Transactional batches that wait for their coordinator: their order, whatever it answers to which of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from strandline.config import Settings
+from strandline.coordinators.transactions.admissions import AdmissionResults, Participant, TransactionAdmissions
+from strandline.errors import (
+    ConcurrentTransactions,
+    InvalidTxnState,
+    NotEnoughReplicas,
+    OutOfOrderSequence,
+    StrandlineError,
+    TransactionAbortable,
+)
+from strandline.hybrid.partition import ServedPartition
+from strandline.log import AppendOrigin, LogAppendInfo
+from strandline.model import ProducerAndEpoch, TopicPartition
+from strandline.records.batch import read_header
+from strandline.replication import Appended
+from strandline.replication.gate import Done
+from strandline.server.transactions.gate import ADDS_PARTITIONS, TransactionGate
+from strandline.testing.clock import VirtualClock
+from tests.wirelevel.raw import batch
+
+P = TopicPartition("orders", 0)
+OLD_VERSION = 11
+
+
+class ScriptedCoordinators:
+    """Gives the next answer of a list to each question."""
+
+    def __init__(self, *answers: StrandlineError | None) -> None:
+        self.answers = list(answers)
+
+    async def admit(self, who: Participant, partitions: Collection[TopicPartition]) -> AdmissionResults:
+        return dict.fromkeys(partitions, self.answers.pop(0))
+
+
+@dataclass
+class WrittenPartition:
+    """Takes everything, as a log does that does not know the producer."""
+
+    topic_partition: TopicPartition = P
+    sequences: list[int] = field(default_factory=list)
+
+    def has_transaction(self, producer: ProducerAndEpoch) -> bool:
+        return bool(self.sequences)
+
+    def check_leader(self) -> None:
+        pass
+
+    def append(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done, **how: object) -> Appended:
+        self.sequences.append(read_header(records).base_sequence)
+        info = LogAppendInfo(
+            first_offset=0,
+            last_offset=0,
+            log_append_time_ms=0,
+            log_start_offset=0,
+            is_duplicate=False,
+            size=len(records),
+            max_timestamp=0,
+        )
+        return Appended(info, is_done=True)
+
+
+class GateWorld:
+    def __init__(self, *answers: StrandlineError | None) -> None:
+        self.clock, self.partition = VirtualClock(1_000_000), WrittenPartition()
+        self.gate = TransactionGate(
+            TransactionAdmissions(ScriptedCoordinators(*answers)), lambda: Settings(), self.clock
+        )
+
+    async def send(self, sequence: int, *, version: int = ADDS_PARTITIONS) -> type[StrandlineError] | None:
+        """What became of a batch."""
+        result: asyncio.Future[StrandlineError | None] = asyncio.get_running_loop().create_future()
+        records = batch(b"x", producer_id=5, producer_epoch=0, base_sequence=sequence, is_transactional=True)
+        try:
+            appended = self._append(records, version, result)
+        except StrandlineError as refusal:
+            return type(refusal)
+        error = None if appended.is_done else await result
+        return None if error is None else type(error)
+
+    def _append(self, records: bytes, version: int, result: asyncio.Future[StrandlineError | None]) -> Appended:
+        return self.gate.append(
+            cast(ServedPartition, self.partition),
+            memoryview(bytearray(records)),
+            transactional_id="t",
+            version=version,
+            acks=-1,
+            done=result.set_result,
+            written=lambda: None,
+            is_borrowed=False,
+        )
+
+
+@pytest.mark.parametrize(
+    ("version", "refusal"), [(ADDS_PARTITIONS, ConcurrentTransactions), (OLD_VERSION, NotEnoughReplicas)]
+)
+async def test_nothing_overtakes_a_first_batch_that_was_refused_for_a_moment(
+    version: int, refusal: type[StrandlineError]
+) -> None:
+    world = GateWorld(ConcurrentTransactions("Try again."), None, None, None)
+    assert await world.send(0, version=version) is refusal
+    for sequence in (1, 2):  # the first of which is given leave
+        assert await world.send(sequence, version=version) is OutOfOrderSequence
+    assert world.partition.sequences == []
+    for sequence in range(3):
+        assert await world.send(sequence, version=version) is None
+    assert world.partition.sequences == [0, 1, 2]
+
+
+async def test_batches_that_wait_together_keep_their_order() -> None:
+    world = GateWorld(None)
+    results = await asyncio.gather(*(world.send(sequence) for sequence in range(5)))
+    assert results == [None] * 5
+    assert world.partition.sequences == [0, 1, 2, 3, 4]
+
+
+async def test_a_batch_that_is_refused_for_good_is_not_waited_for() -> None:
+    world = GateWorld(ConcurrentTransactions("Try again."), TransactionAbortable("Abort."), None)
+    assert await world.send(0, version=10) is NotEnoughReplicas
+    assert await world.send(0, version=10) is InvalidTxnState
+    assert await world.send(7, version=10) is None
+
+
+async def test_a_refused_batch_that_never_comes_again_is_forgotten() -> None:
+    world = GateWorld(ConcurrentTransactions("Try again."), None)
+    assert await world.send(0) is ConcurrentTransactions
+    await world.clock.advance(121)
+    assert await world.send(3) is None
