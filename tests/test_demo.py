@@ -36,6 +36,14 @@ def test_it_ends_well_and_leaves_nothing_behind(shown: str, tmp_path_factory: py
     assert not list(tmp_path_factory.getbasetemp().glob("demo*/strandline-demo-*"))
 
 
+def test_transactions_commit_and_abort(shown: str) -> None:
+    assert "a read_uncommitted consumer sees order-0, order-1, order-2, order-2 (wrong amount)" in shown
+    assert shown.count("a read_committed consumer sees order-0, order-1\n") == 1
+    assert "a read_committed consumer sees order-0, order-1, order-2\n" in shown
+    assert "its offset was part of the first transaction" in shown
+    assert "CompleteCommit" in shown
+
+
 def test_a_classic_topic_survives_a_kill(shown: str) -> None:
     assert re.search(r"went on where it had committed: 1,560 more records, none lost, none twice, in order", shown)
 

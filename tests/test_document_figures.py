@@ -211,14 +211,19 @@ FIGURES = (
     Figure("docs/interop.md", r"`switch`.*all (\d+) checks", _allowed("switch")),
     Figure("docs/interop.md", r"`kafka-tools`.*all (\d+) checks", _allowed("kafka-tools")),
     Figure("docs/interop.md", r"`kafka-tools`.*\| (\d+) pass, 1 fails", _allowed("kafka-tools-diskless")),
+    Figure("docs/interop.md", r"`transactions`: .*\| all (\d+) checks pass \| all", _allowed("transactions")),
+    Figure("docs/interop.md", r"`transactions`: .*all (\d+) checks that apply", _allowed("transactions-diskless")),
+    Figure("docs/interop.md", r"`streams`: .*\| all (\d+) checks pass \| all", _allowed("streams")),
+    Figure("docs/interop.md", r"`streams`: .*checks pass \| all (\d+) checks", _allowed("streams-diskless")),
     Figure("docs/interop.md", r"`kcat`.*\| all (\d+) checks pass \| all", _allowed("kcat")),
     Figure("docs/interop.md", r"`kcat`.*checks pass \| all (\d+) checks", _allowed("kcat-diskless")),
     Figure("docs/interop.md", r"`topicctl`.*all (\d+) checks pass", _allowed("topicctl")),
     Figure("docs/interop.md", r"`topicctl`.*\| (\d+) pass, 1 fails", _allowed("topicctl-diskless")),
     Figure("docs/interop.md", r"`franz-go`.*\| all (\d+) that run pass \| all", _allowed("franz-go")),
     Figure("docs/interop.md", r"`franz-go`.*run pass \| all (\d+) that run", _allowed("franz-go-diskless")),
-    Figure("docs/interop.md", r"`librdkafka`: .*\| (\d+) pass, 11 fail", _allowed("librdkafka")),
-    Figure("docs/interop.md", r"`librdkafka`: .*\| (\d+) pass, 12 fail", _allowed("librdkafka-diskless")),
+    Figure("docs/interop.md", r"`librdkafka`: .*\| (\d+) pass, 9 fail", _allowed("librdkafka")),
+    Figure("docs/interop.md", r"`librdkafka-consumer`: .*\| (\d+) pass, 11 fail", _allowed("librdkafka-consumer")),
+    Figure("docs/interop.md", r"`librdkafka`: .*\| (\d+) are on its list", _allowed("librdkafka-diskless")),
 )
 
 

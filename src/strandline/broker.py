@@ -10,7 +10,6 @@ import asyncio
 import gc
 import logging
 import resource
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -26,8 +25,6 @@ from strandline.clock import SystemChance, SystemClock, SystemIds
 from strandline.config import Settings
 from strandline.config.listeners import machine_name
 from strandline.config.topic import TopicConfig
-from strandline.coordinators.groups import GroupCoordinator, offsets_topic
-from strandline.coordinators.runtime import ReplicatedCoordinatorLog
 from strandline.errors import StrandlineError
 from strandline.health import HealthStatus
 from strandline.hybrid.tiers import Tiers
@@ -45,22 +42,25 @@ from strandline.metadata import (
     MetadataLoader,
     MetadataStore,
 )
-from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
+from strandline.model import TopicPartition
 from strandline.replication.adoption import adopt, find_kafka_cluster
+from strandline.server.coordination import Coordination
 from strandline.server.deadlines import Deadlines
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.handlers.fetch import FetchHandler
 from strandline.server.handlers.produce import ProduceHandler
+from strandline.server.handlers.producers import ProducerIds
 from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
+from strandline.server.telemetry import ClientTelemetry
+from strandline.signals import stop_signals
 from strandline.sql.watched import open_watched_store
 from strandline.wire.api import ApiKey
 
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS: Final = 3.0
-_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class BrokerFailed(StrandlineError):
@@ -81,17 +81,10 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 async def _run_until_signal(settings: Settings) -> None:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    # Not by the loop's own handlers: removing those restores the default action for a moment, which ends the process.
-    for number in _STOP_SIGNALS:
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-    try:
+    with stop_signals(stop):
         async with Broker(settings) as broker:
             await broker.wait_stopped(stop)
             logger.info("broker %d is stopping", broker.node_id)
-    finally:
-        for number in _STOP_SIGNALS:  # a late signal must not change the exit status
-            signal.signal(number, signal.SIG_IGN)
 
 
 class Broker:
@@ -191,8 +184,9 @@ class Broker:
                 listener=self.settings.network.inter_broker_listener,
             ).running()
         )
+        cluster, on_lost = self.settings.cluster, self._fail
         self.lifecycle = BrokerLifecycle(
-            self.active_controller, self.loader, self._registration(), self.settings.cluster, self._clock
+            self.active_controller, self.loader, self._registration(), cluster, self._clock, on_lost=on_lost
         )
         tiers.check()
         await tiers.load()
@@ -206,16 +200,18 @@ class Broker:
         self.loader.subscribe(self._apply)
         await enter(tiers.running(self.active_controller, on_failure=self._fail))
 
-        self.groups = GroupCoordinator(
-            ReplicatedCoordinatorLog(self.replicas, lambda: self.loader.image, offsets_topic(self.settings.groups)),
+        self.coordination = Coordination(
+            tiers,
             self.loader,
+            ProducerIds(self.node_id, lambda: self.lifecycle.broker_epoch, self.active_controller),
+            self.active_controller,
+            node_id=self.node_id,
+            settings=lambda: self.settings,
             clock=self._clock,
             ids=self._ids,
-            settings=self.settings.groups,
         )
-        await enter(self.groups.running())
-        self.replicas.add_listener(GROUP_METADATA_TOPIC, self.groups.runtime)
-        self.loader.subscribe(self.groups.apply)
+        self.groups = self.coordination.groups
+        await enter(self.coordination.running())
         await enter(self._background(self.cleaner.run, "log-cleaner"))
         self._serve(loop)
         self._stack.push_async_callback(self._leave)
@@ -284,18 +280,22 @@ class Broker:
             max_bytes=self.settings.network.fetch_max_bytes,
         )
         self._stack.push_async_callback(fetch.close)
+        self.telemetry = ClientTelemetry(self.loader, self._clock, self._ids, self.settings.admin.telemetry_max_bytes)
         handlers = handler_table(
             images=self.loader,
             controller=self.controller,
             active_controller=self.active_controller,
-            lifecycle=self.lifecycle,
             tiers=self._tiers,
-            groups=self.groups,
+            coordination=self.coordination,
+            telemetry=self.telemetry,
+            network=self.network,
             settings=lambda: self.settings,
-            clock=self._clock,
         )
         self.dispatcher = ApiDispatcher(
-            produce=ProduceHandler(self.partitions, deadlines), fetch=fetch, handlers=handlers, clock=self._clock
+            produce=ProduceHandler(self.partitions, deadlines, self.coordination.gate),
+            fetch=fetch,
+            handlers=handlers,
+            clock=self._clock,
         )
         self.topic_settings = TopicSettingsChanges(handlers[ApiKey.INCREMENTAL_ALTER_CONFIGS])
         self._stack.push_async_callback(self.dispatcher.close)

@@ -190,8 +190,38 @@ class InvalidTxnState(StrandlineError):
     """The transaction is not in a state that allows the request."""
 
 
+class InvalidProducerIdMapping(StrandlineError):
+    """The transactional id is unknown, or has another producer id."""
+
+
+class InvalidTransactionTimeout(StrandlineError):
+    """The timeout of a transaction is not within what the broker allows."""
+
+
+class ConcurrentTransactions(StrandlineError):
+    """Another change of the same transaction is under way."""
+
+    retriable = True
+
+
+class ProducerFenced(StrandlineError):
+    """Another producer has taken over the transactional id."""
+
+
+class TransactionAbortable(StrandlineError):
+    """The transaction cannot go on, and its producer has to abort it."""
+
+
+class TransactionalIdNotFound(StrandlineError):
+    """There is no such transactional id."""
+
+
 class TransactionalIdAuthorizationFailed(StrandlineError):
     """The client may not use this transactional id."""
+
+
+class OperationNotAttempted(StrandlineError):
+    """Something else in the request was refused, so nothing of it was done."""
 
 
 class TransactionCoordinatorFenced(StrandlineError):
@@ -342,6 +372,26 @@ class MismatchedEndpointType(StrandlineError):
 
 class UnsupportedEndpointType(StrandlineError):
     """This broker cannot answer for this kind of endpoint."""
+
+
+class FencedMemberEpoch(StrandlineError):
+    """The member's epoch is not the one that the group has for it; the member has to join again."""
+
+
+class UnreleasedInstanceId(StrandlineError):
+    """A member that has not left uses this group.instance.id."""
+
+
+class UnsupportedAssignor(StrandlineError):
+    """The broker has no assignor of this name."""
+
+
+class StaleMemberEpoch(StrandlineError):
+    """The member's epoch is over; the member has to ask again with the one that its next heartbeat tells."""
+
+
+class InvalidRegularExpression(StrandlineError):
+    """The regular expression cannot be compiled."""
 
 
 class InvalidRegistration(StrandlineError):

@@ -25,12 +25,20 @@ ZERO_UUID: Final = uuid.UUID(int=0)
 
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 # Not internal to clients, as in Kafka: tools show it, and may read it.
 REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
-INTERNAL_TOPICS: Final = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+INTERNAL_TOPICS: Final = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
 
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
+
+
+class ProducerAndEpoch(NamedTuple):
+    """A producer in one of its lives: a newer epoch fences an older one."""
+
+    producer_id: ProducerId
+    epoch: int
 
 
 class TopicPartition(NamedTuple):

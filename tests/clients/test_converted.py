@@ -18,6 +18,7 @@ from tests.clients.tiering import (
     QUICK,
     SECONDS,
     TIERED,
+    alter,
     create,
     earliest,
     kafka_admin,
@@ -161,6 +162,29 @@ def test_a_switched_topic_has_three_parts(broker: BrokerProcess, admin: AdminCli
     check()
     broker.restart()
     check()
+
+
+def test_converted_segments_outlive_the_prefix_and_its_leader(broker: BrokerProcess, admin: AdminClient) -> None:
+    """The log of the prefix is empty then, and knows only the epoch of its newest leader."""
+    topic = create(admin, "switched", {**TIERED, "retention.ms": "-1"})
+    other = create(admin, "other", {**TIERED, "retention.ms": "-1"})
+    for name in (topic, other):
+        produce(broker, name, numbered(0, 50))
+    switch(admin, topic)
+    wait_state(broker, topic, HYBRID)
+    produce(broker, topic, numbered(50, 50))
+    convert(broker.bootstrap, topic)
+    untyped = kafka_admin.AdminClient({"bootstrap.servers": broker.bootstrap})
+    deleted = untyped.delete_records([TopicPartition(topic, 0, 60)])
+    assert [one.result(SECONDS).low_watermark for one in deleted.values()] == [60]
+    wait_for(lambda: len(remote_logs(broker, topic)) == 1, "the prefix to go")
+    broker.restart()
+    alter(admin, other, {"retention.ms": "1"})
+    wait_for(lambda: not remote_logs(broker, other), "expiration to have run")
+    produce(broker, topic, numbered(100, 10))
+    assert values(read(broker, topic, 50, offset=60)) == [*range(60, 110)]
+    assert len(remote_logs(broker, topic)) == 1
+    assert earliest(admin, topic) == 60
 
 
 def test_a_topic_that_is_created_again_has_nothing_of_the_old_one(broker: BrokerProcess, admin: AdminClient) -> None:

@@ -37,14 +37,15 @@ class Member(threading.Thread):
 
     def __init__(self, bootstrap: str, group: str, topic: str, **settings: Any) -> None:
         super().__init__(daemon=True)
+        is_classic = settings.get("group_protocol", "classic") == "classic"
+        times = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 300} if is_classic else {}  # else the broker's
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 6000,
-                "heartbeat.interval.ms": 300,
+                **times,
                 "topic.metadata.refresh.interval.ms": 500,
                 **{name.replace("_", "."): value for name, value in settings.items()},
             }

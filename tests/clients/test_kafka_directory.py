@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from strandline.wire.api import ApiKey
+from strandline.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from strandline.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.broker import BrokerProcess, running_broker
@@ -31,6 +32,11 @@ SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "auto.create.topics.enable": "false",
     "log.segment.delete.delay.ms": "600000",
+    # The members of Kafka's consumer groups do not come back: their sessions last longer than the tests.
+    "group.consumer.session.timeout.ms": "3600000",
+    "group.consumer.max.session.timeout.ms": "3600000",
+    # The transaction that Kafka left open took too long by now: it is aborted later than the tests end.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000",
 }
 
 
@@ -136,14 +142,15 @@ def assert_same(message: Message, record: dict[str, Any], name: str) -> None:
 def test_offsets_are_kafkas(broker: BrokerProcess, expected: Path) -> None:
     """Every special timestamp and many times, at both isolation levels."""
     answers = read_json(expected / "list_offsets.json")
-    # Written to when it is taken over: offsets that Kafka stored without a topic id are stored again with one.
-    del answers["__consumer_offsets-0"]
-    assert list(wrong_offsets(broker, answers)) == []
+    # Written to when it is taken over: offsets that Kafka stored without a topic id are stored again with one, and the
+    # sessions of members end.
+    others = {name: answer for name, answer in answers.items() if not name.startswith("__consumer_offsets-")}
+    assert list(wrong_offsets(broker, others)) == []
 
 
 def test_committed_offsets_are_kafkas(broker: BrokerProcess, expected: Path) -> None:
-    """Classic groups only: the others come with the protocols that made them."""
-    groups = {name: group for name, group in read_json(expected / "groups.json").items() if group["type"] == "Classic"}
+    """Share groups come with the protocol that made them."""
+    groups = {name: group for name, group in read_json(expected / "groups.json").items() if group["type"] != "Share"}
     with connected(broker.bootstrap) as connection:
         for name, group in groups.items():
 
@@ -163,6 +170,38 @@ def test_committed_offsets_are_kafkas(broker: BrokerProcess, expected: Path) -> 
                 place: (committed["offset"], committed["metadata"] or "")
                 for place, committed in group["offsets"].items()
             }, name
+
+
+def test_consumer_groups_are_kafkas(broker: BrokerProcess, expected: Path) -> None:
+    """Members, epochs and assignments of the groups of KIP-848, as Kafka described them."""
+    kafkas = {name: group for name, group in read_json(expected / "groups.json").items() if group["type"] == "Consumer"}
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for name, future in admin.describe_consumer_groups(list(kafkas)).items():
+        group, kafkas_group = future.result(SECONDS), kafkas[name]
+        assert group.state.name == kafkas_group["describe_state"].upper(), name
+        assert group.partition_assignor == kafkas_group["assignor"]
+        members = {
+            member.member_id: (
+                member.group_instance_id,
+                member.client_id,
+                member.host,
+                sorted(f"{one.topic}-{one.partition}" for one in member.assignment.topic_partitions),
+            )
+            for member in group.members
+        }
+        assert members == {
+            member["member_id"]: (member["instance_id"], member["client_id"], member["host"], member["assignment"])
+            for member in kafkas_group["members"]
+        }
+    with connected(broker.bootstrap) as connection:
+        request = ConsumerGroupDescribeRequest(group_ids=list(kafkas))
+        for found in connection.call(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request).groups:
+            epochs = (found.group_epoch, found.assignment_epoch)
+            described = kafkas[found.group_id]
+            assert epochs == (described["group_epoch"], described["target_assignment_epoch"])
+            assert {member.member_id: member.member_epoch for member in found.members} == {
+                member["member_id"]: member["member_epoch"] for member in described["members"]
+            }
 
 
 def test_topics_are_kafkas(broker: BrokerProcess, expected: Path) -> None:

@@ -148,14 +148,14 @@ def unreferenced(broker: BrokerProcess) -> list[str]:
 
 
 def findings(broker: BrokerProcess) -> list[Mapping[str, object]]:
-    """What `strandline fsck --deep` finds beside the running broker."""
+    """What `strandline fsck --deep` finds beside the running broker, in the object store and in remote storage."""
     arguments = ["fsck", "--deep", "--json", "--grace", "0", "--data-dir", str(broker.data_dir)]
     for name, value in broker.settings.items():
         arguments += ["--set", f"{name}={value}"]
     with contextlib.redirect_stdout(io.StringIO()) as output:
         run([*arguments, "--bootstrap", broker.bootstrap])
-    found: list[Mapping[str, object]] = json.loads(output.getvalue())["findings"]
-    return found
+    report = json.loads(output.getvalue())
+    return [*report["findings"], *report["remote"]["findings"]]
 
 
 # Drivers

@@ -56,8 +56,8 @@ DRIVER_POINTS = (
     "tiering.driver.before_commit",
     "tiering.driver.after_commit",
 )
-# A batch is a segment.
-SMALL = {"inkless.tiering.max.segment.bytes": "15000"}
+# A batch is a segment, and of the three WAL objects of a topic two are split together.
+SMALL = {"inkless.tiering.max.segment.bytes": "15000", "inkless.tiering.max.batches.per.run": "2"}
 
 
 @pytest.fixture(scope="module")
@@ -184,10 +184,11 @@ def test_a_driver_that_follows_lost_the_broker_and_goes_on(broker: BrokerProcess
             await asyncio.to_thread(broker.start)
             while not await asyncio.to_thread(is_converted, broker.bootstrap, topic):
                 assert not following.done(), following.exception()
+                await world.clock.sleep(0.1)
             following.cancel()
             await asyncio.wait([following])
 
-    asyncio.run(asyncio.wait_for(follow_until_converted(), 60))
+    asyncio.run(asyncio.wait_for(follow_until_converted(), 120))
     finish(broker, before)
 
 

@@ -164,7 +164,7 @@ def conversion_steps(cluster: BrokerCluster) -> Iterator[str]:
             client.trigger(topic)
         pipeline = Pipeline(client, topics)
         for file in list(pipeline.claim(max_files=1000)):
-            assert not pipeline.record(file, pipeline.write_splits(file)).refused
+            assert not pipeline.record([file], pipeline.write_splits(file)).refused
         yield "split"
         while chains := pipeline.begin():
             yield "begun"

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from strandline.remote.values import LogSegmentData
 from strandline.tiering.client import RequestRefused, TieringClient
 from strandline.tiering.damage import ConversionFailed, DamagedSplit, MissingObject
-from strandline.tiering_api.values import AbortSegment, BegunSegment
+from strandline.tiering.segments import metadata_of
+from strandline.tiering.stores import StoreSettings, open_stores
+from strandline.tiering_api.values import AbortSegment, BegunSegment, ClusterDescription
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.switching import DISKLESS_ONLY, HYBRID, described_state
 from tests.clients.tiering import (
@@ -108,6 +115,7 @@ def test_a_topic_is_deleted_and_created_again_while_segments_of_it_are_uploaded(
         pipeline = Pipeline(client, (topic,))
         chain = begin_all(pipeline)
         first, *others = pipeline.build(chain)
+        assert others
         pipeline.commit(chain[0].partition, first)
         admin.delete_topics([topic])[topic].result(SECONDS)
         create(admin, topic, DISKLESS)
@@ -120,8 +128,59 @@ def test_a_topic_is_deleted_and_created_again_while_segments_of_it_are_uploaded(
     assert values(read(broker, topic, 20)) == [*range(100, 120)]
     wait_tidy(broker)
     wait_for(lambda: not objects(broker), "the objects to go")
-    assert rows_left(broker) == {}
+    wait_for(lambda: rows_left(broker) == {}, "their rows to go")
     assert findings(broker) == []
+
+
+@pytest.mark.parametrize("is_topic_deleted", [True, False], ids=["topic deleted", "given up"])
+def test_what_a_task_uploads_too_late_goes(broker: BrokerProcess, admin: AdminClient, is_topic_deleted: bool) -> None:
+    """A task that was suspended goes on when everything about its segment is over."""
+    topic = create(admin, "orders", DISKLESS)
+    produce(broker, topic, numbered(0, 30))
+    with TieringClient(broker.bootstrap, timeout_s=20) as client:
+        client.trigger(topic)
+        pipeline = Pipeline(client, (topic,))
+        first, *_ = chain = begin_all(pipeline)
+        if is_topic_deleted:
+            admin.delete_topics([topic])[topic].result(SECONDS)
+        else:
+            client.abort_segment(
+                AbortSegment(claimant=pipeline.claimant, partition=first.partition, segment_id=first.segment.segment_id)
+            )
+        wait_for(lambda: rows_left(broker, "inkless_tiering_given_up") != {}, "the segments to be given up")
+        wait_for(lambda: rows_left(broker, "inkless_tiering_segment") == {}, "all of them to be given up")
+        assert rows_left(broker, "inkless_tiering_given_up") == {"inkless_tiering_given_up": len(chain)}
+        if is_topic_deleted:  # what is uploaded while the topic is being deleted goes with it
+            deleted = "deleted the remote segment"
+            wait_for(lambda: broker.log_text.count(deleted) == len(chain), "the segments of the topic to be deleted")
+        asyncio.run(upload(client.describe(), chain))
+    assert len(remote_logs(broker, topic)) == len(chain)
+    broker.stop()
+    with closing(sqlite3.connect(broker.data_dir / "metadata.db")) as database, database:
+        database.execute("UPDATE inkless_tiering_given_up SET due_at_ms = 0")
+    broker.start()
+    wait_for(lambda: not remote_logs(broker, topic), "what came late to go")
+    wait_for(lambda: rows_left(broker, "inkless_tiering_given_up") == {}, "its rows to go")
+    wait_tidy(broker)
+    assert findings(broker) == []
+
+
+async def upload(cluster: ClusterDescription, chain: Sequence[BegunSegment]) -> None:
+    """Whatever bytes: those of split files may be gone."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "file"
+        file.write_bytes(b"late")
+        files = LogSegmentData(
+            log_segment=file,
+            offset_index=file,
+            time_index=file,
+            transaction_index=None,
+            producer_snapshot_index=file,
+            leader_epoch_index=b"0\n0\n",
+        )
+        async with open_stores(StoreSettings(cluster.store_settings, cluster.cluster_id)) as stores:
+            for begun in chain:
+                await stores.remote.copy_log_segment_data(metadata_of(begun.partition, begun.segment), files)
 
 
 @pytest.mark.parametrize("is_missing", [True, False], ids=["missing", "damaged"])
@@ -152,6 +211,7 @@ def test_a_split_file_that_is_missing_or_damaged(broker: BrokerProcess, admin: A
         )
         assert len(Pipeline(client, ("sound",)).run().segments) == 1
         assert read_log(broker.bootstrap, "lossy") == before, "the WAL object still has the records"
+    path.parent.mkdir(parents=True, exist_ok=True)  # a directory goes with the last object in it
     path.write_bytes(whole)
     convert(broker.bootstrap, "lossy")
     assert is_converted(broker.bootstrap, "lossy")

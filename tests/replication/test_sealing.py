@@ -6,10 +6,10 @@ import pytest
 
 from strandline.errors import (
     CorruptMessage,
-    InvalidTxnState,
     NotLeaderOrFollower,
     RequestTimedOut,
     StrandlineError,
+    TransactionAbortable,
 )
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.records.builder import build_batch
@@ -61,13 +61,18 @@ async def test_a_sealed_partition_refuses_clients_until_it_is_unsealed(fixture: 
     assert values_in(partition) == [b"before", b"next"]
 
 
-async def test_coordinators_append_to_a_sealed_partition(fixture: Fixture) -> None:
+async def test_no_marker_moves_the_end_of_a_sealed_partition(fixture: Fixture) -> None:
+    """Its boundary may be set already. Nothing is open when a partition is sealed, so nobody waits for the marker."""
     partition = leader(fixture)
     append(partition, transactional(b"x", producer_id=3, sequence=0))
-    partition.restrict().seal(SEALED)
     end_transaction(partition, 3)
-    assert not partition.has_open_transactions
+    partition.restrict().seal(SEALED)
+    with pytest.raises(type(SEALED)):
+        end_transaction(partition, 3)
     assert partition.log.log_end_offset == 2
+    partition.unseal()
+    end_transaction(partition, 3)
+    assert partition.log.log_end_offset == 3
 
 
 async def test_who_does_not_lead_says_so_even_if_it_is_sealed(fixture: Fixture) -> None:
@@ -86,11 +91,11 @@ async def test_without_new_transactions_open_ones_go_on_to_their_end(fixture: Fi
     append(partition, transactional(b"second", producer_id=3, sequence=1))
     append(partition, batch(b"idempotent", producer_id=5, sequence=0))
     append(partition, batch(b"plain"))
-    with pytest.raises(InvalidTxnState, match=r"topic-0.*diskless"):
+    with pytest.raises(TransactionAbortable, match=r"topic-0.*diskless"):
         append(partition, transactional(b"new", producer_id=4, sequence=0))
     end_transaction(partition, 3)
     assert not partition.has_open_transactions
-    with pytest.raises(InvalidTxnState):
+    with pytest.raises(TransactionAbortable):
         append(partition, transactional(b"third", producer_id=3, sequence=2))
     assert partition.log.log_end_offset == 5
     assert 4 not in partition.log.producers.entries
@@ -118,7 +123,7 @@ async def test_each_restriction_ends_by_itself(fixture: Fixture) -> None:
     partition.restrict().refuses_new_transactions = True
     partition.restrict().seal(SEALED)
     partition.unseal()
-    with pytest.raises(InvalidTxnState):
+    with pytest.raises(TransactionAbortable):
         append(partition, transactional(b"new", producer_id=4, sequence=0))
     partition.restrict().seal(SEALED)
     partition.restrict().refuses_new_transactions = False

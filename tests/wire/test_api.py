@@ -13,15 +13,19 @@ from strandline.wire.api import API_VERSIONS, KNOWN_APIS, NEVER_FLEXIBLE, ApiKey
 from strandline.wire.registry import codec
 from tests.wire.frames import offered_by_kafka
 
+# Kafka offers these only with a plugin that takes metrics of clients, which the recorded one did not have.
+WITH_A_PLUGIN = {key: {"min": 0, "max": 0} for key in (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)}
+
 
 @pytest.mark.parametrize("api_key", API_VERSIONS, ids=lambda key: key.name)
 def test_an_offered_api_has_exactly_kafkas_versions(api_key: ApiKey) -> None:
-    row = offered_by_kafka()[api_key]
+    row = offered_by_kafka().get(api_key, WITH_A_PLUGIN.get(api_key))
+    assert row is not None
     assert (API_VERSIONS[api_key].min, API_VERSIONS[api_key].max) == (row["min"], row["max"])
 
 
-def test_transactions_and_newer_groups_are_not_offered_yet() -> None:
-    later = {ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH}
+def test_streams_groups_are_not_offered_yet() -> None:
+    later = {ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE}
     assert not later & API_VERSIONS.keys()
     assert later <= KNOWN_APIS.keys()
 

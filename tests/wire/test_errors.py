@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from strandline import errors
+from strandline import admin_errors, errors, share_errors
 from strandline.errors import StrandlineError
 from strandline.wire.errors import KAFKA_CODES, ErrorCode, error_code_of, error_of
 
 
 def subclasses(base: type[StrandlineError]) -> Iterator[type[StrandlineError]]:
     for cls in base.__subclasses__():
-        if cls.__module__ == errors.__name__:
+        if cls.__module__ in (errors.__name__, admin_errors.__name__, share_errors.__name__):
             yield cls
         yield from subclasses(cls)
 

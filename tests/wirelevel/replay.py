@@ -16,8 +16,10 @@ from typing import Any
 
 from strandline.wire.api import API_VERSIONS, ApiKey
 from strandline.wire.errors import ErrorCode
+from strandline.wire.messages.describe_transactions import DescribeTransactionsRequest
 from strandline.wire.messages.find_coordinator import FindCoordinatorRequest
 from strandline.wire.messages.heartbeat import HeartbeatRequest
+from strandline.wire.messages.init_producer_id import InitProducerIdRequest
 from strandline.wire.messages.metadata import MetadataRequest
 from strandline.wire.registry import decode_response
 from tests.waiting import wait_until
@@ -27,6 +29,7 @@ from tests.wirelevel.raw import RawConnection, connected, create_topic, end_offs
 # The same in both brokers. With auto-creation the answers would depend on how quickly a topic comes into being.
 SETTINGS = {"auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": "0", "num.partitions": "4"}
 _CHANGING = {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS}
+_RECORDED_IDS = 100
 EXPECTED = Path(__file__).parent.parent / "data" / "kafka-4.3.1-replayed-codes.json"
 
 
@@ -45,7 +48,9 @@ def replay(bootstrap: str) -> dict[str, list[str]]:
     """Send each request on a connection of its own; the error codes of each answer, or how it failed."""
     codes: dict[str, list[str]] = {}
     with connected(bootstrap) as observer:
-        wait_until(lambda: _has_coordinator(observer), what="the group coordinator")
+        wait_until(lambda: has_coordinator(observer), what="the group coordinator")
+        wait_until(lambda: _has_transactions(observer), what="the transaction coordinator")
+        wait_until(lambda: _has_used_recorded_ids(observer), what="producer ids")
         create_topic(observer, "wire-raw", partitions=2)  # existed when the requests were recorded
         create_topic(observer, "fx-codecs", partitions=3)
         for frame in replayable():
@@ -78,7 +83,7 @@ def error_codes(message: Any, path: str = "") -> Iterator[str]:
                 yield from error_codes(value, f"{path}{one.name}.")
 
 
-def _has_coordinator(connection: RawConnection) -> bool:
+def has_coordinator(connection: RawConnection) -> bool:
     """Groups are spread over partitions that load one by one: all of them must answer before we begin."""
     names = [f"warm-up-{number}" for number in range(32)]
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=names)
@@ -88,6 +93,22 @@ def _has_coordinator(connection: RawConnection) -> bool:
         heartbeat = HeartbeatRequest(group_id=name, generation_id=1, member_id="nobody")
         ready &= connection.call(ApiKey.HEARTBEAT, 4, heartbeat).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     return ready
+
+
+def _has_transactions(connection: RawConnection) -> bool:
+    names = [f"warm-up-{number}" for number in range(32)]
+    request = FindCoordinatorRequest(key_type=1, coordinator_keys=names)
+    found = connection.call(ApiKey.FIND_COORDINATOR, 4, request).coordinators
+    if any(one.error_code for one in found):
+        return False
+    described = connection.call(ApiKey.DESCRIBE_TRANSACTIONS, 0, DescribeTransactionsRequest(transactional_ids=names))
+    return all(one.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND for one in described.transaction_states)
+
+
+def _has_used_recorded_ids(connection: RawConnection) -> bool:
+    """Whether the next producer id is above those in the recorded requests: none of them is somebody's by chance."""
+    answer = connection.call(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest(transactional_id=None))
+    return bool(answer.producer_id > _RECORDED_IDS)
 
 
 def _is_settled(connection: RawConnection) -> bool:

@@ -12,6 +12,7 @@ from strandline.records import iter_headers, read_records
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from strandline.wire.messages.find_coordinator import FindCoordinatorRequest
 from strandline.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from strandline.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -165,10 +166,16 @@ def test_a_refusal_of_one_partition_does_not_hide_the_others(raw: RawConnection,
     assert end_offset(raw, diskless, 1) == (0, 1)
 
 
-def test_transactional_batches_are_refused_as_on_classic_topics(raw: RawConnection, topics: tuple[str, str]) -> None:
+def test_transactions_that_nobody_knows_are_refused_as_on_classic_topics(
+    raw: RawConnection, topics: tuple[str, str]
+) -> None:
+    (found,) = raw.call(
+        ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
+    ).coordinators
+    assert found.error_code == 0
     records = batch(b"x", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
     answers = produce_all(raw, (topics[0], 0, records), (topics[1], 0, records), transactional_id="t")
-    assert [row.error_code for row in answers] == [ErrorCode.INVALID_TXN_STATE] * 2
+    assert [row.error_code for row in answers] == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
     (answer,) = produce_all(raw, (topics[1], 0, records))
     assert answer.error_code == ErrorCode.INVALID_TXN_STATE
     assert end_offset(raw, topics[1]) == (0, 0)

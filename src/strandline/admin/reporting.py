@@ -30,9 +30,11 @@ from strandline.log.cleaning import LogCleaner
 from strandline.metadata import BrokerLifecycle, MetadataImage, MetadataLoader
 from strandline.model import BrokerId
 from strandline.replication import ReplicaManager
+from strandline.server.coordination import Coordination
 from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
+from strandline.server.telemetry import ClientTelemetry
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.hybrid.diskless.tier import DisklessTier
@@ -53,10 +55,12 @@ class BrokerParts(Protocol):
     logs: LogManager
     cleaner: LogCleaner
     groups: GroupCoordinator
+    coordination: Coordination
     monitoring: Monitoring
     network: NetworkServer
     dispatcher: ApiDispatcher
     sessions: FetchSessions
+    telemetry: ClientTelemetry
 
     @property
     def migrations(self) -> MigrationSource: ...
@@ -101,6 +105,7 @@ def describe_broker(
         partitions_without_preferred_leader=assigned.without_preferred_leader,
         groups=broker.groups.group_count,
         groups_by_state={state.value: count for state, count in broker.groups.group_states.items()},
+        transactions=broker.coordination.transactions.status(),
         connections=len(network.connections),
         client_memory={name: (budget.held, budget.limit) for name, budget in network.memory.by_name.items()},
         connections_accepted=network.accepted.total(),
@@ -110,6 +115,7 @@ def describe_broker(
         fetch_sessions=len(broker.sessions),
         fetch_session_partitions=broker.sessions.partitions,
         fetch_session_evictions=broker.sessions.evictions,
+        telemetry=broker.telemetry.status(),
         requests={key.name: count for key, count in broker.dispatcher.times.requests().items()},
         cleaner=broker.cleaner.status(),
         log_dirs=tuple(_log_dir_rows(broker.logs)),

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from strandline.admin.load import LoadStatus
+from strandline.coordinators.transactions import TransactionsStatus
 from strandline.health import HealthStatus
 from strandline.hybrid.migration.status import MigrationFigures, MigrationSource
 from strandline.hybrid.tiering.progress import ConversionStatus
 from strandline.hybrid.tiering.source import TieringSource
 from strandline.hybrid.traffic import NO_TRAFFIC, TrafficTotals
+from strandline.server.telemetry import TelemetryStatus
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.admin.partition_rows import PartitionRow
@@ -155,6 +157,7 @@ class BrokerStatus:
     partitions_without_preferred_leader: int = 0
     groups: int = 0
     groups_by_state: Mapping[str, int] = field(default_factory=dict)
+    transactions: TransactionsStatus = field(default_factory=TransactionsStatus)
     connections: int = 0
     client_memory: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Bytes that are held for clients and their limit, by what holds them."""
@@ -166,6 +169,8 @@ class BrokerStatus:
     fetch_sessions: int = 0
     fetch_session_partitions: int = 0
     fetch_session_evictions: int = 0
+    telemetry: TelemetryStatus = field(default_factory=TelemetryStatus)
+    """Metrics that clients have pushed."""
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests since the start, by the name of the API."""
     cleaner: LogCleanerStatus

@@ -11,10 +11,12 @@ from strandline.client.cluster import (
     Cluster,
     CommandFailed,
     Json,
+    Pair,
     check,
     explain,
     list_offsets,
     parse_assignments,
+    partition_leaders,
     sentences,
 )
 from strandline.client.http import BrokerHttp, HttpRefused, HttpUnreachable
@@ -32,11 +34,13 @@ __all__ = [
     "HttpRefused",
     "HttpUnreachable",
     "Json",
+    "Pair",
     "broker_setting",
     "check",
     "described",
     "explain",
     "list_offsets",
     "parse_assignments",
+    "partition_leaders",
     "sentences",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from threading import Event
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -19,12 +20,21 @@ from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTo
 from strandline.wire.primitives import MalformedRequest
 
 Json: TypeAlias = dict[str, Any]
+# A topic and one of its partitions.
+Pair: TypeAlias = tuple[str, int]
 
 # Timestamps with a meaning of their own, for `list_offsets`.
 EARLIEST: Final = -2
 LATEST: Final = -1
 EARLIEST_LOCAL: Final = -4
 _CONSUMER: Final = -1
+
+# What a coordinator is asked for, and the last version of FindCoordinator that asks for one key.
+_GROUP: Final = 0
+_TRANSACTION: Final = 1
+_LAST_WITH_ONE_KEY: Final = 3
+_COORDINATOR_ATTEMPTS: Final = 50
+_COORDINATOR_PAUSE_S: Final = 0.2
 
 _MEANINGS = {code: (cls.__doc__ or "").strip().rstrip(".") for cls, code in KAFKA_CODES.items()}
 
@@ -83,11 +93,27 @@ class Cluster:
 
     def coordinator(self, group: str) -> Client:
         """A connection to the broker that coordinates a group. Raises CommandFailed."""
+        _, client = self._find_coordinator(group, _GROUP, f"group {group}")
+        return client
+
+    def transaction_coordinator(self, transactional_id: str) -> tuple[int, Client]:
+        """The broker that coordinates the transactions of a transactional id: its id, and a connection to it.
+
+        Raises CommandFailed.
+        """
+        return self._find_coordinator(transactional_id, _TRANSACTION, f"transactional id {transactional_id}")
+
+    def _find_coordinator(self, key: str, key_type: int, what: str) -> tuple[int, Client]:
         client = self.any()
-        version = min(3, client.version_of(ApiKey.FIND_COORDINATOR))
-        answer = client.request(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=group, key_type=0), version=version)
-        check(answer.error_code, answer.error_message, f"The coordinator of group {group} cannot be found")
-        return self._connect((answer.host, answer.port))
+        version = min(_LAST_WITH_ONE_KEY, client.version_of(ApiKey.FIND_COORDINATOR))
+        request = FindCoordinatorRequest(key=key, key_type=key_type)
+        for _ in range(_COORDINATOR_ATTEMPTS):
+            answer = client.request(ApiKey.FIND_COORDINATOR, request, version=version)
+            if answer.error_code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                break
+            Event().wait(_COORDINATOR_PAUSE_S)  # the first request of its kind creates the coordinator's topic
+        check(answer.error_code, answer.error_message, f"The coordinator of {what} cannot be found")
+        return answer.node_id, self._connect((answer.host, answer.port))
 
     def metadata(self, topics: Collection[str] | None) -> MetadataResponse:
         """Brokers and topics: none for an empty collection, all for None. Never creates a topic."""
@@ -114,9 +140,18 @@ class Cluster:
         return client
 
 
-def list_offsets(
-    cluster: Cluster, leaders: Mapping[tuple[str, int], int], timestamp: int
-) -> dict[tuple[str, int], int]:
+def partition_leaders(cluster: Cluster, topics: Collection[str]) -> dict[Pair, int]:
+    """The leader of each partition of existing topics, -1 if it has none. Topics that do not exist are left out."""
+    if not topics:
+        return {}
+    return {
+        (str(topic.name), row.partition_index): row.leader_id
+        for topic in cluster.metadata(topics).topics
+        for row in topic.partitions
+    }
+
+
+def list_offsets(cluster: Cluster, leaders: Mapping[Pair, int], timestamp: int) -> dict[Pair, int]:
     """The offset of each partition at a (special) timestamp; partitions that answer with an error are left out.
 
     `leaders` has the leader of each (topic, partition).
@@ -124,7 +159,7 @@ def list_offsets(
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = defaultdict(lambda: defaultdict(list))
     for (topic, partition), leader in leaders.items():
         by_leader[leader][topic].append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
-    found: dict[tuple[str, int], int] = {}
+    found: dict[Pair, int] = {}
     for leader, topics in by_leader.items():
         wanted = [ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
         request = ListOffsetsRequest(replica_id=_CONSUMER, topics=wanted, timeout_ms=30_000)

@@ -12,7 +12,7 @@ from strandline.log.files import SNAPSHOT, read_whole, remove_if_there, rename_i
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_snapshot import format_snapshot, parse_snapshot
 from strandline.log.values import AppendOrigin
-from strandline.model import NO_OFFSET
+from strandline.model import NO_OFFSET, ProducerAndEpoch
 from strandline.reads import ActiveProducer
 from strandline.records.batch import BatchHeader
 from strandline.records.control import EndTransactionMarker
@@ -140,6 +140,11 @@ class PartitionProducers:
     def has_open_transactions(self) -> bool:
         """True if a transaction has begun whose marker is not here."""
         return bool(self._ongoing)
+
+    def is_in_transaction(self, producer: ProducerAndEpoch) -> bool:
+        """True if the producer has a transaction open here, in this epoch."""
+        entry = self._entries.get(producer.producer_id)
+        return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == producer.epoch
 
     @property
     def entries(self) -> dict[int, ProducerEntry]:

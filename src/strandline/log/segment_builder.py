@@ -6,6 +6,7 @@ snapshot, `LeaderEpochs` the history, and `ClosedSegment` is what goes to remote
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_state import PartitionProducers
 from strandline.log.replay import follow_batch
 from strandline.log.segment import LogSegment
+from strandline.log.transaction_index import AbortedTxn
 from strandline.model import INT32_MAX, NO_EPOCH, TopicPartition
 from strandline.records.batch import BatchHeader, crc_matches, iter_headers
 
@@ -43,9 +45,12 @@ class SegmentBuilder:
         epochs: Epochs = (),
         now_ms: int,
         producer_expiration_ms: int = DEFAULT_EXPIRATION_MS,
+        aborted: Sequence[AbortedTxn] | None = None,
     ) -> None:
         """`producers` is a snapshot file as of `base_offset`, `epochs` the history up to there.
 
+        `aborted` is the transaction index; None: it follows from the batches and that snapshot, which does not know
+        where a transaction began if the records before the segment are deleted.
         `now_ms` decides which of those producers have expired; whoever builds a segment twice gives the same moment.
         Raises CorruptMessage if the snapshot is damaged, OSError.
         """
@@ -64,6 +69,7 @@ class SegmentBuilder:
         self._epoch = epochs[-1][0] if epochs else NO_EPOCH
         self._segment = LogSegment.create(path, base_offset, created_ms=now_ms, cache=env.cache)
         self._interval = index_interval_bytes
+        self._aborted = aborted
         self.next_offset = base_offset
         """Where the next batch begins."""
         self.batch_count = 0
@@ -132,6 +138,10 @@ class SegmentBuilder:
         """Write indexes and producer snapshot. Raises OSError, and ValueError for a segment without batches."""
         if not self.batch_count:
             raise ValueError("A segment needs at least one batch.")
+        if self._aborted is not None:
+            self._segment.txn_index.remove()
+            for entry in self._aborted:
+                self._segment.txn_index.append(entry)
         self._segment.finish()
         self._producers.take_snapshot(self.next_offset)
         self._segment.file.close()

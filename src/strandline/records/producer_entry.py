@@ -80,13 +80,13 @@ class ProducerEntry:
         return self.batches[-1].offset_delta if self.batches else 0
 
     def is_next(self, header: SequencedBatch) -> bool:
-        """True if the batch passes every rule at once: same epoch, next sequence, no transaction open."""
+        """True if the batch passes every rule at once: same epoch, next sequence, not outside an open transaction."""
         batches = self.batches
         return (
             header.producer_epoch == self.epoch
-            and self.txn_first_offset < 0
             and bool(batches)
             and header.base_sequence == batches[-1][0] + 1
+            and (self.txn_first_offset < 0 or header.is_transactional)
         )
 
     def duplicate_of(self, header: SequencedBatch) -> BatchSpan | None:

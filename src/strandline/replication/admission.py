@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from strandline.errors import InvalidTxnState
+from strandline.errors import TransactionAbortable
 from strandline.log import UnifiedLog
 from strandline.records.batch import read_header
 
 
 def check_transaction_goes_on(log: UnifiedLog, records: memoryview) -> None:
-    """Refuse the batch that would begin a transaction. Raises InvalidTxnState, or CorruptMessage.
+    """Refuse the batch that would begin a transaction. Raises TransactionAbortable, or CorruptMessage.
 
     Kafka answers the same when a partition is not part of a producer's transaction. It is not retriable on purpose: a
     producer that would try again until its delivery.timeout.ms holds its whole transaction open, while this one fails
@@ -20,7 +20,7 @@ def check_transaction_goes_on(log: UnifiedLog, records: memoryview) -> None:
     entry = log.producers.entries.get(header.producer_id)
     if entry is not None and (entry.txn_first_offset >= 0 or entry.duplicate_of(header) is not None):
         return
-    raise InvalidTxnState(
-        f"No transaction can begin in {log.topic_partition}: its topic is being switched to diskless, which has no "
-        "transactions. Abort the transaction; use a producer without a transactional.id for this topic."
+    raise TransactionAbortable(
+        f"No transaction can begin in {log.topic_partition} while its topic is being switched to diskless, which waits "
+        "for the open ones. Abort the transaction and begin it again in a moment."
     )

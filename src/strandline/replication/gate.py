@@ -132,8 +132,13 @@ class ClientGate:
             assert refusal is not None, "only a sealed replica holds appends"
             held.refuse(copy(refusal))
 
+    def check_unsealed(self) -> None:
+        """Raise the error of the seal: not even a marker may come behind the last record then."""
+        if self._seal is not None:
+            raise copy(self._seal)
+
     def admit(self, records: memoryview, acks: int, origin: AppendOrigin, done: Done) -> Appended | None:
-        """The answer to an append that is held; None if it may go on. Raises the error of the seal, InvalidTxnState."""
+        """The answer to an append that is held; None if it may go on. Raises the seal's error, TransactionAbortable."""
         if self._seal is None:
             if self.refuses_new_transactions:
                 check_transaction_goes_on(self._log, records)

@@ -176,6 +176,7 @@ class Partition:
         done: Done,
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
+        transaction_version: int = 0,
     ) -> Appended:
         """Append batches as the leader; offsets are final when this returns.
 
@@ -184,15 +185,18 @@ class Partition:
         Raises the refusals of the log, of the replication rules and of the gate; then nothing was written.
         """
         self.check_leader()
-        if self.gate is not None and origin is _CLIENT:
-            held = self.gate.admit(records, acks, origin, done)
-            if held is not None:
+        if self.gate is not None:
+            if origin is not _CLIENT:
+                self.gate.check_unsealed()
+            elif (held := self.gate.admit(records, acks, origin, done)) is not None:
                 return held
         if acks == ACKS_ALL:
             self._check_enough_replicas(NotEnoughReplicas)
         log = self.log
         must_queue = log.has_pending_appends
-        pending = log.begin_append(records, leader_epoch=self.leader_epoch, origin=origin)
+        pending = log.begin_append(
+            records, leader_epoch=self.leader_epoch, origin=origin, transaction_version=transaction_version
+        )
         info = pending.info
         if info.is_duplicate:
             return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
@@ -239,9 +243,17 @@ class Partition:
                 written()
 
     async def append_and_wait(
-        self, records: memoryview, *, origin: AppendOrigin = AppendOrigin.COORDINATOR, timeout_ms: int
+        self,
+        records: memoryview,
+        *,
+        origin: AppendOrigin = AppendOrigin.COORDINATOR,
+        timeout_ms: int,
+        transaction_version: int = 0,
     ) -> LogAppendInfo:
-        """Append with acks=all and wait until it is replicated. Raises RequestTimedOut; the records stay."""
+        """Append with acks=all and wait until it is replicated. Raises RequestTimedOut; the records stay.
+
+        `transaction_version` is that of the client whose transaction a marker ends: its epochs are judged by it.
+        """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(error: StrandlineError | None) -> None:
@@ -252,7 +264,9 @@ class Partition:
             else:
                 future.set_exception(error)
 
-        appended = self.append(records, acks=ACKS_ALL, origin=origin, done=done)
+        appended = self.append(
+            records, acks=ACKS_ALL, origin=origin, done=done, transaction_version=transaction_version
+        )
         if not appended.is_done:
             try:
                 async with asyncio.timeout(timeout_ms / 1000):

@@ -86,6 +86,11 @@ class Client:
         """The newest version that both sides know. Raises UnsupportedVersion."""
         return newest_version(self.versions, api_key)
 
+    def offers(self, api_key: ApiKey) -> bool:
+        """Whether the broker announced the API, in a version that we know."""
+        versions = self.versions.get(api_key)
+        return versions is not None and versions.min <= versions.max
+
     def _send(self, api_key: ApiKey, version: int, message: Message) -> bytes:
         self._correlation_id += 1
         return self.exchange(encode_request(api_key, version, self._correlation_id, self._client_id, message))

@@ -7,7 +7,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-from strandline import errors
+from strandline import admin_errors, errors, share_errors
 from strandline.errors import StrandlineError
 
 
@@ -234,6 +234,13 @@ KAFKA_CODES: Final[Mapping[type[StrandlineError], ErrorCode]] = MappingProxyType
         errors.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         errors.InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
         errors.InvalidTxnState: ErrorCode.INVALID_TXN_STATE,
+        errors.InvalidProducerIdMapping: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        errors.InvalidTransactionTimeout: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+        errors.ConcurrentTransactions: ErrorCode.CONCURRENT_TRANSACTIONS,
+        errors.ProducerFenced: ErrorCode.PRODUCER_FENCED,
+        errors.TransactionalIdNotFound: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        errors.TransactionAbortable: ErrorCode.TRANSACTION_ABORTABLE,
+        errors.OperationNotAttempted: ErrorCode.OPERATION_NOT_ATTEMPTED,
         errors.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
         errors.KafkaStorageError: ErrorCode.KAFKA_STORAGE_ERROR,
         errors.NonEmptyGroup: ErrorCode.NON_EMPTY_GROUP,
@@ -265,7 +272,28 @@ KAFKA_CODES: Final[Mapping[type[StrandlineError], ErrorCode]] = MappingProxyType
         errors.OffsetMovedToTieredStorage: ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
         errors.MismatchedEndpointType: ErrorCode.MISMATCHED_ENDPOINT_TYPE,
         errors.UnsupportedEndpointType: ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+        errors.FencedMemberEpoch: ErrorCode.FENCED_MEMBER_EPOCH,
+        errors.UnreleasedInstanceId: ErrorCode.UNRELEASED_INSTANCE_ID,
+        errors.UnsupportedAssignor: ErrorCode.UNSUPPORTED_ASSIGNOR,
+        errors.StaleMemberEpoch: ErrorCode.STALE_MEMBER_EPOCH,
         errors.InvalidRegistration: ErrorCode.INVALID_REGISTRATION,
+        admin_errors.ReplicaNotAvailable: ErrorCode.REPLICA_NOT_AVAILABLE,
+        admin_errors.UnsupportedSaslMechanism: ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        admin_errors.SecurityDisabled: ErrorCode.SECURITY_DISABLED,
+        admin_errors.LogDirNotFound: ErrorCode.LOG_DIR_NOT_FOUND,
+        admin_errors.NoReassignmentInProgress: ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+        admin_errors.ResourceNotFound: ErrorCode.RESOURCE_NOT_FOUND,
+        admin_errors.DuplicateResource: ErrorCode.DUPLICATE_RESOURCE,
+        admin_errors.UnacceptableCredential: ErrorCode.UNACCEPTABLE_CREDENTIAL,
+        admin_errors.ThrottlingQuotaExceeded: ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        admin_errors.UnknownSubscriptionId: ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
+        admin_errors.TelemetryTooLarge: ErrorCode.TELEMETRY_TOO_LARGE,
+        errors.InvalidRegularExpression: ErrorCode.INVALID_REGULAR_EXPRESSION,
+        share_errors.InvalidRecordState: ErrorCode.INVALID_RECORD_STATE,
+        share_errors.ShareSessionNotFound: ErrorCode.SHARE_SESSION_NOT_FOUND,
+        share_errors.InvalidShareSessionEpoch: ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+        share_errors.ShareSessionLimitReached: ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+        share_errors.FencedStateEpoch: ErrorCode.FENCED_STATE_EPOCH,
     }
 )
 

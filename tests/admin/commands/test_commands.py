@@ -222,6 +222,9 @@ def test_no_broker_is_explained(command: Command) -> None:
     [
         ("topics", "list"), ("topics", "create"), ("topics", "alter"), ("topics", "describe"), ("topics", "delete"),
         ("configs", "describe"), ("configs", "alter"), ("groups", "list"), ("groups", "describe"),
+        ("transactions", "list"), ("transactions", "describe"), ("transactions", "describe-producers"),
+        ("transactions", "find-hanging"), ("transactions", "abort"),
+        ("groups", "reset-offsets"), ("groups", "delete"), ("groups", "delete-offsets"),
         ("log", "dump"), ("metadata", "dump"), ("version",),
     ],
 )  # fmt: skip

@@ -20,6 +20,7 @@ from strandline.tiering_api.values import (
     CommitSegment,
     CommittedSegment,
     ListMerges,
+    ListTriggers,
     MergeRange,
     MergeRanges,
     PartitionTieringStatus,
@@ -34,6 +35,7 @@ from strandline.tiering_api.values import (
     SegmentDescription,
     SplitFile,
     TieringStatus,
+    Triggers,
 )
 
 PARTITION = TopicIdPartition(UUID(int=7), TopicPartition("orders", 0))
@@ -58,7 +60,7 @@ SEGMENT = SegmentDescription(
     custom_metadata=b"\x01",
 )
 CLUSTER = ClusterDescription(
-    api_version=1,
+    api_version=2,
     broker_id=1,
     cluster_id="c",
     store_settings={"strandline.objects.url": "file:///objects"},
@@ -110,11 +112,12 @@ CALLS: Mapping[str, tuple[Any, Any]] = {
         ClaimedFiles(files=(), next_file_id=0),
     ),
     "record-splits": (
-        RecordSplits(claimant="me", object_key="wal/1", splits=()),
-        RecordedSplits(refused={"split/1": "It is not claimed."}, is_file_done=True),
+        RecordSplits(claimant="me", object_keys=("wal/1",), splits=()),
+        RecordedSplits(refused={"split/1": "It is not claimed."}, files_done=("wal/1",)),
     ),
     "release-files": (ReleaseFiles(claimant="me", object_keys=("wal/1",)), None),
     "renew-claims": (RenewClaims(claimant="me", claim_ms=5), RenewedClaims(files=1, segments=2)),
+    "list-triggers": (ListTriggers(), Triggers(triggered_at_ms={"orders": 1000})),
     "list-merges": (
         ListMerges(),
         MergeRanges(
@@ -183,6 +186,9 @@ class Conversions:
 
     async def renew_claims(self, request: RenewClaims) -> RenewedClaims:
         return self._told("renew-claims", request)  # type: ignore[no-any-return]
+
+    async def list_triggers(self, request: ListTriggers) -> Triggers:
+        return self._told("list-triggers", request)  # type: ignore[no-any-return]
 
     async def list_merges(self, request: ListMerges) -> MergeRanges:
         return self._told("list-merges", request)  # type: ignore[no-any-return]

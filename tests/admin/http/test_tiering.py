@@ -58,7 +58,7 @@ async def test_a_request_reaches_the_broker_and_its_answer_comes_back(
     client: httpx.AsyncClient, conversions: Conversions, method: str
 ) -> None:
     request, expected = CALLS[method]
-    answer = await client.post(f"/tiering/v1/{method}", json={} if request is None else encode(request))
+    answer = await client.post(f"/tiering/v2/{method}", json={} if request is None else encode(request))
     assert answer.status_code == 200, answer.text
     assert conversions.asked == [request]
     if expected is None:
@@ -68,14 +68,14 @@ async def test_a_request_reaches_the_broker_and_its_answer_comes_back(
 
 
 async def test_the_api_says_which_versions_it_has(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/tiering/v1")).json() == {"api_versions": [1]}
+    assert (await client.get("/tiering/v2")).json() == {"api_versions": [2]}
     expected = {
-        "error": "This broker speaks version 1 of the tiering API, not v2.",
+        "error": "This broker speaks version 2 of the tiering API, not v3.",
         "code": "UNSUPPORTED_VERSION",
     }
-    for other in (await client.get("/tiering/v2"), await client.post("/tiering/v2/claim-files", json={})):
+    for other in (await client.get("/tiering/v3"), await client.post("/tiering/v3/claim-files", json={})):
         assert (other.status_code, other.json()) == (404, expected)
-    unknown = await client.post("/tiering/v1/paint", json={})
+    unknown = await client.post("/tiering/v2/paint", json={})
     assert (unknown.status_code, unknown.json()["code"]) == (404, "UNSUPPORTED_VERSION")
     assert unknown.json()["error"].startswith("The tiering API has no paint. It has describe, claim-files, ")
 
@@ -98,7 +98,7 @@ async def test_errors_say_what_to_do(
     conversions.error = error
     asked = encode(CALLS["begin-segment"][0])
     for answer in (
-        await client.post("/tiering/v1/begin-segment", json=asked),
+        await client.post("/tiering/v2/begin-segment", json=asked),
         await client.get("/topics/orders/tiering"),
         await client.post("/topics/orders/tiering/trigger", json={}),
     ):
@@ -121,7 +121,7 @@ async def test_errors_say_what_to_do(
 async def test_a_body_that_is_no_request_is_refused_with_a_sentence(
     client: httpx.AsyncClient, conversions: Conversions, body: bytes, sentence: str
 ) -> None:
-    answer = await client.post("/tiering/v1/claim-files", content=body, headers={"Content-Type": "application/json"})
+    answer = await client.post("/tiering/v2/claim-files", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 400
     assert answer.json()["error"].startswith(sentence)
     assert not conversions.asked
@@ -157,7 +157,7 @@ async def test_pause_resume_and_trigger(client: httpx.AsyncClient, conversions: 
 
 
 @pytest.mark.parametrize(
-    "path", ["/topics/orders/tiering/pause", "/topics/orders/tiering/trigger", "/tiering/v1/describe"]
+    "path", ["/topics/orders/tiering/pause", "/topics/orders/tiering/trigger", "/tiering/v2/describe"]
 )
 async def test_pages_in_a_browser_cannot_ask_for_changes(
     client: httpx.AsyncClient, conversions: Conversions, path: str

@@ -14,11 +14,12 @@ from strandline.admin.commands.dump.metadata import metadata_app
 from strandline.admin.commands.dump.remote import remote_app
 from strandline.admin.commands.dump.wal import wal_app
 from strandline.admin.commands.fsck.command import fsck
-from strandline.admin.commands.groups import groups_app
+from strandline.admin.commands.groups.command import groups_app
 from strandline.admin.commands.migration import migration_app
 from strandline.admin.commands.output import AsJson, print_json, print_line
 from strandline.admin.commands.tiering import tiering_app
 from strandline.admin.commands.topics import topics_app
+from strandline.admin.commands.transactions.command import transactions_app
 from strandline.client import CommandFailed
 
 app = typer.Typer(
@@ -38,6 +39,7 @@ app.add_typer(metadata_app, name="metadata")
 app.add_typer(migration_app, name="migration")
 app.add_typer(remote_app, name="remote")
 app.add_typer(tiering_app, name="tiering")
+app.add_typer(transactions_app, name="transactions")
 app.add_typer(wal_app, name="wal")
 app.command()(cluster)
 app.command()(fsck)

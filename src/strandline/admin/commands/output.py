@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich import box
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from rich.text import Text
+
+_T = TypeVar("_T")
 
 Bootstrap = Annotated[
     str,
@@ -56,6 +59,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, emp
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)
+
+
+def shown_progress(items: Sequence[_T], what: str) -> Iterator[_T]:
+    """The items one after the other, with a bar on standard error if that is a terminal. The bar goes at the end."""
+    screen = Console(stderr=True)
+    yield from track(items, what, console=screen, transient=True, disable=not screen.is_terminal)
 
 
 def console() -> Console:

@@ -1,6 +1,6 @@
 """The tiering API over HTTP, and what operators ask of a topic's conversion. docs/tiering-api.md describes it.
 
-`POST /tiering/v1/<method>` takes the JSON of a request and answers with the JSON of its answer. A broker that does not
+`POST /tiering/v2/<method>` takes the JSON of a request and answers with the JSON of its answer. A broker that does not
 lead the partition says so with 421 (misdirected request): ask the metadata, and then the leader.
 """
 
@@ -35,6 +35,7 @@ from strandline.tiering_api.values import (
     ClaimFiles,
     CommitSegment,
     ListMerges,
+    ListTriggers,
     PlanRead,
     RecordSplits,
     ReleaseFiles,
@@ -56,6 +57,7 @@ _METHODS: Final[Mapping[str, Any]] = {
     "record-splits": RecordSplits,
     "release-files": ReleaseFiles,
     "renew-claims": RenewClaims,
+    "list-triggers": ListTriggers,
     "list-merges": ListMerges,
     "begin-segment": BeginSegment,
     "commit-segment": CommitSegment,

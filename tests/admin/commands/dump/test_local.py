@@ -9,6 +9,12 @@ import pytest
 
 from strandline.records.builder import build_batch
 from strandline.records.record import Header, Record
+from strandline.wire.api import ApiKey
+from strandline.wire.client import Client
+from strandline.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from tests.admin.commands.conftest import Command
 from tests.broker import running_broker
 
@@ -120,3 +126,16 @@ def test_metadata_that_is_not_there_is_not_made(command: Command, tmp_path: Path
     outcome = command("metadata", "dump", "--data-dir", str(tmp_path))
     assert outcome.err == f"strandline: There is no metadata database at {tmp_path}/metadata.db.\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_credentials_are_dumped_without_their_keys(command: Command, tmp_path: Path) -> None:
+    wish = ScramCredentialUpsertion(name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"secret")
+    with running_broker(tmp_path / "data") as broker:
+        with Client.connect("127.0.0.1", broker.port) as client:
+            request = AlterUserScramCredentialsRequest(upsertions=[wish])
+            answer = client.request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, request)
+        assert [result.error_code for result in answer.results] == [0]
+        rows = _rows(command("metadata", "dump", "--data-dir", str(tmp_path / "data"), "--json").out)
+    (row,) = [row for row in rows if row["record"] == "ScramCredentialRecord"]
+    assert row["owner"] == ["alice", "SCRAM_SHA_256"]
+    assert row["credential"] == {"iterations": 4096}

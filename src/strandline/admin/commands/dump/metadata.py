@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import asdict
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ import typer
 from strandline.admin.commands.output import AsJson, print_json_line, print_line
 from strandline.client import CommandFailed, Json
 from strandline.metadata import MetadataStore
+from strandline.metadata.administered import ScramCredential
 from strandline.model import uuid_to_text
 from strandline.sql import SqlError, open_store
 
@@ -64,7 +65,8 @@ async def _read(url: str, after: int) -> list[Json]:
         store = MetadataStore(sql)
         while page := await store.read(after):
             for offset, record in page:
-                rows.append({"offset": offset, "record": type(record).__name__, **_plain(asdict(record))})
+                columns = {column.name: _plain(getattr(record, column.name)) for column in fields(record)}
+                rows.append({"offset": offset, "record": type(record).__name__, **columns})
             after = page[-1][0]
     return rows
 
@@ -77,6 +79,8 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case uuid.UUID():
             return uuid_to_text(value)
+        case ScramCredential():  # its keys are nobody's business
+            return {"iterations": value.iterations}
         case Enum():
             return value.name
         case _:

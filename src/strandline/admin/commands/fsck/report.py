@@ -20,6 +20,8 @@ _DISKLESS_ADVICE: Final = {
     "(remote.log.storage.system.enable=true). If it does not, its log says why.",
     WalFault.ORPHAN: "Orphans hold no records that a consumer can read. The broker deletes them by itself; "
     "--repair does it now.",
+    WalFault.CONTRADICTION: "Contradictions: a broker of an earlier version has run beside this one, or rows were "
+    "changed by hand. The next marker of any transaction in the partition mends its first unstable offset.",
 }
 _REMOTE_ADVICE: Final = {
     RemoteKind.MISSING: "Missing objects: restore them under the same name from a backup, and consumers can read them "

@@ -96,6 +96,22 @@ BROKER: Final[tuple[Family[BrokerStatus], ...]] = (
     gauge("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups coordinated here.", lambda s: s.groups),
     *(_groups(state) for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")),
     gauges(
+        "strandline_transactional_ids",
+        "Transactional ids coordinated here, by the state of their last transaction.",
+        "state",
+        lambda s: s.transactions.by_state,
+    ),
+    gauge(
+        "strandline_transaction_longest_open_seconds",
+        "How long the oldest open transaction coordinated here has been open. read_committed consumers wait for it.",
+        lambda s: s.transactions.longest_open_s,
+    ),
+    gauge(
+        "strandline_transactions_without_markers",
+        "Transactions that are decided, and whose markers are not in all of their partitions yet.",
+        lambda s: s.transactions.unmarked,
+    ),
+    gauges(
         "strandline_client_memory_bytes",
         "Bytes held for clients: requests being served, diskless batches without a commit, answers in memory.",
         "kind",

@@ -14,6 +14,7 @@ from strandline.admin.http.metrics.fixed import FIXED
 from strandline.admin.http.metrics.load import LOAD
 from strandline.admin.http.metrics.migration import MIGRATION
 from strandline.admin.http.metrics.partitions import PARTITIONS
+from strandline.admin.http.metrics.telemetry import TELEMETRY
 from strandline.admin.http.metrics.tiered import TIERED
 from strandline.admin.http.metrics.tiering import TIERING
 from strandline.admin.http.metrics.traffic import TRAFFIC
@@ -28,6 +29,7 @@ TABLES: Final[tuple[tuple[tuple[Family[Any], ...], Callable[[BrokerStatus], Any]
     ((*TIERED, *TIERED_ALIASES), lambda status: status.tiered),
     (MIGRATION, lambda status: status.migration),
     (TIERING, lambda status: status.tiering),
+    (TELEMETRY, lambda status: status.telemetry),
 )
 
 

@@ -1,0 +1,78 @@
+"""Groups and transactions of a cluster of two brokers, by commands that know only one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.admin.commands.conftest import Command
+from tests.admin.commands.transactions.late_write import leave_hanging
+from tests.clients.two_brokers import BrokerCluster, running_cluster
+from tests.postgres import start_postgres
+
+pytestmark = pytest.mark.timeout(120)
+SETTINGS = {"transaction.state.log.num.partitions": "4", "transaction.partition.verification.enable": "false"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
+    """Two brokers with topics `tides`, three records in each of its partitions, and `waves`, both on both."""
+    url = start_postgres().new_database()
+    with running_cluster(tmp_path_factory.mktemp("two"), url, settings=SETTINGS) as running:
+        for topic in ("tides", "waves"):
+            running.create(topic, partitions=4, via=1)
+            assert set(running.leaders(topic, 1)) == {1, 2}
+        producer = Producer({"bootstrap.servers": running.bootstrap})
+        for number in range(12):
+            producer.produce("tides", b"value", partition=number % 4)
+        assert producer.flush(30) == 0
+        yield running
+
+
+def _names(prefix: str) -> list[str]:
+    """More names than chance puts on one coordinator."""
+    return [f"{prefix}-{number}" for number in range(8)]
+
+
+@pytest.mark.parametrize("via", [1, 2])
+def test_groups_are_reset_described_and_deleted_through_either_broker(
+    command: Command, cluster: BrokerCluster, via: int
+) -> None:
+    at = ("-b", cluster.brokers[via].bootstrap)
+    groups = _names(f"group-{via}")
+    for group in groups:
+        outcome = command("groups", "reset-offsets", group, "-t", "tides", "--to-offset", "2", "--execute", *at)
+        assert outcome.status == 0, outcome.err
+    listed = {row["group"] for row in command("groups", "list", "--json", *at).json}
+    assert set(groups) <= listed
+    for group in groups:
+        offsets = command("groups", "describe", group, "--json", *at).json["offsets"]
+        assert [(row["committed"], row["lag"]) for row in offsets] == [(2, 1)] * 4
+    assert command("groups", "delete", *groups, "--yes", *at).status == 0
+    assert not set(groups) & {row["group"] for row in command("groups", "list", "--json", *at).json}
+
+
+@pytest.mark.parametrize("via", [1, 2])
+def test_transactions_of_both_coordinators_hang_and_are_aborted_through_either_broker(
+    command: Command, cluster: BrokerCluster, via: int
+) -> None:
+    at = ("-b", cluster.brokers[via].bootstrap)
+    ids = _names(f"late-{via}")
+    for number, transactional_id in enumerate(ids):
+        leave_hanging(cluster.brokers[via].bootstrap, transactional_id, "waves", partition=number % 4)
+    listed = {
+        row["transactional_id"]: row["coordinator"] for row in command("transactions", "list", "--json", *at).json
+    }
+    assert {listed[transactional_id] for transactional_id in ids} == {1, 2}
+    for transactional_id in ids:
+        described = command("transactions", "describe", transactional_id, "--json", *at).json
+        assert described["coordinator"] == listed[transactional_id]
+    found = command("transactions", "find-hanging", "--json", *at).json
+    assert sorted(row["partition"] for row in found) == [0, 0, 1, 1, 2, 2, 3, 3]
+    for row in found:
+        place = ("-t", row["topic"], "-p", str(row["partition"]), "--start-offset", str(row["start_offset"]))
+        outcome = command("transactions", "abort", *place, "--yes", *at)
+        assert outcome.status == 0, outcome.err
+    assert command("transactions", "find-hanging", "--json", *at).json == []
