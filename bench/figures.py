@@ -120,6 +120,39 @@ def _connections() -> Iterable[Figure]:
         yield Figure(name=f"{case}.cpu", title="broker CPU", unit="µs/req", more_is_better=False, section=section)
 
 
+def _transactions() -> Iterable[Figure]:
+    section = "Transactions, one producer, Kafka's Java client"
+
+    def less(name: str, title: str, target: Target | None = None) -> Figure:
+        return Figure(
+            name=f"transactions.{name}", title=title, unit="ms", more_is_better=False, target=target, section=section
+        )
+
+    for milliseconds in (1, 10, 100):
+        case, is_judged = f"{milliseconds}ms", milliseconds == 100
+        title = f"transactions of {milliseconds} ms"
+        yield Figure(
+            name=f"transactions.{case}.produce",
+            title=f"produce 1 KB to 16 partitions, {title}",
+            unit="MB/s",
+            target=Target(1.0) if is_judged else None,
+            section=section,
+        )
+        yield less(f"{case}.commit.p50", f"commit p50, {title}")
+        yield less(f"{case}.commit.p99", f"commit p99, {title}", Target(1.0) if is_judged else None)
+    yield Figure(
+        name="transactions.one.rate",
+        title="transactions of one record, one after the other",
+        unit="/s",
+        section=section,
+    )
+    yield less("one.commit.p50", "commit p50, transactions of one record")
+    yield less("one.commit.p99", "commit p99, transactions of one record")
+    for case, title in (("one", "50 transactions of one record per second"), ("10ms", "1,000 records/s, 10 ms each")):
+        yield less(f"latency.{case}.p50", f"end to end with read_committed, p50, {title}")
+        yield less(f"latency.{case}.p99", f"end to end with read_committed, p99, {title}")
+
+
 def _footprint() -> Iterable[Figure]:
     section = "Footprint"
 
@@ -315,6 +348,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         _throughput,
         _latency,
         _connections,
+        _transactions,
         _footprint,
         _diskless,
         _services,

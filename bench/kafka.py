@@ -79,7 +79,7 @@ def install(cache: Path | None = None) -> Path:
     """The directory with all jars; fetches them when they are not there yet. Raises ProcessFailed."""
     libraries = _libraries(cache)
     if not _is_complete(libraries):
-        _fetch(_DEPENDENCIES, libraries, with_theirs=True)
+        fetch(_DEPENDENCIES, libraries, with_theirs=True)
         for level in ("info", "warn"):
             (libraries / f"log4j2-{level}.properties").write_text(_LOGGING.format(level=level))
         (libraries / "complete").touch()
@@ -90,7 +90,7 @@ def install_tiered_storage(cache: Path | None = None) -> Path:
     """The directory with LocalTieredStorage, one jar; fetches it when it is not there yet. Raises ProcessFailed."""
     plugins = _plugins(cache)
     if not _is_complete(plugins):
-        _fetch(_TIERED_STORAGE, plugins, with_theirs=False)
+        fetch(_TIERED_STORAGE, plugins, with_theirs=False)
         (plugins / "complete").touch()
     return plugins
 
@@ -107,10 +107,10 @@ def tiered_settings(directory: Path) -> dict[str, str]:
     }
 
 
-def _fetch(dependencies: Sequence[tuple[str, ...]], directory: Path, *, with_theirs: bool) -> None:
-    """Have Maven put jars into a directory, `with_theirs` those that they depend on as well."""
+def fetch(dependencies: Sequence[tuple[str, ...]], directory: Path, *, with_theirs: bool) -> None:
+    """Have Maven put jars into a directory, `with_theirs` those that they depend on as well. Raises ProcessFailed."""
     directory.mkdir(parents=True, exist_ok=True)
-    pom = directory.with_name("pom.xml" if with_theirs else f"{directory.name}-pom.xml")
+    pom = directory.with_name(f"{directory.name}-pom.xml")
     pom.write_text(_pom(dependencies))
     fetch = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
     fetch += [f"-DoutputDirectory={directory}", f"-DexcludeTransitive={str(not with_theirs).lower()}"]
@@ -170,6 +170,11 @@ class KafkaBroker:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def log_dir(self) -> Path:
+        """Where its partitions are."""
+        return self.data_dir
+
+    @property
     def process(self) -> ServerProcess:
         if self._process is None:
             raise ProcessFailed("Kafka is not running.")
@@ -206,6 +211,11 @@ class KafkaBroker:
             return 0.0
         process, self._process = self._process, None
         return process.stop(timeout=60.0)
+
+    def kill(self) -> None:
+        """End it with SIGKILL. `start` starts it again on the same ports."""
+        self.process.kill()
+        self._process = None
 
     def __enter__(self) -> KafkaBroker:
         try:

@@ -34,6 +34,8 @@ class Scale:
     request_seconds: int
     idle_seconds: int
     tiered_turns: int
+    transaction_seconds: int
+    transaction_warmup_seconds: int
     warmup_records: int
     many_partitions_for: frozenset[str]
 
@@ -45,6 +47,8 @@ FULL: Final = Scale(
     request_seconds=4,
     idle_seconds=10,
     tiered_turns=2,
+    transaction_seconds=8,
+    transaction_warmup_seconds=5,
     warmup_records=1_000_000,
     many_partitions_for=frozenset({"strandline", "before", "kafka"}),
 )
@@ -55,6 +59,8 @@ QUICK: Final = Scale(
     request_seconds=1,
     idle_seconds=4,
     tiered_turns=1,
+    transaction_seconds=3,
+    transaction_warmup_seconds=3,
     warmup_records=300_000,
     many_partitions_for=frozenset({"strandline", "before"}),
 )

@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import diskless, measures, migration, s3_server, tiered
+from bench import diskless, measures, migration, s3_server, tiered, transactions
 from bench.controlplane_load import DATABASES, databases
 from bench.figures import WORKLOADS, Results
 from bench.footprint import footprint
@@ -32,6 +32,7 @@ GROUPS: Final = (
     "latency",
     "loaded",
     "requests",
+    "transactions",
     "footprint",
     "diskless",
     "services",
@@ -110,6 +111,15 @@ class Runner:
             yield Step("latency beside load", measures.loaded_latency)
         if "requests" in self.groups:
             yield Step("small requests", measures.requests)
+        if "transactions" in self.groups:
+            yield from self._transaction_steps()
+
+    def _transaction_steps(self) -> Iterator[Step]:
+        reason = transactions.why_unavailable(self.cache)
+        if reason is not None:
+            self.console.print(f"[yellow]Without transactions: {reason}[/yellow]")
+            return
+        yield from transactions.steps(transactions.TransactionLoad.build(self.cache))
 
     def _run_steps(
         self, brokers: Mapping[str, Broker], steps: Iterable[Step], *, warms_up: bool = True, keeps_data: bool = False

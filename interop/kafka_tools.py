@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from bench import kafka
+from confluent_kafka import KafkaException
 
 from interop.broker import CACHE, Target
+from interop.dump_tool import Complaint
 from interop.results import Outcome
 
 NAME = "kafka-tools"
@@ -51,17 +54,28 @@ class Tools:
             raise ToolFailed(f"{tool} {' '.join(arguments)} was not refused:\n{said[-3000:]}")
         _must_print(expect, said, tool, arguments)
 
+    def output(self, tool: str, *arguments: str) -> str:
+        """Only standard output of a tool that may complain, as a consumer does when no more records come."""
+        return self._done(_main_class(tool), (*self._server, *arguments), "").stdout
+
+    def at(self, bootstrap: str) -> Tools:
+        """The same tools for another broker."""
+        return Tools(self._libraries, bootstrap, self._log_file)
+
     @property
     def _server(self) -> tuple[str, str]:
         return "--bootstrap-server", self.bootstrap
 
     def _run(self, main_class: str, arguments: Sequence[str], stdin: str) -> tuple[int, str]:
+        done = self._done(main_class, arguments, stdin)
+        return done.returncode, done.stdout + done.stderr
+
+    def _done(self, main_class: str, arguments: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:
         command = kafka.java_command(self._libraries, main_class, *arguments, jvm=QUICK_JVM)
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS)
-        said = done.stdout + done.stderr
         with self._log_file.open("a") as log:
-            log.write(f"$ {main_class} {' '.join(arguments)}\n{said}\n")
-        return done.returncode, said
+            log.write(f"$ {main_class} {' '.join(arguments)}\n{done.stdout}{done.stderr}\n")
+        return done
 
 
 def _main_class(tool: str) -> str:
@@ -174,7 +188,51 @@ def reassignments(tools: Tools) -> None:
     tools.ask("TopicCommand", "--create", "--topic", "in-place", "--partitions", "2")
     command = f"{TOOLS}.reassign.ReassignPartitionsCommand"
     tools.ask(command, "--list", expect=r"No partition reassignments found\.")
+    plan = CACHE / "in-place.json"
+    plan.write_text('{"version": 1, "partitions": [{"topic": "in-place", "partition": 0, "replicas": [1]}]}')
+    file = ("--reassignment-json-file", str(plan))
+    tools.ask(command, "--execute", *file, expect=r"Successfully started partition reassignment for in-place-0")
+    tools.ask(command, "--verify", *file, expect=r"Reassignment of partition in-place-0 is completed\.")
+    tools.ask(command, "--cancel", *file, expect=r"None of the specified partition reassignments are active")
     tools.ask("TopicCommand", "--describe", "--topic", "in-place", "--under-replicated-partitions")
+
+
+def quotas(tools: Tools) -> None:
+    """Quotas and SCRAM credentials are stored and described."""
+    config = "kafka.admin.ConfigCommand"
+    both = ("--entity-type", "users", "--entity-name", "alice", "--entity-type", "clients", "--entity-name", "app")
+    tools.ask(config, *both, "--alter", "--add-config", "producer_byte_rate=1024,consumer_byte_rate=2048")
+    tools.ask(config, *both, "--alter", "--delete-config", "producer_byte_rate")
+    tools.ask(config, *both, "--describe", expect=r"client-id 'app' are consumer_byte_rate=2048\.0$")
+    address = ("--entity-type", "ips", "--entity-name", "127.0.0.1")
+    tools.ask(config, *address, "--alter", "--add-config", "connection_creation_rate=20")
+    tools.ask(config, *address, "--describe", expect=r"ip '127\.0\.0\.1' are connection_creation_rate=20\.0")
+    user = ("--entity-type", "users", "--entity-name", "alice")
+    tools.ask(config, *user, "--alter", "--add-config", "SCRAM-SHA-256=[iterations=8192,password=secret]")
+    tools.ask(config, *user, "--describe", expect=r"SCRAM credential configs .* SCRAM-SHA-256=iterations=8192")
+    tools.ask(config, *user, "--alter", "--delete-config", "SCRAM-SHA-256")
+    tools.be_refused(config, *user, "--alter", "--delete-config", "SCRAM-SHA-256", expect=r"ResourceNotFoundException")
+    tools.be_refused("AclCommand", "--list", expect=r"SecurityDisabledException")
+
+
+def quorum(tools: Tools) -> None:
+    """The controller and the features."""
+    tools.ask("MetadataQuorumCommand", "describe", "--status", expect=r"^LeaderId: +1$")
+    tools.ask("MetadataQuorumCommand", "describe", "--replication", expect=r"^1 .*Leader")
+    tools.ask("FeatureCommand", "describe", expect=r"transaction\.version .*FinalizedVersionLevel: 2")
+    tools.be_refused("FeatureCommand", "upgrade", "--feature", "transaction.version=9", expect=r"Could not upgrade")
+
+
+def client_metrics(tools: Tools) -> None:
+    """Subscriptions to metrics of clients."""
+    command, name = "ClientMetricsCommand", ("--name", "by-tool")
+    how = ("--metrics", "org.apache.kafka.producer.", "--interval", "30000", "--match", "client_id=app-.*")
+    tools.ask(command, "--alter", *name, *how)
+    tools.ask(command, "--describe", *name, expect=r"match=client_id=app-\.\*")
+    tools.ask(command, "--list", expect=r"^by-tool$")
+    tools.ask(command, "--delete", *name)
+    if "by-tool" in tools.ask(command, "--list"):
+        raise ToolFailed("the deleted subscription is still listed")
 
 
 def sizes(tools: Tools) -> None:
@@ -210,6 +268,9 @@ CHECKS: tuple[Callable[[Tools], None], ...] = (
     offsets,
     cluster,
     reassignments,
+    quotas,
+    quorum,
+    client_metrics,
     sizes,
     performance,
     verifiable,
@@ -224,15 +285,16 @@ def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
     outcomes: dict[str, Outcome] = {}
     for check in CHECKS:
         if only is None or check.__name__ == only:
-            outcomes[check.__name__] = _outcome(check, tools, log_file)
+            outcomes[check.__name__] = outcome_of(check.__name__, partial(check, tools), log_file)
     return outcomes
 
 
-def _outcome(check: Callable[[Tools], None], tools: Tools, log_file: Path) -> Outcome:
+def outcome_of(name: str, check: Callable[[], None], log_file: Path) -> Outcome:
+    """Whether a check got through. Why it did not is in the log."""
     try:
-        check(tools)
-    except (ToolFailed, subprocess.TimeoutExpired) as failure:
+        check()
+    except (ToolFailed, Complaint, KafkaException, subprocess.TimeoutExpired) as failure:
         with log_file.open("a") as log:
-            log.write(f"FAILED {check.__name__}: {failure}\n")
+            log.write(f"FAILED {name}: {failure}\n")
         return Outcome.FAILED
     return Outcome.PASSED

@@ -77,7 +77,7 @@ def _kafka_home() -> Path:
     return script.parent.parent
 
 
-def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
+def run(target: Target, only: str | None = None, *, group_protocol: str = "classic") -> dict[str, Outcome]:
     """Run every test of the suite in a process of its own, or those whose numbers begin with `only`."""
     tests = prepare()
     logs = CACHE / f"{target.run_name}-logs"
@@ -88,30 +88,35 @@ def run(target: Target, only: str | None = None) -> dict[str, Outcome]:
     )
     outcomes: dict[str, Outcome] = {}
     for name in chosen:
-        outcomes |= _run_one(tests, name, _environment(target, logs), logs / f"{name}.log")
+        outcomes |= _run_one(tests, name, _environment(target, logs, group_protocol), logs / f"{name}.log")
     if target.name == "strandline":
-        outcomes |= _run_scenario(tests, [name for name in chosen if name in SCENARIO_TESTS], target, logs)
+        names = [name for name in chosen if name in SCENARIO_TESTS]
+        outcomes |= _run_scenario(tests, names, target, logs, group_protocol)
     return outcomes
 
 
-def _run_scenario(tests: Path, names: list[str], usual: Target, logs: Path) -> dict[str, Outcome]:
+def _run_scenario(tests: Path, names: list[str], usual: Target, logs: Path, group_protocol: str) -> dict[str, Outcome]:
     """The tests that want a broker with other settings: one that creates no topics by itself."""
     outcomes: dict[str, Outcome] = {}
     if names:
         settings = {**usual.settings, "auto.create.topics.enable": "false"}
         with strandline(f"{usual.run_name}-{SCENARIO}", settings) as target:
-            environment = {**_environment(target, logs), "TEST_SCENARIO": SCENARIO}
+            environment = {**_environment(target, logs, group_protocol), "TEST_SCENARIO": SCENARIO}
             for name in names:
                 found = _run_one(tests, name, environment, logs / f"{name}-{SCENARIO}.log")
                 outcomes |= {test: outcome for test, outcome in found.items() if outcome is not Outcome.SKIPPED}
     return outcomes
 
 
-def _environment(target: Target, logs: Path) -> dict[str, str]:
-    """Where the runner finds the broker, and Kafka's tools where there are any."""
+def _environment(target: Target, logs: Path, group_protocol: str) -> dict[str, str]:
+    """Where the runner finds the broker, and Kafka's tools where there are any; what its consumers speak."""
     conf = logs / "test.conf"
     conf.write_text(f"bootstrap.servers={target.bootstrap}\n")
-    environment = {"BROKERS": target.bootstrap, "RDKAFKA_TEST_CONF": str(conf)}
+    environment = {
+        "BROKERS": target.bootstrap,
+        "RDKAFKA_TEST_CONF": str(conf),
+        "TEST_CONSUMER_GROUP_PROTOCOL": group_protocol,
+    }
     if kafka.why_unavailable() is None:
         environment["KAFKA_PATH"] = str(_kafka_home())
     return environment

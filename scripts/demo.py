@@ -23,6 +23,7 @@ from demo_stage import Broker, DemoFailed, console, run, say, title, wait_for
 from demo_switch import show_switch
 from demo_tiered import TOPIC as TIERED_TOPIC
 from demo_tiered import show_tiered_topic
+from demo_transactions import show_transactions
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.text import Text
@@ -43,6 +44,7 @@ def main() -> int:
                 "[bold]Strandline[/] is a Kafka-compatible log in Python.\n"
                 "This demo starts a broker, uses it with an unmodified Kafka client (librdkafka),\n"
                 "kills it and starts it again, does the same with a topic that lives in object storage,\n"
+                "commits one transaction and aborts another,\n"
                 "moves the older part of another topic to remote storage, makes a live topic diskless,\n"
                 "converts and reads another one with Spark, and shows what is on disk."
             ),
@@ -98,6 +100,7 @@ def _show(broker: Broker) -> str:
     check_all_arrived(read + rest, RECORDS + MORE)
     say(f"the group went on where it had committed: {len(rest):,} more records, none lost, none twice, in order")
 
+    show_transactions(broker)
     show_diskless_topic(broker)
     show_tiered_topic(broker)
     account = show_switch(broker)
