@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from strandline.config.groups import GroupSettings
@@ -20,21 +18,12 @@ from strandline.coordinators.groups import (
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.shard import GroupShard
-from strandline.coordinators.runtime import (
-    KeyValue,
-    ReadBatch,
-    ReadRecord,
-    Timers,
-    TransactionEnd,
-    WriteDone,
-    WriteResult,
-)
-from strandline.errors import NotEnoughReplicas, StrandlineError
-from strandline.model import ProducerAndEpoch
-from strandline.testing.clock import VirtualClock
+from strandline.errors import StrandlineError
 from tests.coordinators.groups.conftest import CountedIds
+from tests.coordinators.groups.immediate_matcher import ImmediateMatcher
 from tests.coordinators.groups.known_topics import KnownTopics
 from tests.coordinators.groups.members import join_request, subscription
+from tests.coordinators.groups.timed_shard import Call, TimedShard
 
 INSTANCES = ("i-0", "i-1", "i-2")
 PROTOCOLS = tuple(
@@ -42,45 +31,6 @@ PROTOCOLS = tuple(
     for names in (("range", "sticky"), ("sticky", "range"), ("range",))
     for topic in ("orders", "payments")
 )
-
-
-class Log:
-    """A sink whose writes wait until the machine says how they end."""
-
-    def __init__(self) -> None:
-        self.waiting: deque[tuple[Sequence[KeyValue], WriteDone]] = deque()
-        self.records: list[KeyValue] = []
-        self.has_failed = False
-
-    def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
-        self.waiting.append((records, done))
-
-    def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
-        raise AssertionError("no transaction is part of this model")
-
-    def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
-        raise AssertionError("no transaction is part of this model")
-
-    def finish_one(self, *, accept: bool) -> None:
-        records, done = self.waiting.popleft()
-        if accept or not records:
-            base = len(self.records)
-            self.records += records
-            done(WriteResult(None, base))
-        else:
-            self.has_failed = True
-            done(WriteResult(NotEnoughReplicas("told to fail")))
-
-
-@dataclass(eq=False)
-class Call:
-    """A request that has to be answered exactly once."""
-
-    answers: list[Any] = field(default_factory=list)
-
-    def __call__(self, response: Any) -> None:
-        self.answers.append(response)
-        assert len(self.answers) == 1, "a request was answered twice"
 
 
 @dataclass(eq=False)
@@ -96,13 +46,11 @@ class Client:
     sync: Call | None = None
 
 
-class GroupWorld:
+class GroupWorld(TimedShard):
     """A shard, its log, its clock and its clients. Every action is followed by `check`, the last one by `end`."""
 
     def __init__(self, delay: int, max_size: int, clients: list[Client]) -> None:
-        self.clock = VirtualClock()
-        self.timers = Timers(self.clock)
-        self.log = Log()
+        super().__init__()
         self.settings = replace(
             GroupSettings(),
             group_initial_rebalance_delay_ms=delay,
@@ -120,7 +68,10 @@ class GroupWorld:
 
     def new_shard(self) -> GroupShard:
         incarnations = TopicIncarnations(lambda: self.topics.image)
-        return GroupShard(self.log, self.timers, self.clock, self.ids, self.settings, incarnations)
+        return GroupShard(self.log, self.timers, self.clock, self.ids, self.settings, incarnations, ImmediateMatcher())
+
+    def settle(self) -> None:
+        """Writes wait until an action ends them."""
 
     @property
     def group(self) -> ClassicGroup | None:
@@ -266,14 +217,6 @@ class GroupWorld:
     def pass_time(self, seconds: float) -> None:
         self.let_time_pass(seconds)
 
-    def let_time_pass(self, seconds: float) -> None:
-        end = self.clock.monotonic() + seconds
-        while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
-            self.clock.move(max(deadline - self.clock.monotonic(), 0.0))
-            self.timers.run_due()
-        self.clock.move(max(end - self.clock.monotonic(), 0.0))
-        self.timers.run_due()
-
     def restart(self) -> None:
         """The broker comes back and reads its log."""
         while self.log.waiting:
@@ -282,11 +225,6 @@ class GroupWorld:
         assert len(self.timers) == 0
         self.shard = self.replayed()
         self.shard.loaded()
-
-    def replayed(self) -> GroupShard:
-        shard = self.new_shard()
-        shard.replay(ReadBatch(records=tuple(ReadRecord(at, k, v) for at, (k, v) in enumerate(self.log.records))))
-        return shard
 
     def call(self) -> Call:
         call = Call()

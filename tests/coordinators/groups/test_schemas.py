@@ -16,9 +16,9 @@ from strandline.coordinators.groups.consumer.schemas import (
     ConsumerRecordKey,
     ConsumerRecordType,
     read_consumer_value,
-    write_consumer_key,
     write_consumer_value,
 )
+from strandline.coordinators.groups.modern.records import write_record_key
 from strandline.coordinators.groups.schemas import (
     GroupKey,
     GroupValue,
@@ -83,7 +83,7 @@ def test_what_kafka_wrote_is_written_the_same(kafka_classic: Path) -> None:
             assert raw_value is None or write_group_value(read_group_value(raw_value)) == raw_value
         elif isinstance(key, ConsumerRecordKey):
             consumer_kinds.add(key.kind)
-            assert write_consumer_key(key) == raw_key
+            assert write_record_key(key) == raw_key
             if raw_value is not None:
                 value = read_consumer_value(key.kind, raw_value)
                 assert value is not None

@@ -342,11 +342,7 @@ class GroupCoordinator:
             self._check_consumer_protocol()
             if not group_id:
                 raise InvalidGroupId("The group id is empty.")
-            group = self.runtime.shard_for(group_id).groups.get(group_id)
-            if group is None:
-                raise GroupIdNotFound(f"Group {group_id} not found.")
-            if not isinstance(group, ConsumerGroup):
-                raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+            group = self.runtime.shard_for(group_id).consumer.table.existing(group_id)
         except StrandlineError as error:
             return DescribedConsumerGroup(group_id=group_id, error=error)
         return describe(group, self._settings.group_consumer_assignors[0])

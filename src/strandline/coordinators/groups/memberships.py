@@ -52,7 +52,7 @@ class Memberships:
         """A consumer group without members makes room for a classic one; its offsets stay."""
         self._consumer.forget(group.group_id)
         del self._groups[group.group_id]
-        self._consumer.writer.write(group.group_id, group.tombstones(), lambda _: None)
+        self._consumer.table.writer.write(group.group_id, group.tombstones(), lambda _: None)
 
     def sync(self, request: SyncRequest, reply: SyncReply) -> None:
         group = self._groups.get(request.group_id)

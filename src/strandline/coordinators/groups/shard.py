@@ -13,8 +13,7 @@ from strandline.config.groups import GroupSettings
 from strandline.config.share_groups import DEFAULT_SHARE_SETTINGS, ShareGroupSettings
 from strandline.coordinators.groups.classic import ClassicProtocol
 from strandline.coordinators.groups.classic_group import ClassicGroup
-from strandline.coordinators.groups.consumer.group import ConsumerGroup
-from strandline.coordinators.groups.consumer.regular_expressions import ImmediateMatcher, TopicMatcher
+from strandline.coordinators.groups.consumer.regular_expressions import TopicMatcher
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey
 from strandline.coordinators.groups.consumer.service import ConsumerGroupService
 from strandline.coordinators.groups.group import Group
@@ -69,7 +68,7 @@ class GroupShard:
         ids: Ids,
         settings: GroupSettings,
         topics: TopicIncarnations,
-        matcher: TopicMatcher | None = None,
+        matcher: TopicMatcher,
         share_settings: ShareGroupSettings = DEFAULT_SHARE_SETTINGS,
     ) -> None:
         self.groups: dict[str, Group] = {}
@@ -79,7 +78,7 @@ class GroupShard:
         self._sink, self._clock, self._settings = sink, clock, settings
         self.classic = ClassicProtocol(self.groups, timers, sink, clock, ids, settings)
         self.consumer = ConsumerGroupService(
-            self.groups, self.classic, timers, sink, clock, ids, settings, topics, matcher or ImmediateMatcher()
+            self.groups, self.classic, timers, sink, clock, ids, settings, topics, matcher
         )
         self.memberships = Memberships(self.groups, self.classic, self.consumer, sink, settings)
         timeout_ms = settings.offsets_commit_timeout_ms
@@ -109,9 +108,9 @@ class GroupShard:
             elif isinstance(self.groups.get(key.group_id), ClassicGroup):
                 del self.groups[key.group_id]
         elif isinstance(key, ConsumerRecordKey):
-            self.consumer.replay(key, value)
+            self.consumer.table.replay(key, value)
         elif isinstance(key, ShareRecordKey):
-            self.share.replay(key, value)
+            self.share.table.replay(key, value)
         elif isinstance(key, OffsetKey):
             if value is None:
                 self.offsets.remove(key)
@@ -129,8 +128,7 @@ class GroupShard:
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.classic.start(group)
-            elif isinstance(group, ConsumerGroup):
-                self.consumer.start(group)
+        self.consumer.start()
         self.share.start()
         self._store_topic_ids()
         self.drop_stale_offsets()
@@ -307,6 +305,7 @@ class GroupShard:
         if isinstance(group, ClassicGroup):
             self.classic.forget_pending(group)
         self.consumer.forget(group_id)
+        self.share.forget(group_id)
         self._being_deleted.add(group_id)
         self.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
 
@@ -314,7 +313,8 @@ class GroupShard:
             self._being_deleted.discard(group_id)
             if outcome.error is not None:
                 self.groups.setdefault(group_id, group)
-                self.share.restore(group)
+                self.consumer.table.restore(group)
+                self.share.table.restore(group)
             elif isinstance(group, ClassicGroup):
                 self.classic.stop(group, GroupIdNotFound(f"Group {group_id} not found."))
             done(outcome.error)

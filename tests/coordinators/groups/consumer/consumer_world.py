@@ -2,77 +2,38 @@
 
 from __future__ import annotations
 
-import itertools
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from strandline.config import GroupSettings, group_config
-from strandline.coordinators.groups.consumer.changes import GroupChanges, Surroundings
+from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.heartbeat import heartbeat
 from strandline.coordinators.groups.consumer.leaving import find_leaving, leave_for_a_while, remove_members
-from strandline.coordinators.groups.consumer.partitions import Partitions, without_epochs
+from strandline.coordinators.groups.consumer.partitions import without_epochs
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey, read_consumer_value
-from strandline.coordinators.groups.consumer.target import assign_if_due
-from strandline.coordinators.groups.consumer.topics import TopicHashes
-from strandline.coordinators.groups.consumer.values import GroupLimits, HeartbeatRequest, HeartbeatResponse
+from strandline.coordinators.groups.consumer.target import assigned_by_preference
+from strandline.coordinators.groups.consumer.values import (
+    ConsumerLimits,
+    ConsumerSurroundings,
+    HeartbeatRequest,
+    HeartbeatResponse,
+)
+from strandline.coordinators.groups.modern.partitions import Partitions
+from strandline.coordinators.groups.modern.surroundings import Surroundings
+from strandline.coordinators.groups.modern.target import assign_if_due
+from strandline.coordinators.groups.modern.topics import TopicHashes
 from strandline.coordinators.groups.schemas import read_key
 from strandline.coordinators.runtime import KeyValue
-from strandline.errors import StrandlineError
-from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
-
-
-def topic_image(name: str, partitions: int, topic_id: uuid.UUID) -> TopicImage:
-    return TopicImage(
-        name,
-        topic_id,
-        tuple(
-            PartitionImage(partition=at, replicas=(0,), isr=(0,), leader=0, leader_epoch=0, partition_epoch=0)
-            for at in range(partitions)
-        ),
-    )
-
-
-class ConsumerTopics:
-    """An image whose topics a test creates, enlarges and deletes."""
-
-    def __init__(self, counts: Mapping[str, int]) -> None:
-        self._numbers = itertools.count(1)
-        self.image = MetadataImage()
-        for name, count in counts.items():
-            self.create(name, count)
-
-    def create(self, name: str, partitions: int) -> None:
-        self.put(topic_image(name, partitions, uuid.UUID(int=next(self._numbers))))
-
-    def enlarge(self, name: str, partitions: int) -> None:
-        self.put(topic_image(name, partitions, self.id_of(name)))
-
-    def put(self, topic: TopicImage) -> None:
-        self._become({**self.image.topics, topic.name: topic})
-
-    def delete(self, name: str) -> None:
-        self._become({known: topic for known, topic in self.image.topics.items() if known != name})
-
-    def id_of(self, name: str) -> uuid.UUID:
-        return self.image.topics[name].topic_id
-
-    def partitions(self, **numbers: set[int]) -> Partitions:
-        return {self.id_of(name): frozenset(of_topic) for name, of_topic in numbers.items()}
-
-    def _become(self, topics: Mapping[str, TopicImage]) -> None:
-        by_id = {topic.topic_id: topic for topic in topics.values()}
-        offset = self.image.offset + 1
-        self.image = replace(self.image, topics=topics, topics_by_id=by_id, offset=offset)
+from tests.coordinators.groups.partitioned_topics import PartitionedTopics
 
 
 class ConsumerWorld:
     """One group; every decision is applied and its records are kept."""
 
     def __init__(self, counts: Mapping[str, int] | None = None, **settings: Any) -> None:
-        self.topics = ConsumerTopics(counts or {"orders": 3})
+        self.topics = PartitionedTopics(counts or {"orders": 3})
         self.group = ConsumerGroup("g")
         self.now_ms = 1_000_000
         self.hashes = TopicHashes()
@@ -80,24 +41,21 @@ class ConsumerWorld:
         self.settings = replace(GroupSettings(), **changed)
         self.log: list[KeyValue] = []
 
-    def around(self) -> Surroundings:
+    def around(self) -> ConsumerSurroundings:
         return Surroundings(
             image=self.topics.image,
             hashes=self.hashes,
             now_ms=self.now_ms,
-            limits=GroupLimits(broker=self.settings, group=group_config({}, self.settings)),
+            limits=ConsumerLimits(broker=self.settings, group=group_config({}, self.settings)),
         )
 
     def heartbeat(self, member_id: str, epoch: int, **fields: Any) -> HeartbeatResponse:
         """Raises the refusal; then the group is as it was."""
         fields = {"client_id": "c", **fields}
         request = HeartbeatRequest(group_id=self.group.group_id, member_id=member_id, member_epoch=epoch, **fields)
-        changes = GroupChanges(self.group)
-        try:
+        changes = ConsumerChanges(self.group)
+        with changes:
             response = heartbeat(changes, request, self.around())
-        except StrandlineError:
-            changes.take_back()
-            raise
         self.log += changes.records
         return response
 
@@ -115,7 +73,7 @@ class ConsumerWorld:
 
     def leave(self, member_id: str, epoch: int = -1, instance_id: str | None = None) -> None:
         request = HeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, instance_id=instance_id)
-        changes = GroupChanges(self.group)
+        changes = ConsumerChanges(self.group)
         member = find_leaving(changes, request)
         if epoch == -2:
             leave_for_a_while(changes, member)
@@ -125,8 +83,8 @@ class ConsumerWorld:
 
     def assign(self) -> None:
         """The timer of the group."""
-        changes = GroupChanges(self.group)
-        assign_if_due(changes, self.around())
+        changes = ConsumerChanges(self.group)
+        assign_if_due(changes, self.around(), assigned_by_preference)
         self.log += changes.records
 
     def settle(self) -> None:

@@ -19,16 +19,16 @@ from strandline.coordinators.groups import (
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.consumer.embedded import read_embedded_assignment
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
-from strandline.coordinators.groups.consumer.partitions import Partitions, without_epochs
+from strandline.coordinators.groups.consumer.partitions import without_epochs
 from strandline.coordinators.groups.incarnations import TopicIncarnations
+from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.shard import GroupShard
-from strandline.coordinators.runtime import ReadBatch, ReadRecord, Timers
 from strandline.errors import NotCoordinator
-from strandline.testing.clock import VirtualClock
 from tests.coordinators.groups.conftest import CountedIds
-from tests.coordinators.groups.consumer.consumer_world import ConsumerTopics
-from tests.coordinators.groups.group_world import Log
+from tests.coordinators.groups.immediate_matcher import ImmediateMatcher
 from tests.coordinators.groups.members import join_request, subscription
+from tests.coordinators.groups.partitioned_topics import PartitionedTopics
+from tests.coordinators.groups.timed_shard import TimedShard
 
 
 @dataclass(eq=False)
@@ -46,34 +46,24 @@ class Answers:
         return answer
 
 
-class ShardWorld:
+class ShardWorld(TimedShard):
     """`settle` lets writes end; time passes by `let_time_pass`."""
 
     def __init__(self, **settings: Any) -> None:
-        self.clock = VirtualClock()
-        self.timers = Timers(self.clock)
-        self.log = Log()
+        super().__init__()
         changed = {"group_initial_rebalance_delay_ms": 0, "group_consumer_assignment_interval_ms": 0, **settings}
         self.settings = replace(GroupSettings(), **changed)
         self.ids = CountedIds()
-        self.topics = ConsumerTopics({"orders": 4, "payments": 2})
+        self.topics = PartitionedTopics({"orders": 4, "payments": 2})
         self.shard = self.new_shard()
 
     def new_shard(self) -> GroupShard:
         incarnations = TopicIncarnations(lambda: self.topics.image)
-        return GroupShard(self.log, self.timers, self.clock, self.ids, self.settings, incarnations)
+        return GroupShard(self.log, self.timers, self.clock, self.ids, self.settings, incarnations, ImmediateMatcher())
 
     def settle(self, *, accept: bool = True) -> None:
         while self.log.waiting:
             self.log.finish_one(accept=accept)
-
-    def let_time_pass(self, seconds: float) -> None:
-        end = self.clock.monotonic() + seconds
-        while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
-            self.clock.move(max(deadline - self.clock.monotonic(), 0.0))
-            self.timers.run_due()
-            self.settle()
-        self.clock.move(max(end - self.clock.monotonic(), 0.0))
 
     def restart(self) -> None:
         """Another broker loads what is in the log."""
@@ -82,11 +72,6 @@ class ShardWorld:
         self.log.waiting.clear()
         self.shard = self.replayed()
         self.shard.loaded()
-
-    def replayed(self) -> GroupShard:
-        shard = self.new_shard()
-        shard.replay(ReadBatch(records=tuple(ReadRecord(at, k, v) for at, (k, v) in enumerate(self.log.records))))
-        return shard
 
     # Groups
 
@@ -104,6 +89,10 @@ class ShardWorld:
 
     def assigned(self, member_id: str) -> Partitions:
         return without_epochs(self.group.members[member_id].assigned)
+
+    def keep_alive(self, member_id: str) -> None:
+        consumer = self.shard.consumer
+        consumer.start_session(self.group, self.group.members[member_id], consumer.around("g"))
 
     # Consumer members
 

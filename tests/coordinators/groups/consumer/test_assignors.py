@@ -18,7 +18,7 @@ from strandline.coordinators.groups.consumer.assignors import (
     assign_ranges,
     assign_uniformly,
 )
-from strandline.coordinators.groups.consumer.partitions import Partitions, pairs
+from strandline.coordinators.groups.modern.partitions import Partitions, pairs
 
 A, B, C = (uuid.UUID(int=number) for number in (1, 2, 3))
 TOPICS = (A, B, C)

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from strandline.coordinators.groups import HeartbeatRequest, HeartbeatResponse, JoinResponse, MemberProtocol
 from strandline.coordinators.groups.consumer.embedded import read_embedded_assignment
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
-from strandline.coordinators.groups.consumer.partitions import Partitions, pairs
+from strandline.coordinators.groups.modern.partitions import Partitions, pairs
 from strandline.errors import StrandlineError
 from tests.coordinators.groups.consumer.consumer_world import state_of
 from tests.coordinators.groups.consumer.shard_world import Answers, ShardWorld

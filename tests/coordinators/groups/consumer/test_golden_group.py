@@ -9,7 +9,8 @@ from typing import Any, Final
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey, RegularExpressionValue
 from strandline.coordinators.groups.schemas import read_key
 from strandline.coordinators.runtime import KeyValue
-from tests.coordinators.groups.consumer.consumer_world import ConsumerWorld, replay, topic_image
+from tests.coordinators.groups.consumer.consumer_world import ConsumerWorld, replay
+from tests.coordinators.groups.partitioned_topics import topic_image
 from tests.coordinators.groups.test_schemas import golden_records
 
 CODECS = uuid.UUID("d2ac2a49-d2c3-43d3-89c2-a9c5b6f73a78")

@@ -224,9 +224,11 @@ def test_a_classic_member_that_does_not_ask_for_its_assignment_is_removed(world:
     member_id = world.joined("").member_id
     for _ in range(7):
         world.let_time_pass(9)
-        world.shard.consumer.start_session(world.group, world.group.members["m1"])
+        world.keep_alive("m1")
         if member_id in world.group.members:
-            world.shard.consumer.start_session(world.group, world.group.members[member_id])
+            world.shard.consumer.start_session(
+                world.group, world.group.members[member_id], world.shard.consumer.around("g")
+            )
     assert set(world.group.members) == {"m1"}
 
 
@@ -280,7 +282,9 @@ def test_when_the_last_consumer_is_silent_the_group_is_classic_again(world: Shar
         world.let_time_pass(4)
         if isinstance(world.shard.groups["g"], ClassicGroup):
             break
-        world.shard.consumer.start_session(world.group, world.group.members[joined.member_id])
+        world.shard.consumer.start_session(
+            world.group, world.group.members[joined.member_id], world.shard.consumer.around("g")
+        )
     assert set(world.classic.members) == {joined.member_id}
 
 

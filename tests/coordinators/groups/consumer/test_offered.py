@@ -12,13 +12,13 @@ from strandline.errors import InvalidRequest, UnsupportedVersion
 from strandline.metadata.features import GROUP_VERSION
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.groups.conftest import CountedIds
-from tests.coordinators.groups.consumer.consumer_world import ConsumerTopics
+from tests.coordinators.groups.partitioned_topics import PartitionedTopics
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 
 JOIN = HeartbeatRequest(group_id="g", member_id="m", topics=("orders",), rebalance_timeout_ms=1000, owned={})
 
 
-async def answers(topics: ConsumerTopics, settings: GroupSettings) -> tuple[object, object]:
+async def answers(topics: PartitionedTopics, settings: GroupSettings) -> tuple[object, object]:
     """The errors of a heartbeat and of a description."""
     log = MemoryCoordinatorLog()
     coordinator = GroupCoordinator(log, topics, clock=VirtualClock(), ids=CountedIds(), settings=settings)
@@ -33,18 +33,18 @@ async def answers(topics: ConsumerTopics, settings: GroupSettings) -> tuple[obje
 
 
 async def test_by_default_it_is() -> None:
-    assert await answers(ConsumerTopics({"orders": 1}), GroupSettings()) == (None, None)
+    assert await answers(PartitionedTopics({"orders": 1}), GroupSettings()) == (None, None)
 
 
 @pytest.mark.parametrize("protocols", [("classic",), ("classic", "streams")])
 async def test_not_among_the_protocols_of_the_broker(protocols: tuple[str, ...]) -> None:
     settings = replace(GroupSettings(), group_coordinator_rebalance_protocols=protocols)
-    for error in await answers(ConsumerTopics({"orders": 1}), settings):
+    for error in await answers(PartitionedTopics({"orders": 1}), settings):
         assert isinstance(error, UnsupportedVersion)
 
 
 async def test_not_with_level_0_of_the_feature() -> None:
-    topics = ConsumerTopics({"orders": 1})
+    topics = PartitionedTopics({"orders": 1})
     administered = replace(topics.image.administered, feature_levels={GROUP_VERSION: 0})
     topics.image = replace(topics.image, administered=administered)
     for error in await answers(topics, GroupSettings()):

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from strandline.coordinators.groups.consumer.member import ConsumerMember, ReconciliationState
-from strandline.coordinators.groups.consumer.partitions import Partitions
 from strandline.coordinators.groups.consumer.reconciliation import Target, reconcile
+from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.errors import FencedMemberEpoch
 
 A, B = uuid.UUID(int=1), uuid.UUID(int=2)

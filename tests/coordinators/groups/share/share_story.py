@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from strandline.coordinators.groups.modern.partitions import Partitions, pairs, united
+from strandline.coordinators.groups.modern.records import ModernRecordKey
 from strandline.coordinators.groups.share.group import ShareGroup
-from strandline.coordinators.groups.share.partitions import SharePartitions, each_partition, united
-from strandline.coordinators.groups.share.schemas import ShareRecordKey, ShareRecordType, ShareRecordValue
+from strandline.coordinators.groups.share.schemas import ShareRecordType, ShareRecordValue
 from strandline.coordinators.groups.share.service import ShareHeartbeatOutcome
 from strandline.coordinators.groups.share.states import StateCreation
 from strandline.coordinators.groups.share.values import AlteredShareOffset, ShareHeartbeatRequest
 from strandline.errors import FencedMemberEpoch, GroupIdNotFound, StrandlineError, UnknownMemberId
-from tests.coordinators.groups.group_world import Call
 from tests.coordinators.groups.share.share_world import ShareWorld
+from tests.coordinators.groups.timed_shard import Call
 
 NAMES = ("a", "b", "c")
 SUBSCRIPTIONS = (("a",), ("b",), ("a", "b"), ("a", "b", "c"))
@@ -156,9 +157,9 @@ class ShareStory:
                 share.not_created("g", creation.partitions, Call())
 
     def create(self, creation: StateCreation) -> None:
-        self.has_state |= set(each_partition(creation.partitions))
+        self.has_state |= set(pairs(creation.partitions))
         unwanted = self.world.shard.share.created("g", creation.partitions, Call())
-        self.has_state -= set(each_partition(unwanted))
+        self.has_state -= set(pairs(unwanted))
 
     def collect(self) -> None:
         answered = [call for call in self.calls if call.answers]
@@ -186,7 +187,7 @@ class ShareStory:
         self.collect()
 
     def pass_time(self, seconds: float) -> None:
-        self.world.pass_time(seconds)
+        self.world.let_time_pass(seconds)
 
     def upheaval(self, what: str, number: int) -> None:
         match what:
@@ -205,9 +206,9 @@ class ShareStory:
                 name = NAMES[number % 3]
                 self.tolerate(lambda: self.world.shard.share.begin_offset_deletion("g", [name], self.offsets_go))
 
-    def forget_states(self, result: SharePartitions | StrandlineError) -> None:
+    def forget_states(self, result: Partitions | StrandlineError) -> None:
         if not isinstance(result, StrandlineError):
-            self.has_state -= set(each_partition(self.world.shard.share.still_deleted("g", result)))
+            self.has_state -= set(pairs(self.world.shard.share.still_deleted("g", result)))
 
     def altered(self, result: Any) -> None:
         if not isinstance(result, StrandlineError) and result.creation is not None:
@@ -216,7 +217,7 @@ class ShareStory:
     def offsets_go(self, result: Any) -> None:
         if not isinstance(result, StrandlineError):
             deleted = self.world.shard.share.still_deleted("g", result.partitions)
-            self.has_state -= set(each_partition(deleted))
+            self.has_state -= set(pairs(deleted))
             self.world.shard.share.end_offset_deletion("g", list(deleted), Call())
 
     @staticmethod
@@ -253,9 +254,9 @@ class ShareStory:
         self.last_group, self.last_epochs = group, epochs
 
     @staticmethod
-    def told(group: ShareGroup) -> dict[ShareRecordKey, ShareRecordValue | None]:
+    def told(group: ShareGroup) -> dict[ModernRecordKey, ShareRecordValue | None]:
         """All that the log has to say of the group."""
-        keys: Sequence[ShareRecordKey] = [
+        keys: Sequence[ModernRecordKey] = [
             *group.keys(),
             *(group.key(ShareRecordType.TARGET, at) for at in group.targets),
         ]
@@ -290,7 +291,7 @@ class ShareStory:
             assert member.assigned == group.targets[client.member_id]
             assert set(member.assigned) <= {topics.id_of(name) for name in client.topics if name in existing}
             assert client.epoch == member.epoch == group.epoch
-            assert set(each_partition(member.assigned)) <= self.has_state
+            assert set(pairs(member.assigned)) <= self.has_state
 
     def log_and_memory_agree(self) -> None:
         found = self.world.replayed().groups.get("g")

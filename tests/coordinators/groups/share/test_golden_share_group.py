@@ -10,7 +10,8 @@ from strandline.coordinators.groups.schemas import read_key
 from strandline.coordinators.groups.share.schemas import ShareRecordKey
 from strandline.coordinators.groups.states import GroupState
 from strandline.coordinators.runtime import KeyValue
-from tests.coordinators.groups.share.share_world import ShareWorld, image_of
+from tests.coordinators.groups.partitioned_topics import topic_image
+from tests.coordinators.groups.share.share_world import ShareWorld
 from tests.coordinators.groups.test_schemas import golden_records
 
 TOPIC: Final = uuid.UUID("ce74eb2e-554f-4996-b504-0ba62549c7d2")
@@ -25,7 +26,7 @@ def kafkas_records(kafka_classic: Path) -> list[KeyValue]:
 
 def world_like_kafkas() -> ShareWorld:
     world = ShareWorld({"other": 1})
-    world.topics.put(image_of("fx-logappend", 2, TOPIC))
+    world.topics.put(topic_image("fx-logappend", 2, TOPIC))
     world.clock.move(JOINED_AT / 1000 - world.clock.now_ms() / 1000)
     assert world.clock.now_ms() == JOINED_AT
     return world
@@ -54,5 +55,5 @@ def test_a_group_that_kafka_kept_goes_on(kafka_classic: Path) -> None:
     written = len(world.records)
     assert world.beat(MEMBER, group_id="fx-share", **CLIENT).assignment is None
     assert world.records[written:] == []  # the hash of its topics is the same: nothing has to be assigned anew
-    world.pass_time(46)
+    world.let_time_pass(46)
     assert world.group("fx-share").state is GroupState.EMPTY

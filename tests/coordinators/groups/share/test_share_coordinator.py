@@ -34,8 +34,8 @@ from strandline.errors import (
 from strandline.model import TopicPartition
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.groups.conftest import CountedIds
+from tests.coordinators.groups.partitioned_topics import PartitionedTopics
 from tests.coordinators.groups.share.memory_states import MemoryLogEnds, MemoryShareStates
-from tests.coordinators.groups.share.share_world import ShareTopics
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
 
 
@@ -45,7 +45,7 @@ class ShareCluster:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.log = MemoryCoordinatorLog()
-        self.topics = ShareTopics({"a": 2, "b": 1})
+        self.topics = PartitionedTopics({"a": 2, "b": 1})
         self.states, self.ends = MemoryShareStates(), MemoryLogEnds()
         self.settings = replace(ShareGroupSettings(), group_share_assignment_interval_ms=0)
         self.groups = GroupCoordinator(
@@ -61,7 +61,7 @@ class ShareCluster:
         )
 
     def group(self) -> ShareGroup:
-        return self.groups.runtime.shard_for("g").share.existing("g")
+        return self.groups.runtime.shard_for("g").share.table.existing("g")
 
     async def beat(
         self, member: str = "m", *, epoch: int = 0, topics: tuple[str, ...] | None = ("a",)

@@ -21,8 +21,8 @@ from strandline.errors import (
     UnknownMemberId,
 )
 from strandline.metadata.image import ConfigResource, ConfigResourceType
-from tests.coordinators.groups.group_world import Call
 from tests.coordinators.groups.share.share_world import ShareWorld
+from tests.coordinators.groups.timed_shard import Call
 
 
 def stable(members: int = 1, **settings: Any) -> ShareWorld:
@@ -31,7 +31,7 @@ def stable(members: int = 1, **settings: Any) -> ShareWorld:
     for at in range(members):
         world.join(f"m{at}", "a")
     world.create_states()
-    world.pass_time(2)
+    world.let_time_pass(2)
     for _ in range(2):
         for at in range(members):
             world.beat(f"m{at}")
@@ -112,14 +112,14 @@ def test_members_share_partitions_when_there_are_more_members() -> None:
 
 def test_assignments_wait_for_their_interval() -> None:
     world = stable()
-    world.pass_time(5)
+    world.let_time_pass(5)
     world.join("m1", "a")  # assigned at once: the last target is old
     assert world.group().target_epoch == world.group().epoch
     world.join("m2", "a")
     assert world.group().target_epoch < world.group().epoch
     told = world.join("m3", "a")
     assert (told.assignment, told.member_epoch) == ({}, world.group().target_epoch)
-    world.pass_time(1)
+    world.let_time_pass(1)
     for member in ("m0", "m1", "m2", "m3"):
         world.beat(member)
     assert {len(part) for part in world.group().targets.values()} == {1}
@@ -130,26 +130,26 @@ def test_a_topic_that_comes_later_is_read_when_it_has_state() -> None:
     world = ShareWorld({"a": 1})
     assert world.join("m", "a", "later").assignment == {}
     world.create_states()
-    world.pass_time(5)
+    world.let_time_pass(5)
     assert world.beat("m").assignment == world.topics.all_of("a")
     world.topics.create("later", 2)
     epoch = world.group().epoch
-    world.pass_time(5)
+    world.let_time_pass(5)
     told = world.beat("m")
     assert told.member_epoch == world.group().epoch == epoch + 1
     world.create_states()
-    world.pass_time(5)
+    world.let_time_pass(5)
     assert world.beat("m").assignment == world.topics.all_of("a", "later")
 
 
 def test_more_partitions_are_read_when_they_have_state() -> None:
     world = stable()
     world.topics.enlarge("a", 6)
-    world.pass_time(5)
+    world.let_time_pass(5)
     world.beat("m0")
     assert [one.partitions for one in world.creations] == [{world.topics.id_of("a"): frozenset({4, 5})}]
     world.create_states()
-    world.pass_time(5)
+    world.let_time_pass(5)
     assert world.beat("m0").assignment == world.topics.all_of("a")
 
 
@@ -159,13 +159,13 @@ def test_a_topic_that_is_created_again_is_another_one() -> None:
     world.shard.share.forget_vanished_topics()
     world.settle()
     assert world.group().states.initialized == {}
-    world.pass_time(5)
+    world.let_time_pass(5)
     assert world.beat("m0").assignment == {}
     world.create_states()
-    world.pass_time(5)
+    world.let_time_pass(5)
     assert world.beat("m0").assignment == world.topics.all_of("a")
     epoch = world.group().epoch
-    world.pass_time(5)
+    world.let_time_pass(5)
     world.beat("m0")
     assert world.group().epoch == epoch  # it has come to rest
 
@@ -175,7 +175,7 @@ def test_other_topics_take_effect_at_once() -> None:
     told = world.beat("m0", topics=("b",))
     assert told.assignment == {}
     world.create_states()
-    world.pass_time(5)
+    world.let_time_pass(5)
     assert world.beat("m0").assignment == world.topics.all_of("b")
 
 
@@ -183,10 +183,10 @@ def test_state_that_nobody_answered_about_is_created_again_later() -> None:
     world = ShareWorld({"a": 1})
     world.join("m", "a")
     assert len(world.creations) == 1
-    world.pass_time(20)
+    world.let_time_pass(20)
     world.beat("m")
     assert len(world.creations) == 1
-    world.pass_time(11)
+    world.let_time_pass(11)
     world.beat("m")
     assert len(world.creations) == 2
     assert world.creations[0] == world.creations[1]
@@ -201,7 +201,7 @@ def test_state_that_could_not_be_created_is_tried_at_the_next_heartbeat() -> Non
     world.shard.share.created("g", {topic: frozenset({0})}, Call())
     world.settle()
     assert world.group().states.initialized == {topic: ShareTopicValue("a", frozenset({0}))}
-    world.pass_time(5)
+    world.let_time_pass(5)
     assert world.beat("m").assignment == {topic: frozenset({0})}
     assert world.creations[1:][0].partitions == {topic: frozenset({1})}
     assert creation.state_epoch < world.creations[1].state_epoch
@@ -231,7 +231,7 @@ def test_state_of_a_group_that_is_gone_is_not_wanted() -> None:
 def test_a_silent_member_is_forgotten() -> None:
     world = stable(2)
     for _ in range(4):
-        world.pass_time(15)
+        world.let_time_pass(15)
         world.beat("m0")
     assert list(world.group().members) == ["m0"]
     world.beat("m0")
@@ -240,11 +240,11 @@ def test_a_silent_member_is_forgotten() -> None:
 
 def test_sessions_begin_again_with_a_new_coordinator() -> None:
     world = stable()
-    world.pass_time(40)
+    world.let_time_pass(40)
     world.restart()
-    world.pass_time(40)
+    world.let_time_pass(40)
     assert list(world.group().members) == ["m0"]
-    world.pass_time(6)
+    world.let_time_pass(6)
     assert (world.group().members, world.group().state) == ({}, GroupState.EMPTY)
 
 
@@ -255,9 +255,9 @@ def test_a_group_has_its_own_session_timeout_and_heartbeat_interval() -> None:
     image = world.topics.image
     object.__setattr__(image, "configs", {resource: settings})
     assert world.join("m", "a").heartbeat_interval_ms == 15_000  # the most that the broker allows
-    world.pass_time(49)
+    world.let_time_pass(49)
     assert world.group().members
-    world.pass_time(2)
+    world.let_time_pass(2)
     assert not world.group().members
 
 
@@ -265,7 +265,7 @@ def test_who_leaves_is_told_so() -> None:
     world = stable(2)
     answer = world.leave("m1")
     assert (answer.member_id, answer.member_epoch, answer.assignment) == ("m1", -1, None)
-    world.pass_time(5)
+    world.let_time_pass(5)
     assert world.beat("m0").assignment == world.topics.all_of("a")
     with pytest.raises(UnknownMemberId):
         world.leave("m1")
@@ -336,14 +336,14 @@ def test_a_deletion_that_the_log_refused_leaves_the_group_in_the_log() -> None:
     assert isinstance(deletion.answers[0], StrandlineError)
     assert world.replayed().groups == {}
     world.takes_all = True
-    world.pass_time(2)
-    assert world.replayed().share.existing("g").epoch == world.group().epoch
+    world.let_time_pass(2)
+    assert world.replayed().share.table.existing("g").epoch == world.group().epoch
 
 
 def test_members_never_go_back_to_an_earlier_epoch() -> None:
     """The log refused a target and took what a member was told of it; then the broker ended."""
     world = stable()
-    world.pass_time(5)
+    world.let_time_pass(5)
     lost = len(world.records)
     world.beat("m0", topics=("b",))
     kept = [record for record in world.records[lost:] if record[0][1] == ShareRecordType.ASSIGNMENT]
@@ -351,6 +351,6 @@ def test_members_never_go_back_to_an_earlier_epoch() -> None:
     epoch = world.group().members["m0"].epoch
     world.restart()
     assert world.group().target_epoch < epoch < world.group().epoch
-    world.pass_time(5)
+    world.let_time_pass(5)
     told = world.beat("m0")
     assert (told.member_epoch, told.assignment) == (epoch + 1, world.topics.all_of("a"))

@@ -8,20 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strandline.coordinators.groups.modern.records import (
+    GroupEpochValue,
+    TargetEpochValue,
+    TargetValue,
+    write_record_key,
+)
 from strandline.coordinators.groups.schemas import read_key
 from strandline.coordinators.groups.share.schemas import (
     ShareAssignmentValue,
-    ShareGroupEpochValue,
     ShareMemberValue,
     ShareRecordKey,
     ShareRecordType,
     ShareRecordValue,
     ShareStatesValue,
-    ShareTargetEpochValue,
-    ShareTargetValue,
     ShareTopicValue,
     read_share_value,
-    write_share_key,
     write_share_value,
 )
 from strandline.errors import CorruptMessage, InvalidRequest
@@ -41,9 +43,9 @@ VALUES: dict[ShareRecordType, st.SearchStrategy[ShareRecordValue]] = {
         client_host=NAMES,
         topics=st.lists(NAMES, max_size=3).map(tuple),
     ),
-    ShareRecordType.GROUP_EPOCH: st.builds(ShareGroupEpochValue, epoch=I32, metadata_hash=I64),
-    ShareRecordType.TARGET_EPOCH: st.builds(ShareTargetEpochValue, epoch=I32, timestamp_ms=I64),
-    ShareRecordType.TARGET: st.builds(ShareTargetValue, partitions=PARTITIONS),
+    ShareRecordType.GROUP_EPOCH: st.builds(GroupEpochValue, epoch=I32, metadata_hash=I64),
+    ShareRecordType.TARGET_EPOCH: st.builds(TargetEpochValue, epoch=I32, timestamp_ms=I64),
+    ShareRecordType.TARGET: st.builds(TargetValue, partitions=PARTITIONS),
     ShareRecordType.ASSIGNMENT: st.builds(
         ShareAssignmentValue, member_epoch=I32, previous_epoch=I32, state=st.integers(-128, 127), partitions=PARTITIONS
     ),
@@ -63,7 +65,7 @@ def test_what_kafka_wrote_is_written_the_same(kafka_classic: Path) -> None:
         key = read_key(raw_key)
         if isinstance(key, ShareRecordKey):
             kinds.add(key.kind)
-            assert write_share_key(key) == raw_key
+            assert write_record_key(key) == raw_key
             assert raw_value is not None
             assert write_share_value(read_share_value(key.kind, raw_value)) == raw_value
     assert kinds == set(ShareRecordType)
@@ -79,7 +81,7 @@ def test_values_are_read_as_they_were_written(record: tuple[ShareRecordType, Sha
 def test_keys_are_read_as_they_were_written(kind: ShareRecordType, group_id: str, name: str) -> None:
     of_member = kind in (ShareRecordType.MEMBER, ShareRecordType.TARGET, ShareRecordType.ASSIGNMENT)
     key = ShareRecordKey(kind, group_id, name if of_member else "")
-    assert read_key(write_share_key(key)) == key
+    assert read_key(write_record_key(key)) == key
 
 
 @given(RECORDS, st.data())
@@ -88,7 +90,7 @@ def test_a_value_that_is_cut_short_is_corrupt(
 ) -> None:
     kind, value = record
     raw = write_share_value(value)
-    if kind is ShareRecordType.TARGET_EPOCH and isinstance(value, ShareTargetEpochValue) and not value.timestamp_ms:
+    if kind is ShareRecordType.TARGET_EPOCH and isinstance(value, TargetEpochValue) and not value.timestamp_ms:
         raw = raw[:-1]  # without its tags a value is read as one without tags
     kept = data.draw(st.integers(0, len(raw) - 2))
     with pytest.raises(CorruptMessage):
@@ -96,11 +98,11 @@ def test_a_value_that_is_cut_short_is_corrupt(
 
 
 def test_a_newer_version_is_not_guessed() -> None:
-    raw = b"\x00\x01" + write_share_value(ShareGroupEpochValue(epoch=1))[2:]
+    raw = b"\x00\x01" + write_share_value(GroupEpochValue(epoch=1))[2:]
     with pytest.raises(CorruptMessage, match="have version 0; this record of type 11 has 1"):
         read_share_value(ShareRecordType.GROUP_EPOCH, raw)
 
 
 def test_a_name_that_no_record_can_hold_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="longer than the 32767"):
-        write_share_key(ShareRecordKey(ShareRecordType.GROUP_EPOCH, "g" * 40_000))
+        write_record_key(ShareRecordKey(ShareRecordType.GROUP_EPOCH, "g" * 40_000))

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strandline.coordinators.groups.modern.partitions import Partitions, pairs
 from strandline.coordinators.groups.share.assignor import ShareAssignorMember, assign_simply
-from strandline.coordinators.groups.share.partitions import SharePartitions, each_partition
 
 TOPICS = tuple(uuid.UUID(int=at) for at in range(1, 5))
 COUNTS = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 7), min_size=1)
 
 
-def partitions_of(counts: Mapping[uuid.UUID, int]) -> SharePartitions:
+def partitions_of(counts: Mapping[uuid.UUID, int]) -> Partitions:
     return {topic_id: frozenset(range(count)) for topic_id, count in counts.items()}
 
 
@@ -26,20 +26,20 @@ def names(count: int) -> list[str]:
 
 
 def assigned(
-    members: list[str], counts: Mapping[uuid.UUID, int], before: Mapping[str, SharePartitions] | None = None
-) -> Mapping[str, SharePartitions]:
+    members: list[str], counts: Mapping[uuid.UUID, int], before: Mapping[str, Partitions] | None = None
+) -> Mapping[str, Partitions]:
     """All members subscribe to all topics."""
     known = before or {}
     spec = {one: ShareAssignorMember(topics=frozenset(counts), target=known.get(one, {})) for one in members}
     return assign_simply(spec, partitions_of(counts))
 
 
-def sizes(targets: Mapping[str, SharePartitions]) -> list[int]:
+def sizes(targets: Mapping[str, Partitions]) -> list[int]:
     return [sum(map(len, target.values())) for target in targets.values()]
 
 
-def readers(targets: Mapping[str, SharePartitions]) -> Counter[tuple[uuid.UUID, int]]:
-    return Counter(one for target in targets.values() for one in each_partition(target))
+def readers(targets: Mapping[str, Partitions]) -> Counter[tuple[uuid.UUID, int]]:
+    return Counter(one for target in targets.values() for one in pairs(target))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_member_keeps_its_part_when_another_one_joins(count: int, width: int) 
     before = assigned(names(count), counts)
     after = assigned(names(count + 1), counts, before)
     for member in names(count):
-        assert set(each_partition(after[member])) <= set(each_partition(before[member]))
+        assert set(pairs(after[member])) <= set(pairs(before[member]))
 
 
 SUBSCRIPTIONS = st.lists(st.frozensets(st.sampled_from(TOPICS), max_size=4), min_size=1, max_size=8)
@@ -111,7 +111,7 @@ def test_members_with_other_topics(
     assignable = {
         topic_id: data.draw(st.frozensets(st.integers(0, count - 1), min_size=1)) for topic_id, count in counts.items()
     }
-    before: Mapping[str, SharePartitions] = {}
+    before: Mapping[str, Partitions] = {}
     for subscriptions in (early, late):
         spec = {
             one: ShareAssignorMember(topics=topics, target=before.get(one, {}))
@@ -120,7 +120,7 @@ def test_members_with_other_topics(
         targets = assign_simply(spec, assignable)
         wanted = frozenset().union(*subscriptions)
         found = readers(targets)
-        assert set(found) == {one for one in each_partition(assignable) if one[0] in wanted}
+        assert set(found) == {one for one in pairs(assignable) if one[0] in wanted}
         for member, target in targets.items():
             assert set(target) <= spec[member].topics
             assert all(target.values())

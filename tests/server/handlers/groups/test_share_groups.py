@@ -40,7 +40,7 @@ from strandline.wire.messages.list_groups import ListGroupsRequest
 from strandline.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from strandline.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from strandline.wire.registry import decode_request, decode_response, encode_request, encode_response
-from tests.coordinators.groups.share.share_world import image_of
+from tests.coordinators.groups.partitioned_topics import topic_image
 from tests.coordinators.groups.share.test_share_coordinator import ShareCluster
 from tests.wire.frames import Frame, golden_frames
 
@@ -115,7 +115,7 @@ async def test_a_java_client_gets_the_bytes_that_kafka_sent(server: ShareServer)
     """It joins, is told of its partition when that has state, leaves, and an administrator looks at the group."""
     cluster = server.cluster
     topic_id = uuid_from_text("s3FgZahkTrqUhpOI05XiIQ")
-    cluster.topics.put(image_of("fx-logappend", 1, topic_id))
+    cluster.topics.put(topic_image("fx-logappend", 1, topic_id))
     cluster.states.hold()
     (join, joined), (wait, waited), (beat, told) = exchanges("java", ApiKey.SHARE_GROUP_HEARTBEAT)
     assert await server.answer(join.data) == joined.data

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strandline.coordinators.groups.consumer.changes import GroupChanges, Surroundings
+from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.embedded import (
     EmbeddedSubscription,
     by_topic_id,
@@ -17,16 +17,14 @@ from strandline.coordinators.groups.consumer.embedded import (
     write_embedded_assignment,
 )
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
-from strandline.coordinators.groups.consumer.heartbeat import (
-    check_room,
-    check_static,
-    replace_static,
-    update_subscription,
-)
+from strandline.coordinators.groups.consumer.heartbeat import check_static, replace_static, update_subscription
 from strandline.coordinators.groups.consumer.member import ConsumerMember, ReconciliationState
-from strandline.coordinators.groups.consumer.partitions import Partitions, without_epochs
+from strandline.coordinators.groups.consumer.partitions import without_epochs
 from strandline.coordinators.groups.consumer.schemas import ClassicMetadata
-from strandline.coordinators.groups.consumer.target import assign_if_due, check_topics, reconcile_member
+from strandline.coordinators.groups.consumer.target import assigned_by_preference, reconcile_member
+from strandline.coordinators.groups.consumer.values import ConsumerSurroundings
+from strandline.coordinators.groups.modern.partitions import Partitions
+from strandline.coordinators.groups.modern.target import assign_if_due, check_room, check_topics
 from strandline.coordinators.groups.subscription import CONSUMER_PROTOCOL
 from strandline.coordinators.groups.values import JoinRequest, JoinResponse, SyncRequest, SyncResponse
 from strandline.errors import (
@@ -39,7 +37,7 @@ from strandline.errors import (
 from strandline.metadata.image import MetadataImage
 
 
-def check_join(group: ConsumerGroup, request: JoinRequest, member_id: str, around: Surroundings) -> None:
+def check_join(group: ConsumerGroup, request: JoinRequest, member_id: str, around: ConsumerSurroundings) -> None:
     """Raises GroupMaxSizeReached or InconsistentGroupProtocol."""
     check_room(group, member_id, around.limits)
     supported = [{protocol.name for protocol in check_supported(member).protocols} for member in group.classic_members]
@@ -52,7 +50,7 @@ def check_join(group: ConsumerGroup, request: JoinRequest, member_id: str, aroun
 
 
 def join_member(
-    changes: GroupChanges, request: JoinRequest, member_id: str, around: Surroundings
+    changes: ConsumerChanges, request: JoinRequest, member_id: str, around: ConsumerSurroundings
 ) -> tuple[ConsumerMember, EmbeddedSubscription, bool]:
     """The member with its new subscription, what it said, and whether its subscription has changed. Raises refusals."""
     embedded = _embedded(request)
@@ -75,10 +73,15 @@ def join_member(
 
 
 def reconcile_joined(
-    changes: GroupChanges, member_id: str, embedded: EmbeddedSubscription, around: Surroundings, *, changed: bool
+    changes: ConsumerChanges,
+    member_id: str,
+    embedded: EmbeddedSubscription,
+    around: ConsumerSurroundings,
+    *,
+    changed: bool,
 ) -> JoinResponse:
     """The group stays what it is: the member takes its next step."""
-    assign_if_due(changes, around)
+    assign_if_due(changes, around, assigned_by_preference)
     owned = by_topic_id(embedded.owned, around.image)
     member = reconcile_member(changes, member_id, around, owned=owned, subscription_changed=changed)
     return joined(member)
@@ -142,7 +145,7 @@ def has_to_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
     )
 
 
-def _find(changes: GroupChanges, request: JoinRequest, member_id: str) -> ConsumerMember:
+def _find(changes: ConsumerChanges, request: JoinRequest, member_id: str) -> ConsumerMember:
     group = changes.group
     if request.group_instance_id is None:
         return group.members.get(member_id) or ConsumerMember(member_id=member_id)

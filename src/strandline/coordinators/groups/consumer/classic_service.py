@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from strandline.config.groups import GroupSettings
-from strandline.coordinators.groups.consumer.changes import GroupChanges
+from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.classic_members import (
     check_classic,
     check_join,
@@ -19,11 +19,12 @@ from strandline.coordinators.groups.consumer.embedded import by_topic_id
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.heartbeat import check_static
 from strandline.coordinators.groups.consumer.member import ConsumerMember
-from strandline.coordinators.groups.consumer.member_timers import MemberTimer
 from strandline.coordinators.groups.consumer.migration import may_downgrade
 from strandline.coordinators.groups.consumer.service import ConsumerGroupService
 from strandline.coordinators.groups.consumer.target import reconcile_member
+from strandline.coordinators.groups.consumer.values import ConsumerSurroundings
 from strandline.coordinators.groups.member import JoinReply, SyncReply
+from strandline.coordinators.groups.modern.member_timers import MemberTimer
 from strandline.coordinators.groups.values import (
     JoinRequest,
     JoinResponse,
@@ -46,7 +47,7 @@ class ClassicMembers:
         service = self._service
         around = service.around(group.group_id)
         member_id = request.member_id or service.new_member_id()
-        changes = GroupChanges(group)
+        changes = ConsumerChanges(group)
         known = group.static_member(request.group_instance_id)
         try:
             check_join(group, request, member_id, around)
@@ -75,16 +76,16 @@ class ClassicMembers:
             reason = "a static member came back with another subscription" if changed else None
             service.downgrade(group, frozenset(), changes.records, around, reason, done)
             return
-        self._joined(group, group.members[member_id])
-        service.writer.write(group.group_id, changes.records, done)
-        service.look_after(group)
+        self._joined(group, group.members[member_id], around)
+        service.table.write(changes, done)
+        service.look_after(group, around)
 
-    def _joined(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+    def _joined(self, group: ConsumerGroup, member: ConsumerMember, around: ConsumerSurroundings) -> None:
         group_id, member_id = group.group_id, member.member_id
         timers = self._service.timers
         timers.cancel(MemberTimer.JOIN, group_id, member_id)
         timers.cancel(MemberTimer.REBALANCE, group_id, member_id)
-        self._service.start_session(group, member)
+        self._service.start_session(group, member, around)
         timers.start(
             MemberTimer.SYNC,
             group_id,
@@ -94,8 +95,9 @@ class ClassicMembers:
         )
 
     def sync(self, group: ConsumerGroup, request: SyncRequest, reply: SyncReply) -> None:
+        around = self._service.around(group.group_id)
         try:
-            response = sync(group, request, self._service.around(group.group_id).image)
+            response = sync(group, request, around.image)
         except RebalanceInProgress as error:
             self._expect_join(group, group.check_member(request.member_id))
             reply(SyncResponse(error=error))
@@ -104,8 +106,8 @@ class ClassicMembers:
             reply(SyncResponse(error=error))
             return
         self._service.timers.cancel(MemberTimer.SYNC, group.group_id, request.member_id)
-        self._service.start_session(group, group.check_member(request.member_id))
-        self._service.writer.write(
+        self._service.start_session(group, group.check_member(request.member_id), around)
+        self._service.table.writer.write(
             group.group_id,
             (),
             lambda error: reply(response if error is None else SyncResponse(error=client_error(error))),
@@ -114,7 +116,7 @@ class ClassicMembers:
     def heartbeat(self, group: ConsumerGroup, member_id: str, generation_id: int, instance_id: str | None) -> None:
         """Extend the session. Raises the error that the member has to react to."""
         member, _ = check_classic(group, member_id, instance_id, generation_id)
-        self._service.start_session(group, member)
+        self._service.start_session(group, member, self._service.around(group.group_id))
         if has_to_rejoin(group, member):
             self._expect_join(group, member)
             raise RebalanceInProgress(f"Group {group.group_id} has a new assignment; join again.")

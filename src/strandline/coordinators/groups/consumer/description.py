@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.member import ConsumerMember
-from strandline.coordinators.groups.consumer.partitions import NO_PARTITIONS, Partitions, without_epochs
+from strandline.coordinators.groups.consumer.partitions import without_epochs
 from strandline.coordinators.groups.consumer.values import DescribedConsumer, DescribedConsumerGroup
+from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS, Partitions
 
 
 def describe(group: ConsumerGroup, default_assignor: str) -> DescribedConsumerGroup:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strandline.coordinators.fields import CoordinatorFieldReader, FieldWriter
-from strandline.coordinators.groups.consumer.partitions import Partitions
+from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.errors import CorruptMessage
 from strandline.metadata.image import MetadataImage
 

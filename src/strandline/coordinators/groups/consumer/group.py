@@ -3,185 +3,105 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 from strandline.coordinators.groups.consumer.member import ConsumerMember
-from strandline.coordinators.groups.consumer.partitions import Partitions, pairs, partition_values, read_partitions
 from strandline.coordinators.groups.consumer.schemas import (
     ConsumerRecordKey,
     ConsumerRecordType,
     ConsumerRecordValue,
-    CurrentAssignmentValue,
-    GroupEpochValue,
     RegularExpressionValue,
-    SubscriptionValue,
-    TargetEpochValue,
-    TargetValue,
-    write_consumer_key,
+    read_consumer_value,
+    write_consumer_value,
 )
+from strandline.coordinators.groups.modern.group import ModernGroup, ModernRecordTypes, discount
+from strandline.coordinators.groups.modern.partitions import pairs
+from strandline.coordinators.groups.modern.records import ModernRecordKey
 from strandline.coordinators.groups.schemas import OffsetValue
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.subscription import CONSUMER_PROTOCOL
-from strandline.coordinators.groups.values import CommitRequest, DescribedGroup, ListedGroup
-from strandline.coordinators.runtime import KeyValue
-from strandline.errors import (
-    GroupIdNotFound,
-    IllegalGeneration,
-    NonEmptyGroup,
-    StaleMemberEpoch,
-    UnknownMemberId,
-    UnsupportedVersion,
-)
-from strandline.metadata.image import MetadataImage
+from strandline.coordinators.groups.values import CommitRequest
+from strandline.errors import IllegalGeneration, StaleMemberEpoch, UnsupportedVersion
 from strandline.model import NO_TIMESTAMP
 
-FIRST_EPOCH = 1
-"""Of a group and of its target before any record says otherwise."""
 
+class ConsumerGroup(ModernGroup[ConsumerMember]):
+    """Its own: partitions have one owner, topics are matched by regular expressions, members may be static."""
 
-class ConsumerGroup:
-    """What the records of one group say, with indexes over it.
-
-    `apply` takes any record at any time and never refuses: a log that is cut or was written by another broker is read
-    as far as it makes sense. `value_of` is its inverse: the value that the log has to have for a key.
-    """
+    group_type = GroupType.CONSUMER
+    protocol_type = CONSUMER_PROTOCOL
+    key_type = ConsumerRecordKey
+    types = ModernRecordTypes(
+        group_epoch=ConsumerRecordType.GROUP_EPOCH,
+        target_epoch=ConsumerRecordType.TARGET_EPOCH,
+        target=ConsumerRecordType.TARGET,
+        member=ConsumerRecordType.MEMBER,
+        assignment=ConsumerRecordType.CURRENT_ASSIGNMENT,
+    )
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.target_epoch = FIRST_EPOCH
-        self.target_timestamp_ms = 0
-        self.members: dict[str, ConsumerMember] = {}
-        self.targets: dict[str, Partitions] = {}
+        super().__init__(group_id)
         self.expressions: dict[str, RegularExpressionValue] = {}
         """Regular expressions that were matched against the topics."""
         self.instances: dict[str, str] = {}
         """Member id by group instance id."""
         self._owners: dict[tuple[UUID, int], str] = {}
-        self._topic_readers: Counter[str] = Counter()
         self._expression_readers: Counter[str] = Counter()
-        self._has_epoch = self._has_target_epoch = False
         # Not in the log:
-        self.checked_image: MetadataImage | None = None
-        """The image that the hash of the topics was compared with last."""
         self.matched_topics: frozenset[str] | None = None
         """The topics that the expressions were matched against last."""
 
     # Records ----------------------------------------------------------------------------------------------------
 
-    def key(self, kind: ConsumerRecordType, name: str = "") -> ConsumerRecordKey:
-        return ConsumerRecordKey(kind, self.group_id, name)
+    def new_member(self, member_id: str) -> ConsumerMember:
+        return ConsumerMember(member_id=member_id)
 
-    def keys(self) -> Iterator[ConsumerRecordKey]:
-        """The keys of all records of the group, in the order in which Kafka deletes them."""
-        for kind, names in (
-            (ConsumerRecordType.CURRENT_ASSIGNMENT, self.members),
-            (ConsumerRecordType.TARGET, self.members),
-            (ConsumerRecordType.TARGET_EPOCH, ("",)),
-            (ConsumerRecordType.MEMBER, self.members),
-            (ConsumerRecordType.REGULAR_EXPRESSION, self.expressions),
-            (ConsumerRecordType.PARTITION_METADATA, ("",)),
-            (ConsumerRecordType.GROUP_EPOCH, ("",)),
-        ):
-            for name in names:
-                yield self.key(kind, name)
+    def other_keys(self) -> Iterator[ModernRecordKey]:
+        for expression in self.expressions:
+            yield self.key(ConsumerRecordType.REGULAR_EXPRESSION, expression)
+        yield self.key(ConsumerRecordType.PARTITION_METADATA)
 
-    def apply(self, key: ConsumerRecordKey, value: ConsumerRecordValue | None) -> None:
-        """Change the group as this record says. A value of None is a tombstone."""
-        match key.kind:
-            case ConsumerRecordType.GROUP_EPOCH:
-                self._has_epoch = isinstance(value, GroupEpochValue)
-                found = value if isinstance(value, GroupEpochValue) else GroupEpochValue(epoch=FIRST_EPOCH)
-                self.epoch, self.metadata_hash = found.epoch, found.metadata_hash
-            case ConsumerRecordType.TARGET_EPOCH:
-                self._has_target_epoch = isinstance(value, TargetEpochValue)
-                target = value if isinstance(value, TargetEpochValue) else TargetEpochValue(epoch=FIRST_EPOCH)
-                self.target_epoch, self.target_timestamp_ms = target.epoch, target.timestamp_ms
-            case ConsumerRecordType.TARGET:
-                if isinstance(value, TargetValue):
-                    self.targets[key.name] = read_partitions(value.partitions)
-                else:
-                    self.targets.pop(key.name, None)
-            case ConsumerRecordType.REGULAR_EXPRESSION:
-                if isinstance(value, RegularExpressionValue):
-                    self.expressions[key.name] = value
-                else:
-                    self.expressions.pop(key.name, None)
-            case ConsumerRecordType.MEMBER:
-                self._apply_member(key.name, value if isinstance(value, SubscriptionValue) else None)
-            case ConsumerRecordType.CURRENT_ASSIGNMENT:
-                self._apply_assignment(key.name, value if isinstance(value, CurrentAssignmentValue) else None)
-            case ConsumerRecordType.PARTITION_METADATA:
-                pass  # of earlier versions; says nothing that the metadata does not say
+    def apply_other(self, key: ModernRecordKey, value: Any | None) -> None:
+        """Records of partition metadata are of earlier versions, and say nothing that the metadata does not say."""
+        if key.kind is ConsumerRecordType.REGULAR_EXPRESSION:
+            if value is None:
+                self.expressions.pop(key.name, None)
+            else:
+                self.expressions[key.name] = value
 
-    def value_of(self, key: ConsumerRecordKey) -> ConsumerRecordValue | None:
-        """The value of this key in the log if the log is up to date; None: a tombstone, or nothing."""
-        match key.kind:
-            case ConsumerRecordType.GROUP_EPOCH:
-                value = GroupEpochValue(epoch=self.epoch, metadata_hash=self.metadata_hash)
-                return value if self._has_epoch else None
-            case ConsumerRecordType.TARGET_EPOCH:
-                target = TargetEpochValue(epoch=self.target_epoch, timestamp_ms=self.target_timestamp_ms)
-                return target if self._has_target_epoch else None
-            case ConsumerRecordType.TARGET:
-                partitions = self.targets.get(key.name)
-                return None if partitions is None else TargetValue(partitions=partition_values(partitions))
-            case ConsumerRecordType.REGULAR_EXPRESSION:
-                return self.expressions.get(key.name)
-            case ConsumerRecordType.MEMBER:
-                return self.members[key.name].subscription if key.name in self.members else None
-            case ConsumerRecordType.CURRENT_ASSIGNMENT:
-                return self.members[key.name].assignment_value() if key.name in self.members else None
-            case ConsumerRecordType.PARTITION_METADATA:
-                return None
+    def other_value_of(self, key: ModernRecordKey) -> RegularExpressionValue | None:
+        return self.expressions.get(key.name) if key.kind is ConsumerRecordType.REGULAR_EXPRESSION else None
 
-    def _apply_member(self, member_id: str, value: SubscriptionValue | None) -> None:
-        before = self.members.get(member_id)
-        if before is not None:
-            self._forget(before)
-        if value is None:
-            self.members.pop(member_id, None)
-            return
-        self._remember((before or ConsumerMember(member_id=member_id)).subscribed(value))
+    @staticmethod
+    def write_value(value: ConsumerRecordValue) -> bytes:
+        return write_consumer_value(value)
 
-    def _apply_assignment(self, member_id: str, value: CurrentAssignmentValue | None) -> None:
-        before = self.members.get(member_id)
-        if before is None and value is None:
-            return
-        if before is not None:
-            self._forget(before)
-        member = before or ConsumerMember(member_id=member_id)
-        self._remember(member.without_assignment() if value is None else member.with_assignment(value))
+    @staticmethod
+    def read_value(kind: ConsumerRecordType, data: bytes) -> ConsumerRecordValue | None:
+        return read_consumer_value(kind, data)
 
-    def _forget(self, member: ConsumerMember) -> None:
-        """Take the member out of the indexes."""
+    def remember(self, member: ConsumerMember) -> None:
+        super().remember(member)
+        for owned in (member.assigned, member.pending_revocation):
+            for partition in pairs(owned):
+                self._owners[partition] = member.member_id
+        if member.regex:
+            self._expression_readers[member.regex] += 1
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+
+    def forget(self, member: ConsumerMember) -> None:
+        super().forget(member)
         for owned in (member.assigned, member.pending_revocation):
             for partition in pairs(owned):
                 if self._owners.get(partition) == member.member_id:
                     del self._owners[partition]
-        for readers, names in self._subscriptions_of(member):
-            for name in names:
-                readers[name] -= 1
-                if readers[name] == 0:
-                    del readers[name]
+        if member.regex:
+            discount(self._expression_readers, [member.regex])
         if member.instance_id is not None and self.instances.get(member.instance_id) == member.member_id:
             del self.instances[member.instance_id]
-
-    def _remember(self, member: ConsumerMember) -> None:
-        self.members[member.member_id] = member
-        for owned in (member.assigned, member.pending_revocation):
-            for partition in pairs(owned):
-                self._owners[partition] = member.member_id
-        for readers, names in self._subscriptions_of(member):
-            readers.update(names)
-        if member.instance_id is not None:
-            self.instances[member.instance_id] = member.member_id
-
-    def _subscriptions_of(self, member: ConsumerMember) -> Iterator[tuple[Counter[str], Sequence[str]]]:
-        yield self._topic_readers, member.subscription.topics
-        yield self._expression_readers, [member.regex] if member.regex else []
 
     # Questions of the protocol --------------------------------------------------------------------------------------
 
@@ -213,7 +133,7 @@ class ConsumerGroup:
 
     def topics(self) -> set[str]:
         """The names of all topics that members read, by name or by expression."""
-        names = set(self._topic_readers)
+        names = super().topics()
         for expression in self._expression_readers:
             names.update(self._matched(expression))
         return names
@@ -242,18 +162,7 @@ class ConsumerGroup:
             for topic_id, number in pairs(self.targets.get(member.member_id, {}))
         )
 
-    def check_member(self, member_id: str) -> ConsumerMember:
-        """Raises UnknownMemberId."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise UnknownMemberId(f"Member {member_id} is not a member of group {self.group_id}.")
-        return member
-
     # Questions of the coordinator -------------------------------------------------------------------------------
-
-    @property
-    def group_type(self) -> GroupType:
-        return GroupType.CONSUMER
 
     @property
     def may_be_deleted(self) -> bool:
@@ -302,27 +211,10 @@ class ConsumerGroup:
     def check_offset_delete(self) -> None:
         """Allowed at any time: topics that members read are refused one by one."""
 
-    def check_delete(self) -> None:
-        if self.members:
-            raise NonEmptyGroup(f"Group {self.group_id} has {len(self.members)} members; stop them first.")
-
     def is_subscribed_to(self, topic: str) -> bool:
-        return topic in self._topic_readers or any(topic in self._matched(one) for one in self._expression_readers)
+        return super().is_subscribed_to(topic) or any(topic in self._matched(one) for one in self._expression_readers)
 
     def expires_at(self, offset: OffsetValue, retention_ms: int) -> int | None:
         if offset.expire_timestamp != NO_TIMESTAMP:
             return offset.expire_timestamp
         return offset.commit_timestamp + retention_ms
-
-    def listed(self) -> ListedGroup:
-        return ListedGroup(
-            group_id=self.group_id, protocol_type=CONSUMER_PROTOCOL, state=self.state, group_type=self.group_type
-        )
-
-    def described(self) -> DescribedGroup:
-        """DescribeGroups is for classic groups."""
-        error = GroupIdNotFound(f"Group {self.group_id} is not a classic group.")
-        return DescribedGroup(group_id=self.group_id, error=error)
-
-    def tombstones(self) -> list[KeyValue]:
-        return [(write_consumer_key(key), None) for key in self.keys()]

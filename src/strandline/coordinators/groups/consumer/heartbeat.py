@@ -6,28 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from strandline.coordinators.fields import LONGEST_STRING
-from strandline.coordinators.groups.consumer.changes import GroupChanges, Surroundings
+from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
-from strandline.coordinators.groups.consumer.member import (
-    JOINING_EPOCH,
-    LEAVING_EPOCH,
-    STATIC_LEAVING_EPOCH,
-    ConsumerMember,
-)
-from strandline.coordinators.groups.consumer.partitions import NO_PARTITIONS, is_within, without_epochs
+from strandline.coordinators.groups.consumer.member import STATIC_LEAVING_EPOCH, ConsumerMember
+from strandline.coordinators.groups.consumer.partitions import is_within, without_epochs
 from strandline.coordinators.groups.consumer.regular_expressions import compile_expression
 from strandline.coordinators.groups.consumer.schemas import SubscriptionValue
-from strandline.coordinators.groups.consumer.target import (
-    assign_if_due,
-    check_topics,
-    raise_epoch,
-    reconcile_member,
-)
-from strandline.coordinators.groups.consumer.values import GroupLimits, HeartbeatRequest, HeartbeatResponse
+from strandline.coordinators.groups.consumer.target import assigned_by_preference, reconcile_member
+from strandline.coordinators.groups.consumer.values import ConsumerSurroundings, HeartbeatRequest, HeartbeatResponse
+from strandline.coordinators.groups.modern.group import JOINING_EPOCH, LEAVING_EPOCH
+from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS
+from strandline.coordinators.groups.modern.target import assign_if_due, check_room, check_topics, raise_epoch
 from strandline.errors import (
     FencedInstanceId,
     FencedMemberEpoch,
-    GroupMaxSizeReached,
     InvalidRequest,
     UnknownMemberId,
     UnreleasedInstanceId,
@@ -75,7 +67,7 @@ def _check_names(request: HeartbeatRequest) -> None:
             raise InvalidRequest(f"A name of {len(text)} characters is too long for the record of a group.")
 
 
-def heartbeat(changes: GroupChanges, request: HeartbeatRequest, around: Surroundings) -> HeartbeatResponse:
+def heartbeat(changes: ConsumerChanges, request: HeartbeatRequest, around: ConsumerSurroundings) -> HeartbeatResponse:
     """Decide. Raises what the member has to react to; the changes are then to be taken back."""
     group = changes.group
     check_room(group, request.member_id, around.limits)
@@ -85,7 +77,7 @@ def heartbeat(changes: GroupChanges, request: HeartbeatRequest, around: Surround
         compile_expression(subscription.regex)
     subscription_changed = update_subscription(changes, before, subscription, around)
     check_topics(changes, around)
-    assign_if_due(changes, around)
+    assign_if_due(changes, around, assigned_by_preference)
     member = reconcile_member(
         changes,
         request.member_id,
@@ -98,18 +90,13 @@ def heartbeat(changes: GroupChanges, request: HeartbeatRequest, around: Surround
     return HeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
-        heartbeat_interval_ms=around.limits.group.consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=around.limits.heartbeat_interval_ms,
         assignment=without_epochs(member.assigned) if tells_all else None,
     )
 
 
-def check_room(group: ConsumerGroup, member_id: str, limits: GroupLimits) -> None:
-    if len(group.members) >= limits.max_size and member_id not in group.members:
-        raise GroupMaxSizeReached(f"Group {group.group_id} has {limits.max_size} members: group.consumer.max.size.")
-
-
 def update_subscription(
-    changes: GroupChanges, before: ConsumerMember, subscription: SubscriptionValue, around: Surroundings
+    changes: ConsumerChanges, before: ConsumerMember, subscription: SubscriptionValue, around: ConsumerSurroundings
 ) -> bool:
     """Store what the member subscribes to, and raise the epoch of the group if that changes what it reads.
 
@@ -148,7 +135,7 @@ def _subscription(before: ConsumerMember, request: HeartbeatRequest) -> Subscrip
 # The member ---------------------------------------------------------------------------------------------------------
 
 
-def _find(changes: GroupChanges, request: HeartbeatRequest) -> ConsumerMember:
+def _find(changes: ConsumerChanges, request: HeartbeatRequest) -> ConsumerMember:
     """The member as it was before this request; a new one if it joins. A static member may take another's place."""
     group = changes.group
     is_joining = request.member_epoch == JOINING_EPOCH
@@ -187,7 +174,7 @@ def check_static(group: ConsumerGroup, instance_id: str, member_id: str) -> Cons
     return known
 
 
-def replace_static(changes: GroupChanges, known: ConsumerMember, member_id: str) -> ConsumerMember:
+def replace_static(changes: ConsumerChanges, known: ConsumerMember, member_id: str) -> ConsumerMember:
     """A static member comes back with another member id and keeps its target and what it owned."""
     target = changes.group.targets.get(known.member_id, NO_PARTITIONS)
     member = replace(known, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)

@@ -14,9 +14,8 @@ from strandline.coordinators.groups.consumer.partitions import (
     read_epochs,
 )
 from strandline.coordinators.groups.consumer.schemas import CurrentAssignmentValue, SubscriptionValue
+from strandline.coordinators.groups.modern.group import JOINING_EPOCH, LEAVING_EPOCH
 
-JOINING_EPOCH: Final = 0
-LEAVING_EPOCH: Final = -1
 STATIC_LEAVING_EPOCH: Final = -2
 """A static member left and is expected back: it keeps its partitions until its session ends."""
 
@@ -82,24 +81,23 @@ class ConsumerMember:
     def subscribed(self, subscription: SubscriptionValue) -> ConsumerMember:
         return replace(self, subscription=subscription)
 
-    def with_assignment(self, value: CurrentAssignmentValue) -> ConsumerMember:
-        """The member as this record describes it."""
+    def told(self, assignment: CurrentAssignmentValue | None) -> ConsumerMember:
+        """The member as this record describes it; if the record is deleted, it has to join again."""
+        if assignment is None:
+            return ConsumerMember(
+                member_id=self.member_id,
+                subscription=self.subscription,
+                epoch=LEAVING_EPOCH,
+                previous_epoch=LEAVING_EPOCH,
+            )
+        epoch = assignment.member_epoch
         return replace(
             self,
-            epoch=value.member_epoch,
-            previous_epoch=value.previous_epoch,
-            state=_STATES.get(value.state, ReconciliationState.UNKNOWN),
-            assigned=read_epochs(value.assigned, value.member_epoch),
-            pending_revocation=read_epochs(value.pending_revocation, value.member_epoch),
-        )
-
-    def without_assignment(self) -> ConsumerMember:
-        """The member when the record of its assignment is deleted: it has to join again."""
-        return ConsumerMember(
-            member_id=self.member_id,
-            subscription=self.subscription,
-            epoch=LEAVING_EPOCH,
-            previous_epoch=LEAVING_EPOCH,
+            epoch=epoch,
+            previous_epoch=assignment.previous_epoch,
+            state=_STATES.get(assignment.state, ReconciliationState.UNKNOWN),
+            assigned=read_epochs(assignment.assigned, epoch),
+            pending_revocation=read_epochs(assignment.pending_revocation, epoch),
         )
 
     def assignment_value(self) -> CurrentAssignmentValue:

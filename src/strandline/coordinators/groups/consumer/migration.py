@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from strandline.config.groups import GroupSettings
 from strandline.coordinators.groups.classic_group import ClassicGroup
-from strandline.coordinators.groups.consumer.changes import GroupChanges, Surroundings
+from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.classic_members import assignment_bytes, check_supported
 from strandline.coordinators.groups.consumer.embedded import (
     by_topic_id,
     read_embedded_assignment,
     read_embedded_subscription,
 )
-from strandline.coordinators.groups.consumer.group import FIRST_EPOCH, ConsumerGroup
+from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.member import ConsumerMember
-from strandline.coordinators.groups.consumer.partitions import Partitions
 from strandline.coordinators.groups.consumer.schemas import ClassicMetadata, SubscriptionValue
+from strandline.coordinators.groups.consumer.values import ConsumerSurroundings
 from strandline.coordinators.groups.member import ClassicMember
+from strandline.coordinators.groups.modern.group import FIRST_EPOCH
+from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.errors import CorruptMessage, GroupIdNotFound
 from strandline.metadata.image import MetadataImage
 
@@ -28,13 +30,13 @@ _UP = frozenset({"bidirectional", "upgrade"})
 _DOWN = frozenset({"bidirectional", "downgrade"})
 
 
-def upgraded(classic: ClassicGroup, around: Surroundings) -> GroupChanges:
+def upgraded(classic: ClassicGroup, around: ConsumerSurroundings) -> ConsumerChanges:
     """A consumer group with the members and assignments of the classic one. Raises GroupIdNotFound.
 
     Nothing has changed for the classic group yet: the join that causes this may still be refused.
     """
     _check_upgrade(classic, around.limits.broker)
-    changes = GroupChanges(ConsumerGroup(classic.group_id))
+    changes = ConsumerChanges(ConsumerGroup(classic.group_id))
     protocol = classic.protocol_name or classic.select_protocol()
     members = [_upgraded_member(classic, member, protocol, around.image) for member in classic.members.values()]
     epoch = max(classic.generation, FIRST_EPOCH)
@@ -105,7 +107,7 @@ def may_downgrade(group: ConsumerGroup, leaving: frozenset[str], settings: Group
     )
 
 
-def downgraded(group: ConsumerGroup, leaving: frozenset[str], around: Surroundings) -> ClassicGroup:
+def downgraded(group: ConsumerGroup, leaving: frozenset[str], around: ConsumerSurroundings) -> ClassicGroup:
     """A stable classic group of the members that remain, all of which are classic ones."""
     members = []
     for member in group.members.values():

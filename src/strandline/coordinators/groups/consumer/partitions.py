@@ -1,39 +1,22 @@
-"""Sets of partitions by topic id, as members own them, with and without the epochs in which they were assigned."""
+"""Partitions with the epochs in which a member was assigned them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 from uuid import UUID
 
 from strandline.coordinators.groups.consumer.schemas import TopicPartitionsValue
+from strandline.coordinators.groups.modern.partitions import Partitions, pairs
 
-Partitions: TypeAlias = Mapping[UUID, frozenset[int]]
-"""Never holds an empty set."""
 PartitionEpochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 """For each partition the epoch in which the member was assigned it. Never holds an empty mapping."""
 
-NO_PARTITIONS: Final[Partitions] = {}
 NO_EPOCHS: Final[PartitionEpochs] = {}
 
 
 def without_epochs(owned: PartitionEpochs) -> Partitions:
     return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
-
-
-def pairs(partitions: Partitions | PartitionEpochs) -> Iterator[tuple[UUID, int]]:
-    """Each partition, with its topic."""
-    for topic_id, numbers in partitions.items():
-        for number in numbers:
-            yield topic_id, number
-
-
-def gathered(partitions: Iterable[tuple[UUID, int]]) -> Partitions:
-    """The inverse of `pairs`."""
-    found: dict[UUID, set[int]] = {}
-    for topic_id, number in partitions:
-        found.setdefault(topic_id, set()).add(number)
-    return {topic_id: frozenset(numbers) for topic_id, numbers in found.items()}
 
 
 def is_within(part: Partitions, whole: PartitionEpochs) -> bool:
@@ -43,10 +26,6 @@ def is_within(part: Partitions, whole: PartitionEpochs) -> bool:
 
 def have_common(some: Partitions, others: PartitionEpochs) -> bool:
     return any(number in others.get(topic_id, ()) for topic_id, number in pairs(some))
-
-
-def read_partitions(topics: Iterable[TopicPartitionsValue]) -> Partitions:
-    return {topic.topic_id: frozenset(topic.partitions) for topic in topics if topic.partitions}
 
 
 def read_epochs(topics: Iterable[TopicPartitionsValue], member_epoch: int) -> PartitionEpochs:
@@ -64,12 +43,8 @@ def read_epochs(topics: Iterable[TopicPartitionsValue], member_epoch: int) -> Pa
     }
 
 
-def partition_values(partitions: Partitions) -> tuple[TopicPartitionsValue, ...]:
-    """For a record: in the order of the ids, so that the same set is always the same bytes."""
-    return tuple(TopicPartitionsValue(topic_id, tuple(sorted(partitions[topic_id]))) for topic_id in sorted(partitions))
-
-
 def epoch_values(owned: PartitionEpochs) -> tuple[TopicPartitionsValue, ...]:
+    """For a record: in the order of the ids, so that the same set is always the same bytes."""
     values = []
     for topic_id in sorted(owned):
         numbers = sorted(owned[topic_id])

@@ -15,9 +15,9 @@ from strandline.coordinators.groups.consumer.member import ConsumerMember, Recon
 from strandline.coordinators.groups.consumer.partitions import (
     NO_EPOCHS,
     PartitionEpochs,
-    Partitions,
     have_common,
 )
+from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.errors import FencedMemberEpoch
 
 

@@ -46,19 +46,6 @@ class TopicMatcher(Protocol):
     ) -> None: ...
 
 
-class ImmediateMatcher:
-    """Matches at once: for tests, and where there are few topics."""
-
-    def match(
-        self, expressions: Collection[str], topics: Collection[str], done: Callable[[Matches | Exception], None]
-    ) -> None:
-        try:
-            result: Matches | Exception = matching_topics(expressions, topics)
-        except InvalidRegularExpression as error:
-            result = error
-        done(result)
-
-
 class BackgroundMatcher:
     """Matches in a thread, so that requests do not wait while ten thousand topics are looked at."""
 

@@ -9,51 +9,46 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final, TypeAlias
 
 from strandline.clock import Clock, Ids
-from strandline.config import GroupConfig, GroupSettings, group_config
+from strandline.config import GroupSettings, group_config
 from strandline.coordinators.groups.classic import ClassicProtocol
 from strandline.coordinators.groups.classic_group import ClassicGroup
-from strandline.coordinators.groups.consumer.changes import GroupChanges, Surroundings
+from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.heartbeat import heartbeat, is_leaving
 from strandline.coordinators.groups.consumer.leaving import find_leaving, leave_for_a_while, remove_members
-from strandline.coordinators.groups.consumer.member import (
-    JOINING_EPOCH,
-    STATIC_LEAVING_EPOCH,
-    ConsumerMember,
-    ReconciliationState,
-)
-from strandline.coordinators.groups.consumer.member_timers import MemberTimer, MemberTimers
+from strandline.coordinators.groups.consumer.member import STATIC_LEAVING_EPOCH, ConsumerMember, ReconciliationState
 from strandline.coordinators.groups.consumer.migration import downgraded, may_downgrade, upgraded
 from strandline.coordinators.groups.consumer.regular_expressions import Matches, TopicMatcher
-from strandline.coordinators.groups.consumer.schemas import (
-    ConsumerRecordKey,
-    ConsumerRecordType,
-    RegularExpressionValue,
-    read_consumer_value,
+from strandline.coordinators.groups.consumer.schemas import RegularExpressionValue
+from strandline.coordinators.groups.consumer.target import assigned_by_preference
+from strandline.coordinators.groups.consumer.values import (
+    ConsumerLimits,
+    ConsumerSurroundings,
+    HeartbeatRequest,
+    HeartbeatResponse,
 )
-from strandline.coordinators.groups.consumer.target import (
+from strandline.coordinators.groups.group import Group
+from strandline.coordinators.groups.incarnations import TopicIncarnations
+from strandline.coordinators.groups.modern.group import JOINING_EPOCH
+from strandline.coordinators.groups.modern.member_timers import MemberTimer, MemberTimers
+from strandline.coordinators.groups.modern.surroundings import GroupOutlook
+from strandline.coordinators.groups.modern.table import GroupTable
+from strandline.coordinators.groups.modern.target import (
     assign_if_due,
     assignment_delay_ms,
     go_beyond_members,
     raise_epoch,
 )
-from strandline.coordinators.groups.consumer.topics import TopicHashes, TopicNames
-from strandline.coordinators.groups.consumer.values import GroupLimits, HeartbeatRequest, HeartbeatResponse
-from strandline.coordinators.groups.consumer.writing import current_consumer_record
-from strandline.coordinators.groups.decided_writes import DecidedWrites
-from strandline.coordinators.groups.group import Group
-from strandline.coordinators.groups.incarnations import TopicIncarnations
+from strandline.coordinators.groups.modern.topics import TopicNames
 from strandline.coordinators.groups.schemas import write_group_key, write_group_value
 from strandline.coordinators.groups.states import GroupState
 from strandline.coordinators.runtime import KeyValue, RecordSink, Timers, client_error
 from strandline.errors import GroupIdNotFound, RebalanceInProgress, StrandlineError
-from strandline.metadata.image import ConfigResource, ConfigResourceType
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +62,7 @@ _LEAST_MATCH_INTERVAL_MS: Final = 10_000
 class _Opened:
     """A group that a member joins: it may be new, and may take the place of a classic group."""
 
-    changes: GroupChanges
+    changes: ConsumerChanges
     replaces: ClassicGroup | None = None
     records: list[KeyValue] = field(default_factory=list)
 
@@ -87,27 +82,15 @@ class ConsumerGroupService:
         topics: TopicIncarnations,
         matcher: TopicMatcher,
     ) -> None:
-        self._groups, self._classic, self._clock, self._ids = groups, classic, clock, ids
-        self._settings, self._topics, self._matcher = settings, topics, matcher
-        self._hashes, self._names = TopicHashes(), TopicNames()
-        self._defaults = group_config({}, settings)
+        self._groups, self._classic, self._ids = groups, classic, ids
+        self._settings, self._matcher, self._names = settings, matcher, TopicNames()
         self._matching: set[str] = set()
         self.timers = MemberTimers(timers)
-        self.writer = DecidedWrites(sink, timers, partial(current_consumer_record, groups))
-
-    def around(self, group_id: str) -> Surroundings:
-        """What decisions about this group look at now."""
-        image = self._topics.image
-        overrides = image.overrides(ConfigResource(ConfigResourceType.GROUP, group_id))
-        return Surroundings(
-            image=image,
-            hashes=self._hashes,
-            now_ms=self._clock.now_ms(),
-            limits=GroupLimits(broker=self._settings, group=self._group_config(overrides)),
+        self.table = GroupTable(groups, ConsumerGroup, sink, timers)
+        self._outlook = GroupOutlook(
+            topics, clock, lambda overrides: ConsumerLimits(broker=settings, group=group_config(overrides, settings))
         )
-
-    def _group_config(self, overrides: Mapping[str, str]) -> GroupConfig:
-        return group_config(overrides, self._settings) if overrides else self._defaults
+        self.around = self._outlook.around
 
     def new_member_id(self) -> str:
         """As Kafka writes ids: 22 characters that are safe in URLs."""
@@ -129,68 +112,57 @@ class ConsumerGroupService:
         opened = self._open(request, around)
         group = opened.changes.group
         before, known = group.members.get(request.member_id), group.static_member(request.instance_id)
-        try:
+        with opened.changes:
             response = heartbeat(opened.changes, request, around)
-        except StrandlineError:
-            opened.changes.take_back()
-            raise
         records = [*opened.records, *opened.changes.records]
-        self._install(opened)
+        self._install(opened, around)
         member = group.members[request.member_id]
         if before is None:
             logger.info("group %s: member %s joins", group.group_id, member.member_id)
         if known is not None and known.member_id != member.member_id:
             self.timers.cancel_member(group.group_id, known.member_id)
-        self.start_session(group, member)
+        self.start_session(group, member, around)
         self._watch_revocation(group, member, has_changed=before != member)
-        self.writer.write(group.group_id, records, lambda error: reply(_answer(response, error)))
-        self.look_after(group)
+        self.table.writer.write(group.group_id, records, lambda error: reply(_answer(response, error)))
+        self.look_after(group, around)
         self._match_expressions(group, around)
 
-    def _leave(self, request: HeartbeatRequest, around: Surroundings, reply: HeartbeatReply) -> None:
-        group = self._existing(request.group_id)
-        changes = GroupChanges(group)
+    def _leave(self, request: HeartbeatRequest, around: ConsumerSurroundings, reply: HeartbeatReply) -> None:
+        group = self.table.existing(request.group_id)
+        changes = ConsumerChanges(group)
         member = find_leaving(changes, request)
         response = HeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
         if request.member_epoch == STATIC_LEAVING_EPOCH:
             leave_for_a_while(changes, member)
             self.timers.cancel(MemberTimer.REBALANCE, group.group_id, member.member_id)
-            self.writer.write(group.group_id, changes.records, lambda error: reply(_answer(response, error)))
+            self.table.write(changes, lambda error: reply(_answer(response, error)))
         else:
             self.remove(group, [member], "it leaves", lambda error: reply(_answer(response, error)))
 
-    def _existing(self, group_id: str) -> ConsumerGroup:
-        group = self._groups.get(group_id)
-        if group is None:
-            raise GroupIdNotFound(f"Group {group_id} not found.")
-        if not isinstance(group, ConsumerGroup):
-            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
-        return group
-
-    def _open(self, request: HeartbeatRequest, around: Surroundings) -> _Opened:
+    def _open(self, request: HeartbeatRequest, around: ConsumerSurroundings) -> _Opened:
         """The group of a heartbeat. Raises GroupIdNotFound."""
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) or request.member_epoch != JOINING_EPOCH:
-            return _Opened(GroupChanges(self._existing(request.group_id)))
+            return _Opened(ConsumerChanges(self.table.existing(request.group_id)))
         if group is None:
-            return _Opened(GroupChanges(ConsumerGroup(request.group_id)))
+            return _Opened(ConsumerChanges(ConsumerGroup(request.group_id)))
         if not isinstance(group, ClassicGroup):
             raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
         tombstone: KeyValue = (write_group_key(request.group_id), None)
         if group.state is GroupState.EMPTY:
-            return _Opened(GroupChanges(ConsumerGroup(request.group_id)), group, [tombstone])
+            return _Opened(ConsumerChanges(ConsumerGroup(request.group_id)), group, [tombstone])
         return _Opened(upgraded(group, around), group, [tombstone])
 
-    def _install(self, opened: _Opened) -> None:
+    def _install(self, opened: _Opened, around: ConsumerSurroundings) -> None:
         group = opened.changes.group
         if opened.replaces is not None:
             logger.info("group %s changes from the classic to the consumer protocol", group.group_id)
             again = RebalanceInProgress(f"Group {group.group_id} changes its protocol; join again.")
             self._classic.stop(opened.replaces, again)
         if self._groups.get(group.group_id) is not group:
-            self._groups[group.group_id] = group
+            self.table.install(group)
             for member in group.members.values():
-                self.start_session(group, member)
+                self.start_session(group, member, around)
 
     # Members that go --------------------------------------------------------------------------------------------
 
@@ -210,17 +182,17 @@ class ConsumerGroupService:
         if leaving and may_downgrade(group, leaving, self._settings):
             self.downgrade(group, leaving, [], around, f"member left: {reason}", done)
             return
-        changes = GroupChanges(group)
+        changes = ConsumerChanges(group)
         remove_members(changes, members, around)
-        self.writer.write(group.group_id, changes.records, done)
-        self.look_after(group)
+        self.table.write(changes, done)
+        self.look_after(group, around)
 
     def downgrade(
         self,
         group: ConsumerGroup,
         leaving: frozenset[str],
         records: list[KeyValue],
-        around: Surroundings,
+        around: ConsumerSurroundings,
         rebalance_reason: str | None,
         done: Callable[[StrandlineError | None], None],
     ) -> None:
@@ -231,31 +203,27 @@ class ConsumerGroupService:
         self.timers.cancel_group(group.group_id)
         self._groups[group.group_id] = classic
         record: KeyValue = (write_group_key(group.group_id), write_group_value(value))
-        self.writer.write(group.group_id, [*records, *group.tombstones(), record], done)
+        self.table.writer.write(group.group_id, [*records, *group.tombstones(), record], done)
         self._classic.adopt(classic, rebalance_reason)
 
     def expire(self, group_id: str, member_id: str, reason: str) -> None:
         """A time is over; if the member is still there, it goes."""
-        group = self._groups.get(group_id)
-        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-        if isinstance(group, ConsumerGroup) and member is not None:
-            self.remove(group, [member], reason, lambda _: None)
+        group = self.table.get(group_id)
+        if group is not None and member_id in group.members:
+            self.remove(group, [group.members[member_id]], reason, lambda _: None)
 
     # Time -------------------------------------------------------------------------------------------------------
 
-    def start_session(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+    def start_session(self, group: ConsumerGroup, member: ConsumerMember, around: ConsumerSurroundings) -> None:
         """Start or extend the session: the member is alive."""
         group_id, member_id, classic = group.group_id, member.member_id, member.subscription.classic
-        limits = self.around(group_id).limits
-        delay = limits.group.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
-        if not self.timers.restart(MemberTimer.SESSION, group_id, member_id, delay):
-            self.timers.start(
-                MemberTimer.SESSION,
-                group_id,
-                member_id,
-                delay,
-                lambda: self.expire(group_id, member_id, "its session has ended"),
-            )
+        self.timers.extend(
+            MemberTimer.SESSION,
+            group_id,
+            member_id,
+            around.limits.session_timeout_ms if classic is None else classic.session_timeout_ms,
+            lambda: self.expire(group_id, member_id, "its session has ended"),
+        )
 
     def _watch_revocation(self, group: ConsumerGroup, member: ConsumerMember, *, has_changed: bool) -> None:
         group_id, member_id, epoch = group.group_id, member.member_id, member.epoch
@@ -272,27 +240,27 @@ class ConsumerGroupService:
             )
 
     def _revocation_expired(self, group_id: str, member_id: str, epoch: int, timeout_ms: int) -> None:
-        group = self._groups.get(group_id)
-        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-        if isinstance(member, ConsumerMember) and member.epoch == epoch:
+        group = self.table.get(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if member is not None and member.epoch == epoch:
             self.expire(group_id, member_id, f"it has not given up its partitions within {timeout_ms} ms")
 
-    def look_after(self, group: ConsumerGroup) -> None:
+    def look_after(self, group: ConsumerGroup, around: ConsumerSurroundings) -> None:
         """If the target is older than the epoch of the group, there will be a new one."""
-        delay = assignment_delay_ms(group, self.around(group.group_id))
+        delay = assignment_delay_ms(group, around)
         if delay is not None and group.members:
             self.timers.start_group(group.group_id, delay, lambda: self._assign(group))
 
     def _assign(self, group: ConsumerGroup) -> None:
-        if self._groups.get(group.group_id) is group and group.members:
-            changes = GroupChanges(group)
-            assign_if_due(changes, self.around(group.group_id))
-            self.writer.write(group.group_id, changes.records, lambda _: None)
-            self.look_after(group)
+        if self.table.get(group.group_id) is group and group.members:
+            changes, around = ConsumerChanges(group), self.around(group.group_id)
+            assign_if_due(changes, around, assigned_by_preference)
+            self.table.write_unasked(changes)
+            self.look_after(group, around)
 
     # Regular expressions ----------------------------------------------------------------------------------------
 
-    def _match_expressions(self, group: ConsumerGroup, around: Surroundings) -> None:
+    def _match_expressions(self, group: ConsumerGroup, around: ConsumerSurroundings) -> None:
         expressions, names = group.subscribed_expressions, self._names.of(around.image)
         if not expressions or group.group_id in self._matching:
             return
@@ -312,13 +280,13 @@ class ConsumerGroupService:
         self, group: ConsumerGroup, names: frozenset[str], version: int, now_ms: int, found: Matches | Exception
     ) -> None:
         self._matching.discard(group.group_id)
-        if self._groups.get(group.group_id) is not group:
+        if self.table.get(group.group_id) is not group:
             return
         if isinstance(found, Exception):
             logger.error("group %s: its regular expressions cannot be matched: %s", group.group_id, found)
             return
         around = self.around(group.group_id)
-        changes = GroupChanges(group)
+        changes = ConsumerChanges(group)
         before = group.topics()
         for expression in sorted(found):
             if group.readers_of(expression):
@@ -327,46 +295,34 @@ class ConsumerGroupService:
                     expression, RegularExpressionValue(topics=topics, version=version, timestamp_ms=now_ms)
                 )
         group.matched_topics = names
-        has_other_hash = self._hashes.of_topics(group.topics(), around.image) != group.metadata_hash
+        has_other_hash = around.hashes.of_topics(group.topics(), around.image) != group.metadata_hash
         if before != group.topics() or has_other_hash:
             raise_epoch(changes, around)
-        self.writer.write(group.group_id, changes.records, lambda _: None)
-        self.look_after(group)
+        self.table.write_unasked(changes)
+        self.look_after(group, around)
 
     # Life in the shard ------------------------------------------------------------------------------------------
 
-    def replay(self, key: ConsumerRecordKey, raw_value: bytes | None) -> None:
-        """Apply a record that was read from the log. Raises CorruptMessage."""
-        group = self._groups.get(key.group_id)
-        if not isinstance(group, ConsumerGroup):
-            if raw_value is None:
-                return
-            group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
-        if raw_value is None and key.kind is ConsumerRecordType.GROUP_EPOCH:
-            del self._groups[key.group_id]
-        else:
-            group.apply(key, None if raw_value is None else read_consumer_value(key.kind, raw_value))
-
-    def start(self, group: ConsumerGroup) -> None:
-        """The group was loaded from the log: the sessions of its members begin now."""
-        for member in group.members.values():
-            self.start_session(group, member)
-            self._watch_revocation(group, member, has_changed=True)
-        changes = GroupChanges(group)
-        go_beyond_members(changes, self.around(group.group_id))
-        if changes.records:
-            self.writer.write(group.group_id, changes.records, lambda _: None)
-        self.look_after(group)
+    def start(self) -> None:
+        """The groups were loaded from the log: the sessions of their members begin now."""
+        for group in self.table.all():
+            around, changes = self.around(group.group_id), ConsumerChanges(group)
+            for member in group.members.values():
+                self.start_session(group, member, around)
+                self._watch_revocation(group, member, has_changed=True)
+            go_beyond_members(changes, around)
+            self.table.write_unasked(changes)
+            self.look_after(group, around)
 
     def forget(self, group_id: str) -> None:
         """The group is deleted."""
         self.timers.cancel_group(group_id)
-        self.writer.forget(group_id)
+        self.table.writer.forget(group_id)
 
     def stop(self) -> None:
         """Another broker coordinates the groups of this shard now."""
         self.timers.cancel_all()
-        self.writer.stop()
+        self.table.writer.stop()
         self._matching.clear()
 
 

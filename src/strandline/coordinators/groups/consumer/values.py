@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from strandline.config import GroupConfig, GroupSettings
-from strandline.coordinators.groups.consumer.partitions import Partitions
+from strandline.coordinators.groups.modern.partitions import Partitions
+from strandline.coordinators.groups.modern.surroundings import Surroundings
 from strandline.coordinators.groups.states import GroupState
 from strandline.errors import StrandlineError
 
@@ -79,7 +81,7 @@ class DescribedConsumerGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupLimits:
+class ConsumerLimits:
     """The settings of one group: those of the broker, and what was set for the group itself."""
 
     broker: GroupSettings
@@ -92,3 +94,18 @@ class GroupLimits:
     @property
     def max_size(self) -> int:
         return self.broker.group_consumer_max_size
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return self.group.consumer_session_timeout_ms
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        return self.group.consumer_heartbeat_interval_ms
+
+    @property
+    def assignment_interval_ms(self) -> int:
+        return self.group.consumer_assignment_interval_ms
+
+
+ConsumerSurroundings: TypeAlias = Surroundings[ConsumerLimits]

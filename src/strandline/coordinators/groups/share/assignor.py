@@ -17,12 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from strandline.coordinators.groups.share.partitions import (
-    NOTHING_SHARED,
-    SharePartitions,
-    by_topic,
-    each_partition,
-)
+from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS, Partitions, gathered, sorted_pairs
 
 SIMPLE_ASSIGNOR: Final = "simple"
 
@@ -34,12 +29,10 @@ class ShareAssignorMember:
     """A member as the assignor sees it: the topics that it subscribes to and that exist, and its target so far."""
 
     topics: frozenset[UUID]
-    target: SharePartitions = field(default_factory=dict)
+    target: Partitions = field(default_factory=dict)
 
 
-def assign_simply(
-    members: Mapping[str, ShareAssignorMember], assignable: SharePartitions
-) -> Mapping[str, SharePartitions]:
+def assign_simply(members: Mapping[str, ShareAssignorMember], assignable: Partitions) -> Mapping[str, Partitions]:
     """The target of each member. Only assignable partitions are given out."""
     subscriptions = {member.topics for member in members.values()}
     targets: dict[str, set[_Partition]] = {member_id: set() for member_id in members}
@@ -48,12 +41,12 @@ def assign_simply(
     else:
         pools = [frozenset({topic_id}) for topic_id in sorted(frozenset().union(*subscriptions))]
     for topics in pools:
-        partitions = [(topic_id, at) for topic_id, at in each_partition(assignable) if topic_id in topics]
+        partitions = [(topic_id, at) for topic_id, at in sorted_pairs(assignable) if topic_id in topics]
         readers = sorted(member_id for member_id, member in members.items() if topics <= member.topics)
-        held = {member_id: each_partition(members[member_id].target) for member_id in readers}
+        held = {member_id: sorted_pairs(members[member_id].target) for member_id in readers}
         for member_id, given in _spread(partitions, readers, held).items():
             targets[member_id] |= given
-    return {member_id: by_topic(given) if given else NOTHING_SHARED for member_id, given in targets.items()}
+    return {member_id: gathered(given) if given else NO_PARTITIONS for member_id, given in targets.items()}
 
 
 def _spread(

@@ -14,9 +14,9 @@ from weakref import WeakValueDictionary
 from strandline.clock import Clock, within
 from strandline.config.share_groups import ShareGroupSettings
 from strandline.coordinators.groups.coordinator import GroupCoordinator
+from strandline.coordinators.groups.modern.partitions import Partitions, gathered, reduced, sorted_pairs
 from strandline.coordinators.groups.share.group import ShareGroup
 from strandline.coordinators.groups.share.offsets import OffsetAlteration, OffsetDeletion
-from strandline.coordinators.groups.share.partitions import SharePartitions, by_topic, each_partition, reduced
 from strandline.coordinators.groups.share.service import ShareHeartbeatOutcome
 from strandline.coordinators.groups.share.states import ShareStates, StateCreation
 from strandline.coordinators.groups.share.values import (
@@ -101,7 +101,7 @@ class ShareGroupCoordinator:
         """Create state and record it. Returns why partitions have none; raises if it could not be recorded."""
         async with self._turn_of(creation.group_id):
             if not creation.start_offsets:  # else an administrator wants it to begin anew
-                group = self._groups.runtime.shard_for(creation.group_id).share.existing(creation.group_id)
+                group = self._groups.runtime.shard_for(creation.group_id).share.table.existing(creation.group_id)
                 missing = reduced(creation.partitions, group.assignable)
                 creation = replace(creation, partitions=missing)
             return await self._create_now(creation)
@@ -109,12 +109,12 @@ class ShareGroupCoordinator:
     async def _create_now(self, creation: StateCreation) -> dict[tuple[UUID, int], StrandlineError]:
         group_id = creation.group_id
         failures = await self._for_each(
-            each_partition(creation.partitions),
+            sorted_pairs(creation.partitions),
             lambda topic_id, partition: self._states.initialize(
                 group_id, topic_id, partition, creation.state_epoch, creation.start_offset(topic_id, partition)
             ),
         )
-        failed = by_topic(failures)
+        failed = gathered(failures)
         for error in set(map(str, failures.values())):
             logger.warning("share group %s: the share coordinator did not create state: %s", group_id, error)
         shard = self._groups.runtime.shard_for(group_id)
@@ -122,7 +122,7 @@ class ShareGroupCoordinator:
             _check_written(await wait_result(lambda done: shard.share.not_created(group_id, failed, done)))
         there = reduced(creation.partitions, failed)
         if there:
-            unwanted: list[SharePartitions] = []
+            unwanted: list[Partitions] = []
             written: StrandlineError | None = await wait_result(
                 lambda done: unwanted.append(shard.share.created(group_id, there, done))
             )
@@ -134,9 +134,9 @@ class ShareGroupCoordinator:
         """State of a group is created or deleted, never both at a time: what is decided last is done last."""
         return self._turns.setdefault(group_id, asyncio.Lock())
 
-    async def _delete(self, group_id: str, partitions: SharePartitions) -> dict[tuple[UUID, int], StrandlineError]:
+    async def _delete(self, group_id: str, partitions: Partitions) -> dict[tuple[UUID, int], StrandlineError]:
         return await self._for_each(
-            each_partition(partitions),
+            sorted_pairs(partitions),
             lambda topic_id, partition: self._states.delete(group_id, topic_id, partition),
         )
 
@@ -168,7 +168,7 @@ class ShareGroupCoordinator:
         """The members and assignments of a share group, or the error that says why not."""
         try:
             _check_id(group_id)
-            return self._groups.runtime.shard_for(group_id).share.existing(group_id).described_share_group()
+            return self._groups.runtime.shard_for(group_id).share.table.existing(group_id).described_share_group()
         except StrandlineError as error:
             return DescribedShareGroup(group_id=group_id, error=error)
 
@@ -182,7 +182,7 @@ class ShareGroupCoordinator:
         image = self._images.image
         if partitions is None:
             group = shard.groups.get(group_id)
-            known = each_partition(group.assignable if isinstance(group, ShareGroup) else {})
+            known = sorted_pairs(group.assignable if isinstance(group, ShareGroup) else {})
             asked = [(image.topics_by_id[at].name, at, number) for at, number in known if at in image.topics_by_id]
             found = [ShareOffset(topic=name, topic_id=at, partition=number) for name, at, number in asked]
         else:
@@ -268,7 +268,7 @@ class ShareGroupCoordinator:
             shard = self._groups.runtime.shard_for(group_id)
             if not isinstance(shard.groups.get(group_id), ShareGroup):
                 return None
-            result: SharePartitions | StrandlineError = await wait_result(
+            result: Partitions | StrandlineError = await wait_result(
                 lambda done: shard.share.begin_group_deletion(group_id, done)
             )
             partitions = _raise(result)

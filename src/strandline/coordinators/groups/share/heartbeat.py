@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from strandline.coordinators.fields import LONGEST_STRING
-from strandline.coordinators.groups.consumer.topics import ids_of
+from strandline.coordinators.groups.modern.group import JOINING_EPOCH, LEAVING_EPOCH
+from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS, Partitions, united
+from strandline.coordinators.groups.modern.target import assign_if_due, check_room, check_topics, raise_epoch
+from strandline.coordinators.groups.modern.topics import ids_of
 from strandline.coordinators.groups.share.assignor import ShareAssignorMember, assign_simply
-from strandline.coordinators.groups.share.changes import ShareChanges, ShareSurroundings
+from strandline.coordinators.groups.share.changes import ShareChanges
 from strandline.coordinators.groups.share.group import ShareGroup
-from strandline.coordinators.groups.share.member import SHARE_JOINING_EPOCH, SHARE_LEAVING_EPOCH, ShareMember
-from strandline.coordinators.groups.share.partitions import NOTHING_SHARED, united
+from strandline.coordinators.groups.share.member import ShareMember
 from strandline.coordinators.groups.share.schemas import ShareMemberValue
-from strandline.coordinators.groups.share.values import ShareHeartbeatRequest, ShareHeartbeatResponse
-from strandline.errors import FencedMemberEpoch, GroupMaxSizeReached, InvalidRequest
+from strandline.coordinators.groups.share.values import ShareHeartbeatRequest, ShareHeartbeatResponse, ShareSurroundings
+from strandline.errors import FencedMemberEpoch, InvalidRequest
 from strandline.metadata.image import MetadataImage
 
 
@@ -25,9 +28,9 @@ def check_share_heartbeat(request: ShareHeartbeatRequest) -> None:
             raise InvalidRequest(f"{what} can't be empty.")
         if text is not None and len(text.encode()) > LONGEST_STRING:
             raise InvalidRequest(f"{what} of {len(text)} characters is too long for the record of a group.")
-    if request.member_epoch == SHARE_JOINING_EPOCH and not request.topics:
+    if request.member_epoch == JOINING_EPOCH and not request.topics:
         raise InvalidRequest("SubscribedTopicNames must be set in first request.")
-    if request.member_epoch < SHARE_LEAVING_EPOCH:
+    if request.member_epoch < LEAVING_EPOCH:
         raise InvalidRequest("MemberEpoch is invalid.")
 
 
@@ -36,7 +39,7 @@ def decide_heartbeat(
 ) -> ShareHeartbeatResponse:
     """Decide. Raises what the member has to react to; the changes are then to be taken back."""
     group = changes.group
-    _check_room(group, request.member_id, around.limits.max_size)
+    check_room(group, request.member_id, around.limits)
     before = _find(group, request)
     waits = group.epoch <= group.target_epoch and is_assignment_pending(group, around.image)
     subscription = _subscription(before, request)
@@ -44,31 +47,25 @@ def decide_heartbeat(
         changes.put_member(before.subscribed(subscription))
     has_other_topics = subscription.topics != before.subscription.topics
     if has_other_topics or waits:
-        changes.raise_epoch(around)
-    else:
-        _check_topics(changes, around)
-    _assign_if_due(changes, around)
+        raise_epoch(changes, around)
+    check_topics(changes, around)
+    assign_if_due(changes, around, assigned_simply)
     member = _reconciled(group, request.member_id, around.image, has_other_topics=has_other_topics)
     if member != group.members[request.member_id]:
         changes.put_assignment(member)
-    is_full = request.member_epoch == SHARE_JOINING_EPOCH or request.topics is not None
+    is_full = request.member_epoch == JOINING_EPOCH or request.topics is not None
     return ShareHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
-        heartbeat_interval_ms=around.limits.group.share_heartbeat_interval_ms,
+        heartbeat_interval_ms=around.limits.heartbeat_interval_ms,
         assignment=member.assigned if is_full or member.assigned != before.assigned else None,
     )
-
-
-def _check_room(group: ShareGroup, member_id: str, limit: int) -> None:
-    if len(group.members) >= limit and member_id not in group.members:
-        raise GroupMaxSizeReached(f"Share group {group.group_id} has {limit} members: group.share.max.size.")
 
 
 def _find(group: ShareGroup, request: ShareHeartbeatRequest) -> ShareMember:
     """The member as it was before this request; a new one if it joins. Raises UnknownMemberId, FencedMemberEpoch."""
     received = request.member_epoch
-    if received == SHARE_JOINING_EPOCH:
+    if received == JOINING_EPOCH:
         return group.members.get(request.member_id) or ShareMember(member_id=request.member_id)
     member = group.check_member(request.member_id)
     # The answer with the newest epoch may be lost: the one before it is accepted.
@@ -103,52 +100,20 @@ def is_assignment_pending(group: ShareGroup, image: MetadataImage) -> bool:
     return any(
         assigned.get(topic_id, frozenset()) != topic.partitions
         for topic_id, topic in group.states.initialized.items()
-        if topic.name in group.topics and topic_id in image.topics_by_id
+        if group.is_subscribed_to(topic.name) and topic_id in image.topics_by_id
     )
 
 
-def go_beyond_members(changes: ShareChanges, around: ShareSurroundings) -> None:
-    """Raise the epoch of a group beyond those of its members, if the log has lost the target that they were told.
-
-    A write that the log refused and a later one that it took leave such a group when the broker ends between them.
-    Without this, members would go back to an earlier epoch, or never hear of a later target.
-    """
-    group = changes.group
-    told = max((member.epoch for member in group.members.values()), default=0)
-    if told > group.target_epoch:
-        changes.raise_epoch(around, beyond=told)
-
-
-def _check_topics(changes: ShareChanges, around: ShareSurroundings) -> None:
-    """Raise the epoch if the topics of the group are not what they were when it was raised last."""
-    group = changes.group
-    if group.checked_image is not around.image:
-        if around.hashes.of_topics(group.topics, around.image) != group.metadata_hash:
-            changes.raise_epoch(around)
-        group.checked_image = around.image
-
-
-def _assign_if_due(changes: ShareChanges, around: ShareSurroundings) -> None:
-    """Compute the target for the epoch of the group. Only what changes is written.
-
-    Targets are not computed more often than the assignment interval says, so that a hundred members who join one after
-    the other do not cause a hundred assignments. A member that has to wait learns its part in a later heartbeat.
-    """
-    group = changes.group
-    due = group.target_timestamp_ms + around.limits.group.share_assignment_interval_ms
-    if group.epoch <= group.target_epoch or (group.target_timestamp_ms and around.now_ms < due):
-        return
+def assigned_simply(group: ShareGroup, around: ShareSurroundings) -> Mapping[str, Partitions]:
+    """The target of each member."""
     members = {
         member_id: ShareAssignorMember(
             topics=ids_of(member.subscription.topics, around.image),
-            target=group.targets.get(member_id, NOTHING_SHARED),
+            target=group.targets.get(member_id, NO_PARTITIONS),
         )
         for member_id, member in group.members.items()
     }
-    for member_id, partitions in assign_simply(members, group.assignable).items():
-        if group.targets.get(member_id) != partitions:
-            changes.put_target(member_id, partitions)
-    changes.put_target_epoch(group.epoch, around.now_ms)
+    return assign_simply(members, group.assignable)
 
 
 def _reconciled(group: ShareGroup, member_id: str, image: MetadataImage, *, has_other_topics: bool) -> ShareMember:
@@ -158,7 +123,7 @@ def _reconciled(group: ShareGroup, member_id: str, image: MetadataImage, *, has_
     if not is_behind and not has_other_topics:
         return member
     subscribed = ids_of(member.subscription.topics, image)
-    target = group.targets.get(member_id, NOTHING_SHARED)
+    target = group.targets.get(member_id, NO_PARTITIONS)
     assigned = {topic_id: numbers for topic_id, numbers in target.items() if topic_id in subscribed}
     if not is_behind:
         return replace(member, assigned=assigned)

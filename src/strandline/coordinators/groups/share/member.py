@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final
 
-from strandline.coordinators.groups.share.partitions import NOTHING_SHARED, SharePartitions
+from strandline.coordinators.groups.modern.group import JOINING_EPOCH
+from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.share.schemas import ShareAssignmentValue, ShareMemberValue
-
-SHARE_JOINING_EPOCH: Final = 0
-SHARE_LEAVING_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,30 +15,28 @@ class ShareMember:
 
     member_id: str
     subscription: ShareMemberValue = field(default_factory=ShareMemberValue)
-    epoch: int = SHARE_JOINING_EPOCH
+    epoch: int = JOINING_EPOCH
     previous_epoch: int = -1
-    assigned: SharePartitions = field(default_factory=dict)
+    assigned: Partitions = field(default_factory=dict)
 
     def subscribed(self, subscription: ShareMemberValue) -> ShareMember:
         return replace(self, subscription=subscription)
 
-    def told(self, value: ShareAssignmentValue | None) -> ShareMember:
+    def told(self, assignment: ShareAssignmentValue | None) -> ShareMember:
         """The member with this assignment; None: with none, as before its first one."""
-        if value is None:
+        if assignment is None:
             return ShareMember(member_id=self.member_id, subscription=self.subscription)
         return replace(
             self,
-            epoch=value.member_epoch,
-            previous_epoch=value.previous_epoch,
-            assigned=value.partitions or NOTHING_SHARED,
+            epoch=assignment.member_epoch,
+            previous_epoch=assignment.previous_epoch,
+            assigned=assignment.partitions,
         )
 
-    @property
-    def has_assignment(self) -> bool:
-        """Whether the log has an assignment of the member."""
-        return self.epoch != SHARE_JOINING_EPOCH
-
-    def assignment_value(self) -> ShareAssignmentValue:
+    def assignment_value(self) -> ShareAssignmentValue | None:
+        """None if the log has no assignment of the member."""
+        if self.epoch == JOINING_EPOCH:
+            return None
         return ShareAssignmentValue(
             member_epoch=self.epoch, previous_epoch=self.previous_epoch, partitions=self.assigned
         )

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from strandline.coordinators.groups.modern.partitions import Partitions, united
 from strandline.coordinators.groups.share.changes import ShareChanges
-from strandline.coordinators.groups.share.partitions import SharePartitions, united
 from strandline.coordinators.groups.share.schemas import ShareTopicValue
 from strandline.coordinators.groups.share.states import StateCreation, begin_creation
 from strandline.coordinators.groups.share.values import AlteredShareOffset, DeletedShareOffsets
@@ -32,7 +32,7 @@ class OffsetDeletion:
     """One answer for each topic, and the state that has to be deleted for those without an error."""
 
     answers: tuple[DeletedShareOffsets, ...]
-    partitions: SharePartitions
+    partitions: Partitions
 
 
 def alter_offsets(
@@ -95,7 +95,7 @@ def end_offset_deletion(changes: ShareChanges, topic_ids: Iterable[UUID]) -> Non
         changes.put_states(replace(states, deleting=deleting))
 
 
-def begin_group_deletion(changes: ShareChanges, image: MetadataImage) -> SharePartitions:
+def begin_group_deletion(changes: ShareChanges, image: MetadataImage) -> Partitions:
     """Note that all state of the group goes, and say which that is. Raises NonEmptyGroup."""
     group = changes.group
     group.check_delete()

@@ -10,16 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 from uuid import UUID
 
 from strandline.coordinators.fields import CoordinatorFieldReader, FieldWriter
-from strandline.coordinators.groups.share.partitions import NOTHING_SHARED, SharePartitions
+from strandline.coordinators.groups.modern.partitions import Partitions
+from strandline.coordinators.groups.modern.records import (
+    GroupEpochValue,
+    ModernRecordKey,
+    TargetEpochValue,
+    TargetValue,
+    i64_tag,
+    read_i64_tag,
+    read_numbers,
+    read_partitions,
+    read_strings,
+    write_numbers,
+    write_partitions,
+    write_strings,
+)
 from strandline.errors import CorruptMessage
-from strandline.records.fields import I64, FieldReader
 
 _VERSION: Final = 0
-_TIMESTAMP_TAG: Final = 0
 
 
 class ShareRecordType(IntEnum):
@@ -33,17 +45,16 @@ class ShareRecordType(IntEnum):
     STATES = 15
 
 
-_OF_MEMBERS: Final = frozenset({ShareRecordType.MEMBER, ShareRecordType.TARGET, ShareRecordType.ASSIGNMENT})
 SHARE_RECORD_TYPES: Final = frozenset(kind.value for kind in ShareRecordType)
 
 
 @dataclass(frozen=True, slots=True)
-class ShareRecordKey:
-    """`member_id` is empty for records of the group itself."""
+class ShareRecordKey(ModernRecordKey):
+    """`name` is the member id, and empty for records of the group itself."""
+
+    NAMED: ClassVar = frozenset({ShareRecordType.MEMBER, ShareRecordType.TARGET, ShareRecordType.ASSIGNMENT})
 
     kind: ShareRecordType
-    group_id: str
-    member_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,36 +68,13 @@ class ShareMemberValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupEpochValue:
-    """The epoch of a group, and the hash of the topics that it reads; 0 without topics."""
-
-    epoch: int
-    metadata_hash: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareTargetEpochValue:
-    """The epoch for which the target assignment was computed, and when; 0 if that is not known."""
-
-    epoch: int
-    timestamp_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareTargetValue:
-    """What a member is to read."""
-
-    partitions: SharePartitions = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShareAssignmentValue:
     """What a member was told to read, and in which epoch. Kafka has one state only: 0, stable."""
 
     member_epoch: int
     previous_epoch: int
     state: int = 0
-    partitions: SharePartitions = field(default_factory=dict)
+    partitions: Partitions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,46 +95,34 @@ class ShareStatesValue:
 
 
 ShareRecordValue: TypeAlias = (
-    ShareMemberValue
-    | ShareGroupEpochValue
-    | ShareTargetEpochValue
-    | ShareTargetValue
-    | ShareAssignmentValue
-    | ShareStatesValue
+    ShareMemberValue | GroupEpochValue | TargetEpochValue | TargetValue | ShareAssignmentValue | ShareStatesValue
 )
-
-
-def write_share_key(key: ShareRecordKey) -> bytes:
-    """Raises InvalidRequest if a name is too long for a record."""
-    writer = FieldWriter(key.kind).string(key.group_id)
-    return (writer.string(key.member_id) if key.kind in _OF_MEMBERS else writer).done()
 
 
 def read_share_key(record_type: int, reader: CoordinatorFieldReader) -> ShareRecordKey:
     """The rest of a key whose type was read."""
     kind = ShareRecordType(record_type)
     group_id = reader.string()
-    return ShareRecordKey(kind, group_id, reader.string() if kind in _OF_MEMBERS else "")
+    return ShareRecordKey(kind, group_id, reader.string() if kind in ShareRecordKey.NAMED else "")
 
 
 def write_share_value(value: ShareRecordValue) -> bytes:
-    writer, tags = FieldWriter(_VERSION), dict[int, bytes]()
+    writer = FieldWriter(_VERSION)
+    tags: Mapping[int, bytes] = {}
     match value:
         case ShareMemberValue():
             writer.compact_nullable_string(value.rack_id).compact_string(value.client_id)
-            writer.compact_string(value.client_host).varint(len(value.topics) + 1)
-            for topic in value.topics:
-                writer.compact_string(topic)
-        case ShareGroupEpochValue():
+            write_strings(writer.compact_string(value.client_host), value.topics)
+        case GroupEpochValue():
             writer.i32(value.epoch).i64(value.metadata_hash)
-        case ShareTargetEpochValue():
+        case TargetEpochValue():
             writer.i32(value.epoch)
-            tags = {_TIMESTAMP_TAG: I64.pack(value.timestamp_ms)} if value.timestamp_ms else {}
-        case ShareTargetValue():
-            _write_partitions(writer, value.partitions)
+            tags = i64_tag(value.timestamp_ms)
+        case TargetValue():
+            write_partitions(writer, value.partitions)
         case ShareAssignmentValue():
             writer.i32(value.member_epoch).i32(value.previous_epoch).i8(value.state)
-            _write_partitions(writer, value.partitions)
+            write_partitions(writer, value.partitions)
         case ShareStatesValue():
             _write_topics(writer, value.initializing)
             _write_topics(writer, value.initialized)
@@ -168,36 +144,32 @@ def read_share_value(kind: ShareRecordType, data: bytes | memoryview) -> ShareRe
 def _read_member(reader: CoordinatorFieldReader) -> ShareMemberValue:
     rack_id = reader.nullable_string(compact=True)
     client_id, client_host = reader.string(compact=True), reader.string(compact=True)
-    topics = tuple(reader.string(compact=True) for _ in range(reader.array_length(compact=True)))
-    return ShareMemberValue(rack_id=rack_id, client_id=client_id, client_host=client_host, topics=topics)
+    return ShareMemberValue(rack_id=rack_id, client_id=client_id, client_host=client_host, topics=read_strings(reader))
 
 
-def _read_group_epoch(reader: CoordinatorFieldReader) -> ShareGroupEpochValue:
-    return ShareGroupEpochValue(epoch=reader.i32(), metadata_hash=reader.i64())
+def _read_group_epoch(reader: CoordinatorFieldReader) -> GroupEpochValue:
+    return GroupEpochValue(epoch=reader.i32(), metadata_hash=reader.i64())
 
 
-def _read_target_epoch(reader: CoordinatorFieldReader) -> ShareTargetEpochValue:
-    epoch, tags = reader.i32(), reader.tags()
-    timestamp = FieldReader(tags[_TIMESTAMP_TAG]).i64() if _TIMESTAMP_TAG in tags else 0
-    return ShareTargetEpochValue(epoch=epoch, timestamp_ms=timestamp)
+def _read_target_epoch(reader: CoordinatorFieldReader) -> TargetEpochValue:
+    return TargetEpochValue(epoch=reader.i32(), timestamp_ms=read_i64_tag(reader))
 
 
-def _read_target(reader: CoordinatorFieldReader) -> ShareTargetValue:
-    return ShareTargetValue(partitions=_read_partitions(reader))
+def _read_target(reader: CoordinatorFieldReader) -> TargetValue:
+    return TargetValue(partitions=read_partitions(reader))
 
 
 def _read_assignment(reader: CoordinatorFieldReader) -> ShareAssignmentValue:
-    epoch, previous = reader.i32(), reader.i32()
-    state = int.from_bytes(reader.take(1), "big", signed=True)
-    partitions = _read_partitions(reader)
-    return ShareAssignmentValue(member_epoch=epoch, previous_epoch=previous, state=state, partitions=partitions)
+    return ShareAssignmentValue(
+        member_epoch=reader.i32(), previous_epoch=reader.i32(), state=reader.i8(), partitions=read_partitions(reader)
+    )
 
 
 def _read_states(reader: CoordinatorFieldReader) -> ShareStatesValue:
     initializing, initialized = _read_topics(reader), _read_topics(reader)
     deleting = {}
     for _ in range(reader.array_length(compact=True)):
-        topic_id = UUID(bytes=bytes(reader.take(16)))
+        topic_id = reader.uuid()
         deleting[topic_id] = reader.string(compact=True)
         reader.tags()
     return ShareStatesValue(initializing=initializing, initialized=initialized, deleting=deleting)
@@ -213,46 +185,18 @@ _READERS: Final[Mapping[ShareRecordType, Callable[[CoordinatorFieldReader], Shar
 }
 
 
-def _write_numbers(writer: FieldWriter, numbers: frozenset[int]) -> None:
-    writer.varint(len(numbers) + 1)
-    for number in sorted(numbers):
-        writer.i32(number)
-
-
-def _read_numbers(reader: CoordinatorFieldReader) -> frozenset[int]:
-    return frozenset(reader.i32() for _ in range(reader.array_length(compact=True)))
-
-
-def _write_partitions(writer: FieldWriter, partitions: SharePartitions) -> None:
-    writer.varint(len(partitions) + 1)
-    for topic_id in sorted(partitions):
-        _write_numbers(writer.raw(topic_id.bytes), partitions[topic_id])
-        writer.tags({})
-
-
-def _read_partitions(reader: CoordinatorFieldReader) -> SharePartitions:
-    found = {}
-    for _ in range(reader.array_length(compact=True)):
-        topic_id = UUID(bytes=bytes(reader.take(16)))
-        numbers = _read_numbers(reader)
-        reader.tags()
-        if numbers:
-            found[topic_id] = numbers
-    return found or NOTHING_SHARED
-
-
 def _write_topics(writer: FieldWriter, topics: Mapping[UUID, ShareTopicValue]) -> None:
     writer.varint(len(topics) + 1)
     for topic_id in sorted(topics):
-        _write_numbers(writer.raw(topic_id.bytes).compact_string(topics[topic_id].name), topics[topic_id].partitions)
-        writer.tags({})
+        writer.raw(topic_id.bytes).compact_string(topics[topic_id].name)
+        write_numbers(writer, sorted(topics[topic_id].partitions)).tags({})
 
 
 def _read_topics(reader: CoordinatorFieldReader) -> Mapping[UUID, ShareTopicValue]:
     found = {}
     for _ in range(reader.array_length(compact=True)):
-        topic_id = UUID(bytes=bytes(reader.take(16)))
+        topic_id = reader.uuid()
         name = reader.string(compact=True)
-        found[topic_id] = ShareTopicValue(name, _read_numbers(reader))
+        found[topic_id] = ShareTopicValue(name, frozenset(read_numbers(reader)))
         reader.tags()
     return found

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
 
-from strandline.coordinators.groups.share.changes import ShareChanges, ShareSurroundings
+from strandline.coordinators.groups.modern.partitions import Partitions, common, reduced, united
+from strandline.coordinators.groups.share.changes import ShareChanges
 from strandline.coordinators.groups.share.group import ShareGroup
-from strandline.coordinators.groups.share.partitions import SharePartitions, by_topic, common, reduced, united
 from strandline.coordinators.groups.share.schemas import ShareTopicValue
-from strandline.coordinators.groups.share.values import NO_SHARE_OFFSET
+from strandline.coordinators.groups.share.values import NO_SHARE_OFFSET, ShareSurroundings
 from strandline.metadata.image import MetadataImage
 
 
@@ -57,7 +57,7 @@ class StateCreation:
 
     group_id: str
     state_epoch: int
-    partitions: SharePartitions
+    partitions: Partitions
     start_offsets: Mapping[tuple[UUID, int], int] = field(default_factory=dict)
 
     def start_offset(self, topic_id: UUID, partition: int) -> int:
@@ -68,7 +68,7 @@ def begin_missing(changes: ShareChanges, around: ShareSurroundings) -> StateCrea
     """Note that the state of subscribed partitions is created now, if it is not there and nobody creates it."""
     group = changes.group
     wanted: dict[UUID, ShareTopicValue] = {}
-    for name in group.topics:
+    for name in group.topics():
         topic = around.image.topics.get(name)
         if topic is not None:
             missing = frozenset(range(len(topic.partitions))) - _known(group, topic.topic_id, around)
@@ -81,7 +81,7 @@ def _known(group: ShareGroup, topic_id: UUID, around: ShareSurroundings) -> froz
     """The partitions that have state, or get it from a call of this broker that may still end."""
     known = _numbers(group.states.initialized, topic_id)
     begun_at = group.begun_at.get(topic_id)
-    if begun_at is not None and around.now_ms - begun_at < around.retry_ms:
+    if begun_at is not None and around.now_ms - begun_at < around.limits.retry_ms:
         known |= _numbers(group.states.initializing, topic_id)
     return known
 
@@ -109,7 +109,7 @@ def begin_creation(
     )
 
 
-def end_creation(changes: ShareChanges, created: SharePartitions) -> SharePartitions:
+def end_creation(changes: ShareChanges, created: Partitions) -> Partitions:
     """Note that this state is there. The part of it that the group does not want any more is returned."""
     states = changes.group.states
     expected = common(created, _partitions(states.initializing))
@@ -123,7 +123,7 @@ def end_creation(changes: ShareChanges, created: SharePartitions) -> SharePartit
     return reduced(created, united(expected, changes.group.assignable))
 
 
-def give_up_creation(changes: ShareChanges, failed: SharePartitions) -> None:
+def give_up_creation(changes: ShareChanges, failed: Partitions) -> None:
     """Note that this state could not be created: the next heartbeat begins again."""
     group = changes.group
     for topic_id in failed:
@@ -151,11 +151,11 @@ def _numbers(topics: Mapping[UUID, ShareTopicValue], topic_id: UUID) -> frozense
     return topics[topic_id].partitions if topic_id in topics else frozenset()
 
 
-def _partitions(topics: Mapping[UUID, ShareTopicValue]) -> SharePartitions:
-    return by_topic((topic_id, number) for topic_id, topic in topics.items() for number in topic.partitions)
+def _partitions(topics: Mapping[UUID, ShareTopicValue]) -> Partitions:
+    return {topic_id: topic.partitions for topic_id, topic in topics.items() if topic.partitions}
 
 
-def _without(topics: Mapping[UUID, ShareTopicValue], part: SharePartitions) -> Mapping[UUID, ShareTopicValue]:
+def _without(topics: Mapping[UUID, ShareTopicValue], part: Partitions) -> Mapping[UUID, ShareTopicValue]:
     left = {
         topic_id: replace(topic, partitions=topic.partitions - part.get(topic_id, frozenset()))
         for topic_id, topic in topics.items()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from strandline.config.share_groups import ShareMembershipConfig
-from strandline.coordinators.groups.share.partitions import SharePartitions
+from strandline.coordinators.groups.modern.partitions import Partitions
+from strandline.coordinators.groups.modern.surroundings import Surroundings
 from strandline.coordinators.groups.states import GroupState
 from strandline.errors import StrandlineError
 from strandline.model import ZERO_UUID
@@ -38,7 +39,7 @@ class ShareHeartbeatResponse:
     member_id: str | None = None
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
-    assignment: SharePartitions | None = None
+    assignment: Partitions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class DescribedShareMember:
     client_id: str
     client_host: str
     topics: tuple[str, ...]
-    assigned: SharePartitions
+    assigned: Partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +105,20 @@ class ShareLimits:
 
     max_size: int
     group: ShareMembershipConfig
+    retry_ms: int
+    """After how long the creation of state in the share coordinator counts as lost."""
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return self.group.share_session_timeout_ms
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        return self.group.share_heartbeat_interval_ms
+
+    @property
+    def assignment_interval_ms(self) -> int:
+        return self.group.share_assignment_interval_ms
+
+
+ShareSurroundings: TypeAlias = Surroundings[ShareLimits]

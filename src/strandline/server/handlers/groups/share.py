@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
 
+from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.share.coordinator import ShareGroupCoordinator
-from strandline.coordinators.groups.share.partitions import SharePartitions
 from strandline.coordinators.groups.share.values import (
     AlteredShareOffset,
     DescribedShareGroup,
@@ -173,7 +173,7 @@ class ShareGroupsHandler:
         return DeleteShareGroupOffsetsResponse(responses=responses)
 
 
-def _assignment(partitions: SharePartitions) -> share_group_heartbeat.Assignment:
+def _assignment(partitions: Partitions) -> share_group_heartbeat.Assignment:
     return share_group_heartbeat.Assignment(
         topic_partitions=[
             share_group_heartbeat.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions[topic_id]))

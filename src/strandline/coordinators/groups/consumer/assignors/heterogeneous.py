@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from strandline.coordinators.groups.consumer.assignors.spec import AssignmentSpec
-from strandline.coordinators.groups.consumer.partitions import Partitions, gathered, pairs
+from strandline.coordinators.groups.modern.partitions import Partitions, gathered, pairs
 
 _MOST_ROUNDS: Final = 16
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from strandline.coordinators.groups.consumer.assignors.spec import AssignmentSpec
-from strandline.coordinators.groups.consumer.partitions import Partitions
+from strandline.coordinators.groups.modern.partitions import Partitions
 
 
 def assign_ranges(spec: AssignmentSpec) -> Mapping[str, Partitions]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
-from strandline.coordinators.groups.consumer.partitions import Partitions
+from strandline.coordinators.groups.modern.partitions import Partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

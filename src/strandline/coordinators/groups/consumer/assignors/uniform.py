@@ -11,7 +11,7 @@ from uuid import UUID
 
 from strandline.coordinators.groups.consumer.assignors.heterogeneous import assign_heterogeneous
 from strandline.coordinators.groups.consumer.assignors.spec import AssignmentSpec
-from strandline.coordinators.groups.consumer.partitions import Partitions, gathered, pairs
+from strandline.coordinators.groups.modern.partitions import Partitions, gathered, pairs
 
 
 def assign_uniformly(spec: AssignmentSpec) -> Mapping[str, Partitions]:

@@ -1,4 +1,4 @@
-"""The timers of members and groups of the consumer protocol, by name: starting one again moves it."""
+"""The timers of members and groups, by name: starting one again moves it."""
 
 from __future__ import annotations
 
@@ -41,6 +41,13 @@ class MemberTimers:
             return False
         timer.restart(delay_ms)
         return True
+
+    def extend(
+        self, kind: MemberTimer, group_id: str, member_id: str, delay_ms: int, callback: Callable[[], None]
+    ) -> None:
+        """Move a timer, or start it if there is none."""
+        if not self.restart(kind, group_id, member_id, delay_ms):
+            self.start(kind, group_id, member_id, delay_ms, callback)
 
     def is_pending(self, kind: MemberTimer, group_id: str, member_id: str) -> bool:
         timer = self._members.get(group_id, {}).get((kind, member_id))

@@ -1,4 +1,4 @@
-"""Writing what was decided about groups whose members are told at once, consumer groups and share groups.
+"""Writing what was decided about groups whose members are told at once.
 
 A decision changes the group at once, so that the next one sees it, and is answered when its records are in the log. If
 the log refuses them, the client gets an error and the group stays as decided: a write that failed may be in the log

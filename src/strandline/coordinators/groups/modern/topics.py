@@ -1,4 +1,4 @@
-"""The topics of the cluster as consumer groups look at them: ids, numbers of partitions, and a hash that tells changes.
+"""The topics of the cluster as groups look at them: ids, numbers of partitions, and a hash that tells changes.
 
 A group keeps one hash of all its topics. When it differs from the hash of the newest image, the group needs a new
 assignment. The hash is Kafka's, so a group that moves between the two brokers is not rebalanced for it.
