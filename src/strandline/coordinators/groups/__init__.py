@@ -9,13 +9,9 @@ Everything is decided synchronously on the event loop. Answers that have to wait
 a `RecordSink`, time through `Timers`; so the rules are tested without a broker and on a clock that tests move.
 """
 
-from strandline.coordinators.groups.consumer.values import (
-    DescribedConsumer,
-    DescribedConsumerGroup,
-    HeartbeatRequest,
-    HeartbeatResponse,
-)
+from strandline.coordinators.groups.consumer.values import DescribedConsumer, DescribedConsumerGroup, HeartbeatRequest
 from strandline.coordinators.groups.coordinator import GroupCoordinator, offsets_topic
+from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.values import (
     CommitRequest,

@@ -16,12 +16,9 @@ from strandline.coordinators.groups.consumer.description import describe
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.heartbeat import check_request
 from strandline.coordinators.groups.consumer.regular_expressions import BackgroundMatcher
-from strandline.coordinators.groups.consumer.values import (
-    DescribedConsumerGroup,
-    HeartbeatRequest,
-    HeartbeatResponse,
-)
+from strandline.coordinators.groups.consumer.values import DescribedConsumerGroup, HeartbeatRequest
 from strandline.coordinators.groups.incarnations import TopicIncarnations
+from strandline.coordinators.groups.modern.values import DescribedModernGroup, HeartbeatResponse
 from strandline.coordinators.groups.shard import GroupShard
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.coordinators.groups.subscription import CONSUMER_PROTOCOL
@@ -344,7 +341,7 @@ class GroupCoordinator:
                 raise InvalidGroupId("The group id is empty.")
             group = self.runtime.shard_for(group_id).consumer.table.existing(group_id)
         except StrandlineError as error:
-            return DescribedConsumerGroup(group_id=group_id, error=error)
+            return DescribedModernGroup(group_id=group_id, error=error)
         return describe(group, self._settings.group_consumer_assignors[0])
 
 

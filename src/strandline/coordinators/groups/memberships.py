@@ -50,7 +50,7 @@ class Memberships:
 
     def _replace_empty(self, group: ConsumerGroup) -> None:
         """A consumer group without members makes room for a classic one; its offsets stay."""
-        self._consumer.forget(group.group_id)
+        self._consumer.table.forget(group.group_id)
         del self._groups[group.group_id]
         self._consumer.table.writer.write(group.group_id, group.tombstones(), lambda _: None)
 

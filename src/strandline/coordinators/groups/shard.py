@@ -139,7 +139,7 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 self.classic.stop(group, error)
         self.consumer.stop()
-        self.share.stop()
+        self.share.table.stop()
         self.groups.clear()
 
     def _ensure_group(self, group_id: str) -> None:
@@ -304,8 +304,8 @@ class GroupShard:
         del self.groups[group_id]
         if isinstance(group, ClassicGroup):
             self.classic.forget_pending(group)
-        self.consumer.forget(group_id)
-        self.share.forget(group_id)
+        self.consumer.table.forget(group_id)
+        self.share.table.forget(group_id)
         self._being_deleted.add(group_id)
         self.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
 

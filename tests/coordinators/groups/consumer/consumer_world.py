@@ -14,16 +14,12 @@ from strandline.coordinators.groups.consumer.leaving import find_leaving, leave_
 from strandline.coordinators.groups.consumer.partitions import without_epochs
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey, read_consumer_value
 from strandline.coordinators.groups.consumer.target import assigned_by_preference
-from strandline.coordinators.groups.consumer.values import (
-    ConsumerLimits,
-    ConsumerSurroundings,
-    HeartbeatRequest,
-    HeartbeatResponse,
-)
+from strandline.coordinators.groups.consumer.values import ConsumerLimits, ConsumerSurroundings, HeartbeatRequest
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.modern.surroundings import Surroundings
 from strandline.coordinators.groups.modern.target import assign_if_due
 from strandline.coordinators.groups.modern.topics import TopicHashes
+from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.coordinators.groups.schemas import read_key
 from strandline.coordinators.runtime import KeyValue
 from tests.coordinators.groups.partitioned_topics import PartitionedTopics

@@ -9,11 +9,12 @@ from typing import Any
 from strandline.config.groups import GroupSettings
 from strandline.config.share_groups import ShareGroupSettings
 from strandline.coordinators.groups.incarnations import TopicIncarnations
+from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.coordinators.groups.shard import GroupShard
 from strandline.coordinators.groups.share.group import ShareGroup
 from strandline.coordinators.groups.share.service import ShareHeartbeatOutcome
 from strandline.coordinators.groups.share.states import StateCreation
-from strandline.coordinators.groups.share.values import ShareHeartbeatRequest, ShareHeartbeatResponse
+from strandline.coordinators.groups.share.values import ShareHeartbeatRequest
 from strandline.coordinators.runtime import KeyValue
 from strandline.errors import StrandlineError
 from tests.coordinators.groups.conftest import CountedIds
@@ -72,7 +73,7 @@ class ShareWorld(TimedShard):
 
     # Requests
 
-    def send(self, request: ShareHeartbeatRequest) -> ShareHeartbeatResponse:
+    def send(self, request: ShareHeartbeatRequest) -> HeartbeatResponse:
         """Raises what is refused at once, and the error in the answer."""
         call = Call()
         self.shard.share.heartbeat(request, call)
@@ -84,16 +85,16 @@ class ShareWorld(TimedShard):
             raise outcome.response.error
         return outcome.response
 
-    def join(self, member_id: str, *topics: str, group_id: str = "g", **fields: Any) -> ShareHeartbeatResponse:
+    def join(self, member_id: str, *topics: str, group_id: str = "g", **fields: Any) -> HeartbeatResponse:
         return self.send(ShareHeartbeatRequest(group_id=group_id, member_id=member_id, topics=topics, **fields))
 
-    def beat(self, member_id: str, *, group_id: str = "g", **fields: Any) -> ShareHeartbeatResponse:
+    def beat(self, member_id: str, *, group_id: str = "g", **fields: Any) -> HeartbeatResponse:
         epoch = fields.pop("epoch", None)
         if epoch is None:
             epoch = self.group(group_id).members[member_id].epoch
         return self.send(ShareHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch, **fields))
 
-    def leave(self, member_id: str, *, group_id: str = "g") -> ShareHeartbeatResponse:
+    def leave(self, member_id: str, *, group_id: str = "g") -> HeartbeatResponse:
         return self.beat(member_id, group_id=group_id, epoch=-1)
 
     # The share coordinator

@@ -13,14 +13,11 @@ import pytest_asyncio
 from strandline.config.groups import GroupSettings
 from strandline.config.share_groups import ShareGroupSettings
 from strandline.coordinators.groups import GroupCoordinator, GroupState
+from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.coordinators.groups.share.coordinator import ShareGroupCoordinator
 from strandline.coordinators.groups.share.group import ShareGroup
 from strandline.coordinators.groups.share.states import ShareProgress
-from strandline.coordinators.groups.share.values import (
-    AlteredShareOffset,
-    ShareHeartbeatRequest,
-    ShareHeartbeatResponse,
-)
+from strandline.coordinators.groups.share.values import AlteredShareOffset, ShareHeartbeatRequest
 from strandline.errors import (
     CoordinatorNotAvailable,
     GroupIdNotFound,
@@ -65,7 +62,7 @@ class ShareCluster:
 
     async def beat(
         self, member: str = "m", *, epoch: int = 0, topics: tuple[str, ...] | None = ("a",)
-    ) -> ShareHeartbeatResponse:
+    ) -> HeartbeatResponse:
         answer = await self.share.heartbeat(
             ShareHeartbeatRequest(group_id="g", member_id=member, member_epoch=epoch, topics=topics)
         )

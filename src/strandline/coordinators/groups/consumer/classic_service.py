@@ -71,7 +71,7 @@ class ClassicMembers:
             return
         done = _answering(response, reply)
         if known is not None and known.member_id != member_id:
-            service.timers.cancel_member(group.group_id, known.member_id)
+            service.table.timers.cancel_member(group.group_id, known.member_id)
         if is_downgrade:
             reason = "a static member came back with another subscription" if changed else None
             service.downgrade(group, frozenset(), changes.records, around, reason, done)
@@ -82,7 +82,7 @@ class ClassicMembers:
 
     def _joined(self, group: ConsumerGroup, member: ConsumerMember, around: ConsumerSurroundings) -> None:
         group_id, member_id = group.group_id, member.member_id
-        timers = self._service.timers
+        timers = self._service.table.timers
         timers.cancel(MemberTimer.JOIN, group_id, member_id)
         timers.cancel(MemberTimer.REBALANCE, group_id, member_id)
         self._service.start_session(group, member, around)
@@ -105,7 +105,7 @@ class ClassicMembers:
         except StrandlineError as error:
             reply(SyncResponse(error=error))
             return
-        self._service.timers.cancel(MemberTimer.SYNC, group.group_id, request.member_id)
+        self._service.table.timers.cancel(MemberTimer.SYNC, group.group_id, request.member_id)
         self._service.start_session(group, group.check_member(request.member_id), around)
         self._service.table.writer.write(
             group.group_id,
@@ -123,8 +123,8 @@ class ClassicMembers:
 
     def _expect_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         group_id, member_id = group.group_id, member.member_id
-        if not self._service.timers.is_pending(MemberTimer.JOIN, group_id, member_id):
-            self._service.timers.start(
+        if not self._service.table.timers.is_pending(MemberTimer.JOIN, group_id, member_id):
+            self._service.table.timers.start(
                 MemberTimer.JOIN,
                 group_id,
                 member_id,

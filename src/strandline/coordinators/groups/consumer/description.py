@@ -7,10 +7,11 @@ from strandline.coordinators.groups.consumer.member import ConsumerMember
 from strandline.coordinators.groups.consumer.partitions import without_epochs
 from strandline.coordinators.groups.consumer.values import DescribedConsumer, DescribedConsumerGroup
 from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS, Partitions
+from strandline.coordinators.groups.modern.values import DescribedModernGroup
 
 
 def describe(group: ConsumerGroup, default_assignor: str) -> DescribedConsumerGroup:
-    return DescribedConsumerGroup(
+    return DescribedModernGroup(
         group_id=group.group_id,
         state=group.state,
         epoch=group.epoch,

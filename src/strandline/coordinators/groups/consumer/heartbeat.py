@@ -13,10 +13,11 @@ from strandline.coordinators.groups.consumer.partitions import is_within, withou
 from strandline.coordinators.groups.consumer.regular_expressions import compile_expression
 from strandline.coordinators.groups.consumer.schemas import SubscriptionValue
 from strandline.coordinators.groups.consumer.target import assigned_by_preference, reconcile_member
-from strandline.coordinators.groups.consumer.values import ConsumerSurroundings, HeartbeatRequest, HeartbeatResponse
+from strandline.coordinators.groups.consumer.values import ConsumerSurroundings, HeartbeatRequest
 from strandline.coordinators.groups.modern.group import JOINING_EPOCH, LEAVING_EPOCH
 from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS
 from strandline.coordinators.groups.modern.target import assign_if_due, check_room, check_topics, raise_epoch
+from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.errors import (
     FencedInstanceId,
     FencedMemberEpoch,

@@ -26,16 +26,11 @@ from strandline.coordinators.groups.consumer.migration import downgraded, may_do
 from strandline.coordinators.groups.consumer.regular_expressions import Matches, TopicMatcher
 from strandline.coordinators.groups.consumer.schemas import RegularExpressionValue
 from strandline.coordinators.groups.consumer.target import assigned_by_preference
-from strandline.coordinators.groups.consumer.values import (
-    ConsumerLimits,
-    ConsumerSurroundings,
-    HeartbeatRequest,
-    HeartbeatResponse,
-)
+from strandline.coordinators.groups.consumer.values import ConsumerLimits, ConsumerSurroundings, HeartbeatRequest
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.modern.group import JOINING_EPOCH
-from strandline.coordinators.groups.modern.member_timers import MemberTimer, MemberTimers
+from strandline.coordinators.groups.modern.member_timers import MemberTimer
 from strandline.coordinators.groups.modern.surroundings import GroupOutlook
 from strandline.coordinators.groups.modern.table import GroupTable
 from strandline.coordinators.groups.modern.target import (
@@ -45,6 +40,7 @@ from strandline.coordinators.groups.modern.target import (
     raise_epoch,
 )
 from strandline.coordinators.groups.modern.topics import TopicNames
+from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.coordinators.groups.schemas import write_group_key, write_group_value
 from strandline.coordinators.groups.states import GroupState
 from strandline.coordinators.runtime import KeyValue, RecordSink, Timers, client_error
@@ -85,7 +81,6 @@ class ConsumerGroupService:
         self._groups, self._classic, self._ids = groups, classic, ids
         self._settings, self._matcher, self._names = settings, matcher, TopicNames()
         self._matching: set[str] = set()
-        self.timers = MemberTimers(timers)
         self.table = GroupTable(groups, ConsumerGroup, sink, timers)
         self._outlook = GroupOutlook(
             topics, clock, lambda overrides: ConsumerLimits(broker=settings, group=group_config(overrides, settings))
@@ -120,7 +115,7 @@ class ConsumerGroupService:
         if before is None:
             logger.info("group %s: member %s joins", group.group_id, member.member_id)
         if known is not None and known.member_id != member.member_id:
-            self.timers.cancel_member(group.group_id, known.member_id)
+            self.table.timers.cancel_member(group.group_id, known.member_id)
         self.start_session(group, member, around)
         self._watch_revocation(group, member, has_changed=before != member)
         self.table.writer.write(group.group_id, records, lambda error: reply(_answer(response, error)))
@@ -134,7 +129,7 @@ class ConsumerGroupService:
         response = HeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
         if request.member_epoch == STATIC_LEAVING_EPOCH:
             leave_for_a_while(changes, member)
-            self.timers.cancel(MemberTimer.REBALANCE, group.group_id, member.member_id)
+            self.table.timers.cancel(MemberTimer.REBALANCE, group.group_id, member.member_id)
             self.table.write(changes, lambda error: reply(_answer(response, error)))
         else:
             self.remove(group, [member], "it leaves", lambda error: reply(_answer(response, error)))
@@ -178,7 +173,7 @@ class ConsumerGroupService:
         leaving = frozenset(member.member_id for member in members)
         for member_id in leaving:
             logger.info("group %s: member %s is removed: %s", group.group_id, member_id, reason)
-            self.timers.cancel_member(group.group_id, member_id)
+            self.table.timers.cancel_member(group.group_id, member_id)
         if leaving and may_downgrade(group, leaving, self._settings):
             self.downgrade(group, leaving, [], around, f"member left: {reason}", done)
             return
@@ -200,7 +195,7 @@ class ConsumerGroupService:
         logger.info("group %s changes from the consumer to the classic protocol", group.group_id)
         classic = downgraded(group, leaving, around)
         value = classic.stored({member.member_id: member.assignment for member in classic.members.values()})
-        self.timers.cancel_group(group.group_id)
+        self.table.timers.cancel_group(group.group_id)
         self._groups[group.group_id] = classic
         record: KeyValue = (write_group_key(group.group_id), write_group_value(value))
         self.table.writer.write(group.group_id, [*records, *group.tombstones(), record], done)
@@ -217,7 +212,7 @@ class ConsumerGroupService:
     def start_session(self, group: ConsumerGroup, member: ConsumerMember, around: ConsumerSurroundings) -> None:
         """Start or extend the session: the member is alive."""
         group_id, member_id, classic = group.group_id, member.member_id, member.subscription.classic
-        self.timers.extend(
+        self.table.timers.extend(
             MemberTimer.SESSION,
             group_id,
             member_id,
@@ -228,10 +223,10 @@ class ConsumerGroupService:
     def _watch_revocation(self, group: ConsumerGroup, member: ConsumerMember, *, has_changed: bool) -> None:
         group_id, member_id, epoch = group.group_id, member.member_id, member.epoch
         if member.is_classic or member.state is not ReconciliationState.UNREVOKED_PARTITIONS:
-            self.timers.cancel(MemberTimer.REBALANCE, group_id, member_id)
-        elif has_changed or not self.timers.is_pending(MemberTimer.REBALANCE, group_id, member_id):
+            self.table.timers.cancel(MemberTimer.REBALANCE, group_id, member_id)
+        elif has_changed or not self.table.timers.is_pending(MemberTimer.REBALANCE, group_id, member_id):
             timeout = member.subscription.rebalance_timeout_ms
-            self.timers.start(
+            self.table.timers.start(
                 MemberTimer.REBALANCE,
                 group_id,
                 member_id,
@@ -249,7 +244,7 @@ class ConsumerGroupService:
         """If the target is older than the epoch of the group, there will be a new one."""
         delay = assignment_delay_ms(group, around)
         if delay is not None and group.members:
-            self.timers.start_group(group.group_id, delay, lambda: self._assign(group))
+            self.table.timers.start_group(group.group_id, delay, lambda: self._assign(group))
 
     def _assign(self, group: ConsumerGroup) -> None:
         if self.table.get(group.group_id) is group and group.members:
@@ -314,15 +309,9 @@ class ConsumerGroupService:
             self.table.write_unasked(changes)
             self.look_after(group, around)
 
-    def forget(self, group_id: str) -> None:
-        """The group is deleted."""
-        self.timers.cancel_group(group_id)
-        self.table.writer.forget(group_id)
-
     def stop(self) -> None:
         """Another broker coordinates the groups of this shard now."""
-        self.timers.cancel_all()
-        self.table.writer.stop()
+        self.table.stop()
         self._matching.clear()
 
 

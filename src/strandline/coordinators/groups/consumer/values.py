@@ -8,8 +8,7 @@ from typing import TypeAlias
 from strandline.config import GroupConfig, GroupSettings
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.modern.surroundings import Surroundings
-from strandline.coordinators.groups.states import GroupState
-from strandline.errors import StrandlineError
+from strandline.coordinators.groups.modern.values import DescribedModernGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +41,6 @@ class HeartbeatRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResponse:
-    """`assignment` is None if it has not changed."""
-
-    error: StrandlineError | None = None
-    member_id: str | None = None
-    member_epoch: int = 0
-    heartbeat_interval_ms: int = 0
-    assignment: Partitions | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConsumer:
     """A member as administrators see it. Assignments are by topic id and name."""
 
@@ -67,17 +55,6 @@ class DescribedConsumer:
     assigned: Partitions
     target: Partitions
     is_classic: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedConsumerGroup:
-    group_id: str
-    error: StrandlineError | None = None
-    state: GroupState | None = None
-    epoch: int = 0
-    target_epoch: int = 0
-    assignor: str = ""
-    members: tuple[DescribedConsumer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,4 +85,5 @@ class ConsumerLimits:
         return self.group.consumer_assignment_interval_ms
 
 
+DescribedConsumerGroup: TypeAlias = DescribedModernGroup[DescribedConsumer]
 ConsumerSurroundings: TypeAlias = Surroundings[ConsumerLimits]

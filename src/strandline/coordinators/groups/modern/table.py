@@ -1,4 +1,4 @@
-"""The groups of one kind in the table of a shard, which has groups of all kinds: found, loaded and written."""
+"""The groups of one kind in the table of a shard, which has groups of all kinds: found, loaded, written and timed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.modern.changes import GroupChanges
 from strandline.coordinators.groups.modern.decided_writes import DecidedWrites
 from strandline.coordinators.groups.modern.group import ModernGroup
+from strandline.coordinators.groups.modern.member_timers import MemberTimers
 from strandline.coordinators.groups.modern.records import ModernRecordKey
 from strandline.coordinators.groups.schemas import read_key
 from strandline.coordinators.runtime import KeyValue, RecordSink, Timers
@@ -23,6 +24,7 @@ class GroupTable(Generic[G]):
 
     def __init__(self, groups: dict[str, Group], kind: type[G], sink: RecordSink, timers: Timers) -> None:
         self._groups, self._kind = groups, kind
+        self.timers = MemberTimers(timers)
         self.writer = DecidedWrites(sink, timers, self._current)
 
     def get(self, group_id: str) -> G | None:
@@ -73,6 +75,16 @@ class GroupTable(Generic[G]):
         """The log refused to delete this group, or did not: what it has to hold is written again."""
         if isinstance(group, self._kind):
             self.writer.doubt(group.group_id, [key for key, _ in group.tombstones()])
+
+    def forget(self, group_id: str) -> None:
+        """The group is deleted."""
+        self.timers.cancel_group(group_id)
+        self.writer.forget(group_id)
+
+    def stop(self) -> None:
+        """Another broker coordinates the groups of this shard now."""
+        self.timers.cancel_all()
+        self.writer.stop()
 
     def _current(self, group_id: str, raw_key: bytes) -> KeyValue | None:
         """What the log has to have for a key; None for the record of a classic group, which writes its own."""

@@ -15,6 +15,7 @@ from strandline.clock import Clock, within
 from strandline.config.share_groups import ShareGroupSettings
 from strandline.coordinators.groups.coordinator import GroupCoordinator
 from strandline.coordinators.groups.modern.partitions import Partitions, gathered, reduced, sorted_pairs
+from strandline.coordinators.groups.modern.values import DescribedModernGroup, HeartbeatResponse
 from strandline.coordinators.groups.share.group import ShareGroup
 from strandline.coordinators.groups.share.offsets import OffsetAlteration, OffsetDeletion
 from strandline.coordinators.groups.share.service import ShareHeartbeatOutcome
@@ -25,7 +26,6 @@ from strandline.coordinators.groups.share.values import (
     DeletedShareOffsets,
     DescribedShareGroup,
     ShareHeartbeatRequest,
-    ShareHeartbeatResponse,
     ShareOffset,
 )
 from strandline.coordinators.runtime import client_error, wait_result
@@ -79,13 +79,13 @@ class ShareGroupCoordinator:
 
     # Members ----------------------------------------------------------------------------------------------------
 
-    async def heartbeat(self, request: ShareHeartbeatRequest) -> ShareHeartbeatResponse:
+    async def heartbeat(self, request: ShareHeartbeatRequest) -> HeartbeatResponse:
         """Answers when what was decided is in the log, or at once with an error."""
         try:
             shard = self._groups.runtime.shard_for(request.group_id)
             outcome: ShareHeartbeatOutcome = await wait_result(lambda reply: shard.share.heartbeat(request, reply))
         except StrandlineError as error:
-            return ShareHeartbeatResponse(error=error)
+            return HeartbeatResponse(error=error)
         if outcome.creation is not None:
             name = f"state of share group {request.group_id}"
             self._creations.start(self._create_in_background(outcome.creation), name=name)
@@ -170,7 +170,7 @@ class ShareGroupCoordinator:
             _check_id(group_id)
             return self._groups.runtime.shard_for(group_id).share.table.existing(group_id).described_share_group()
         except StrandlineError as error:
-            return DescribedShareGroup(group_id=group_id, error=error)
+            return DescribedModernGroup(group_id=group_id, error=error)
 
     async def offsets(self, group_id: str, partitions: Sequence[TopicPartition] | None) -> list[ShareOffset]:
         """Where the group begins in these partitions, or in all that it has state of. Raises coordinator errors.

@@ -9,6 +9,7 @@ from uuid import UUID
 from strandline.coordinators.groups.modern.group import ModernGroup, ModernRecordTypes
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.modern.records import ModernRecordKey
+from strandline.coordinators.groups.modern.values import DescribedModernGroup
 from strandline.coordinators.groups.schemas import OffsetValue
 from strandline.coordinators.groups.share.assignor import SIMPLE_ASSIGNOR
 from strandline.coordinators.groups.share.member import ShareMember
@@ -81,7 +82,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         return {topic_id: topic.partitions for topic_id, topic in self.states.initialized.items() if topic.partitions}
 
     def described_share_group(self) -> DescribedShareGroup:
-        return DescribedShareGroup(
+        return DescribedModernGroup(
             group_id=self.group_id,
             state=self.state,
             epoch=self.epoch,

@@ -10,12 +10,13 @@ from strandline.coordinators.groups.modern.group import JOINING_EPOCH, LEAVING_E
 from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS, Partitions, united
 from strandline.coordinators.groups.modern.target import assign_if_due, check_room, check_topics, raise_epoch
 from strandline.coordinators.groups.modern.topics import ids_of
+from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.coordinators.groups.share.assignor import ShareAssignorMember, assign_simply
 from strandline.coordinators.groups.share.changes import ShareChanges
 from strandline.coordinators.groups.share.group import ShareGroup
 from strandline.coordinators.groups.share.member import ShareMember
 from strandline.coordinators.groups.share.schemas import ShareMemberValue
-from strandline.coordinators.groups.share.values import ShareHeartbeatRequest, ShareHeartbeatResponse, ShareSurroundings
+from strandline.coordinators.groups.share.values import ShareHeartbeatRequest, ShareSurroundings
 from strandline.errors import FencedMemberEpoch, InvalidRequest
 from strandline.metadata.image import MetadataImage
 
@@ -36,7 +37,7 @@ def check_share_heartbeat(request: ShareHeartbeatRequest) -> None:
 
 def decide_heartbeat(
     changes: ShareChanges, request: ShareHeartbeatRequest, around: ShareSurroundings
-) -> ShareHeartbeatResponse:
+) -> HeartbeatResponse:
     """Decide. Raises what the member has to react to; the changes are then to be taken back."""
     group = changes.group
     check_room(group, request.member_id, around.limits)
@@ -54,7 +55,7 @@ def decide_heartbeat(
     if member != group.members[request.member_id]:
         changes.put_assignment(member)
     is_full = request.member_epoch == JOINING_EPOCH or request.topics is not None
-    return ShareHeartbeatResponse(
+    return HeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=around.limits.heartbeat_interval_ms,

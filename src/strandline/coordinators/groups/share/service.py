@@ -17,11 +17,12 @@ from strandline.config.share_groups import ShareGroupSettings, share_membership
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.modern.group import JOINING_EPOCH, LEAVING_EPOCH
-from strandline.coordinators.groups.modern.member_timers import MemberTimer, MemberTimers
+from strandline.coordinators.groups.modern.member_timers import MemberTimer
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.modern.surroundings import GroupOutlook
 from strandline.coordinators.groups.modern.table import GroupTable
 from strandline.coordinators.groups.modern.target import go_beyond_members, raise_epoch
+from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.coordinators.groups.share.changes import ShareChanges
 from strandline.coordinators.groups.share.group import ShareGroup
 from strandline.coordinators.groups.share.heartbeat import check_share_heartbeat, decide_heartbeat
@@ -43,7 +44,6 @@ from strandline.coordinators.groups.share.states import (
 from strandline.coordinators.groups.share.values import (
     AlteredShareOffset,
     ShareHeartbeatRequest,
-    ShareHeartbeatResponse,
     ShareLimits,
     ShareSurroundings,
 )
@@ -57,7 +57,7 @@ logger = logging.getLogger(__name__)
 class ShareHeartbeatOutcome:
     """The answer to a member, and the state that has to be created now that the decision is in the log."""
 
-    response: ShareHeartbeatResponse
+    response: HeartbeatResponse
     creation: StateCreation | None = None
 
 
@@ -80,7 +80,6 @@ class ShareGroupService:
         commit_timeout_ms: int,
     ) -> None:
         retry_ms = max(settings.group_share_initialize_retry_interval_ms, commit_timeout_ms)
-        self.timers = MemberTimers(timers)
         self.table = GroupTable(groups, ShareGroup, sink, timers)
         self._outlook = GroupOutlook(
             topics,
@@ -117,17 +116,17 @@ class ShareGroupService:
                 return
             for topic_id in creation.partitions if creation is not None else ():
                 group.begun_at.pop(topic_id, None)  # nobody creates it now: the next heartbeat begins again
-            reply(ShareHeartbeatOutcome(response=ShareHeartbeatResponse(error=client_error(error))))
+            reply(ShareHeartbeatOutcome(response=HeartbeatResponse(error=client_error(error))))
 
         self.table.write(changes, written)
 
     def _leave(self, request: ShareHeartbeatRequest, reply: OutcomeReply) -> None:
         group = self.table.existing(request.group_id)
         group.check_member(request.member_id)
-        left = ShareHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVING_EPOCH)
+        left = HeartbeatResponse(member_id=request.member_id, member_epoch=LEAVING_EPOCH)
 
         def written(error: StrandlineError | None) -> None:
-            response = left if error is None else ShareHeartbeatResponse(error=client_error(error))
+            response = left if error is None else HeartbeatResponse(error=client_error(error))
             reply(ShareHeartbeatOutcome(response=response))
 
         self._remove(group, request.member_id, "it leaves", written)
@@ -137,12 +136,12 @@ class ShareGroupService:
         changes = ShareChanges(group)
         changes.remove_member(member_id)
         raise_epoch(changes, self.around(group.group_id))
-        self.timers.cancel_member(group.group_id, member_id)
+        self.table.timers.cancel_member(group.group_id, member_id)
         self.table.write(changes, done)
 
     def _start_session(self, group: ShareGroup, member_id: str, around: ShareSurroundings) -> None:
         group_id = group.group_id
-        self.timers.extend(
+        self.table.timers.extend(
             MemberTimer.SESSION,
             group_id,
             member_id,
@@ -235,13 +234,3 @@ class ShareGroupService:
             go_beyond_members(changes, around)
             self.table.write_unasked(changes)
         self.forget_vanished_topics()
-
-    def forget(self, group_id: str) -> None:
-        """The group is deleted."""
-        self.timers.cancel_group(group_id)
-        self.table.writer.forget(group_id)
-
-    def stop(self) -> None:
-        """Another broker coordinates the groups of this shard now."""
-        self.timers.cancel_all()
-        self.table.writer.stop()

@@ -9,7 +9,7 @@ from uuid import UUID
 from strandline.config.share_groups import ShareMembershipConfig
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.modern.surroundings import Surroundings
-from strandline.coordinators.groups.states import GroupState
+from strandline.coordinators.groups.modern.values import DescribedModernGroup
 from strandline.errors import StrandlineError
 from strandline.model import ZERO_UUID
 
@@ -32,17 +32,6 @@ class ShareHeartbeatRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareHeartbeatResponse:
-    """`assignment` is None if it has not changed."""
-
-    error: StrandlineError | None = None
-    member_id: str | None = None
-    member_epoch: int = 0
-    heartbeat_interval_ms: int = 0
-    assignment: Partitions | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedShareMember:
     """A member as administrators see it."""
 
@@ -53,17 +42,6 @@ class DescribedShareMember:
     client_host: str
     topics: tuple[str, ...]
     assigned: Partitions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedShareGroup:
-    group_id: str
-    error: StrandlineError | None = None
-    state: GroupState | None = None
-    epoch: int = 0
-    target_epoch: int = 0
-    assignor: str = ""
-    members: tuple[DescribedShareMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,4 +99,5 @@ class ShareLimits:
         return self.group.share_assignment_interval_ms
 
 
+DescribedShareGroup: TypeAlias = DescribedModernGroup[DescribedShareMember]
 ShareSurroundings: TypeAlias = Surroundings[ShareLimits]

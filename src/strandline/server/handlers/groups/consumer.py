@@ -13,15 +13,15 @@ from uuid import UUID
 
 from strandline.coordinators.groups import (
     DescribedConsumer,
-    DescribedConsumerGroup,
     GroupCoordinator,
     HeartbeatRequest,
     HeartbeatResponse,
 )
+from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.metadata.image import Images, MetadataImage
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED, outcome
 from strandline.server.handlers.groups.membership import client_host
+from strandline.server.handlers.groups.modern import described_fields, heartbeat_fields, named_topics
 from strandline.wire.api import ApiKey
 from strandline.wire.messages import consumer_group_describe as describing
 from strandline.wire.messages import consumer_group_heartbeat as beating
@@ -70,10 +70,16 @@ class ConsumerGroupsHandler:
     async def describe(
         self, request: describing.ConsumerGroupDescribeRequest, context: RequestContext
     ) -> describing.ConsumerGroupDescribeResponse:
-        operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
-        groups = [self._coordinator.describe_consumer_group(group_id) for group_id in request.group_ids]
+        image = self._images.image
+        found = map(self._coordinator.describe_consumer_group, request.group_ids)
         return describing.ConsumerGroupDescribeResponse(
-            groups=[_described(group, self._images.image, operations) for group in groups]
+            groups=[
+                describing.DescribedGroup(
+                    members=[_member(member, image) for member in group.members],
+                    **described_fields(group, asks_for_operations=request.include_authorized_operations),
+                )
+                for group in found
+            ]
         )
 
 
@@ -82,7 +88,6 @@ def _owned(topics: Iterable[beating.TopicPartitions]) -> dict[UUID, frozenset[in
 
 
 def _heartbeat_response(answer: HeartbeatResponse) -> beating.ConsumerGroupHeartbeatResponse:
-    code, message = outcome(answer.error)
     assignment = None
     if answer.assignment is not None:
         assignment = beating.Assignment(
@@ -91,29 +96,7 @@ def _heartbeat_response(answer: HeartbeatResponse) -> beating.ConsumerGroupHeart
                 for topic_id, numbers in answer.assignment.items()
             ]
         )
-    return beating.ConsumerGroupHeartbeatResponse(
-        error_code=code,
-        error_message=message,
-        member_id=answer.member_id,
-        member_epoch=answer.member_epoch,
-        heartbeat_interval_ms=answer.heartbeat_interval_ms,
-        assignment=assignment,
-    )
-
-
-def _described(group: DescribedConsumerGroup, image: MetadataImage, operations: int) -> describing.DescribedGroup:
-    code, message = outcome(group.error)
-    return describing.DescribedGroup(
-        error_code=code,
-        error_message=message,
-        group_id=group.group_id,
-        group_state="" if group.state is None else group.state.value,
-        group_epoch=group.epoch,
-        assignment_epoch=group.target_epoch,
-        assignor_name=group.assignor,
-        members=[_member(member, image) for member in group.members],
-        authorized_operations=OPERATIONS_NOT_ASKED if code else operations,
-    )
+    return beating.ConsumerGroupHeartbeatResponse(assignment=assignment, **heartbeat_fields(answer))
 
 
 def _member(member: DescribedConsumer, image: MetadataImage) -> describing.Member:
@@ -132,14 +115,10 @@ def _member(member: DescribedConsumer, image: MetadataImage) -> describing.Membe
     )
 
 
-def _assignment(partitions: Mapping[UUID, frozenset[int]], image: MetadataImage) -> describing.Assignment:
-    """Topics that were deleted meanwhile are left out: they have no name."""
+def _assignment(partitions: Partitions, image: MetadataImage) -> describing.Assignment:
     return describing.Assignment(
         topic_partitions=[
-            describing.TopicPartitions(
-                topic_id=topic_id, topic_name=image.topics_by_id[topic_id].name, partitions=sorted(numbers)
-            )
-            for topic_id, numbers in partitions.items()
-            if topic_id in image.topics_by_id
+            describing.TopicPartitions(topic_id=topic_id, topic_name=name, partitions=numbers)
+            for topic_id, name, numbers in named_topics(partitions, image)
         ]
     )

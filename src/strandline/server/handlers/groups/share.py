@@ -7,15 +7,13 @@ without an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
-from uuid import UUID
 
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.share.coordinator import ShareGroupCoordinator
 from strandline.coordinators.groups.share.values import (
     AlteredShareOffset,
-    DescribedShareGroup,
     DescribedShareMember,
     ShareHeartbeatRequest,
     ShareOffset,
@@ -24,8 +22,9 @@ from strandline.errors import StrandlineError
 from strandline.metadata.image import Images, MetadataImage
 from strandline.model import TopicPartition
 from strandline.server.context import Handler, RequestContext
-from strandline.server.handlers.common import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED, each, outcome
+from strandline.server.handlers.common import each, outcome
 from strandline.server.handlers.groups.membership import client_host
+from strandline.server.handlers.groups.modern import described_fields, heartbeat_fields, named_topics
 from strandline.wire.api import ApiKey
 from strandline.wire.messages import share_group_describe, share_group_heartbeat
 from strandline.wire.messages.alter_share_group_offsets import (
@@ -84,21 +83,21 @@ class ShareGroupsHandler:
                 client_host=client_host(context),
             )
         )
-        code, message = outcome(answer.error)
-        return ShareGroupHeartbeatResponse(
-            error_code=code,
-            error_message=message,
-            member_id=answer.member_id,
-            member_epoch=answer.member_epoch,
-            heartbeat_interval_ms=answer.heartbeat_interval_ms,
-            assignment=None if answer.assignment is None else _assignment(answer.assignment),
-        )
+        assignment = None if answer.assignment is None else _assignment(answer.assignment)
+        return ShareGroupHeartbeatResponse(assignment=assignment, **heartbeat_fields(answer))
 
     async def describe(self, request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse:
-        operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
         image = self._images.image
-        found = (self._coordinator.describe(group_id) for group_id in request.group_ids)
-        return ShareGroupDescribeResponse(groups=[_described(group, image, operations) for group in found])
+        found = map(self._coordinator.describe, request.group_ids)
+        return ShareGroupDescribeResponse(
+            groups=[
+                share_group_describe.DescribedGroup(
+                    members=[_described_member(member, image) for member in group.members],
+                    **described_fields(group, asks_for_operations=request.include_authorized_operations),
+                )
+                for group in found
+            ]
+        )
 
     async def describe_offsets(
         self, request: DescribeShareGroupOffsetsRequest, context: RequestContext
@@ -182,25 +181,7 @@ def _assignment(partitions: Partitions) -> share_group_heartbeat.Assignment:
     )
 
 
-def _described(
-    group: DescribedShareGroup, image: MetadataImage, operations: int
-) -> share_group_describe.DescribedGroup:
-    code, message = outcome(group.error)
-    return share_group_describe.DescribedGroup(
-        error_code=code,
-        error_message=message,
-        group_id=group.group_id,
-        group_state="" if group.state is None else group.state.value,
-        group_epoch=group.epoch,
-        assignment_epoch=group.target_epoch,
-        assignor_name=group.assignor,
-        members=[_described_member(member, image) for member in group.members],
-        authorized_operations=OPERATIONS_NOT_ASKED if code else operations,
-    )
-
-
 def _described_member(member: DescribedShareMember, image: MetadataImage) -> share_group_describe.Member:
-    known: Iterable[UUID] = (topic_id for topic_id in sorted(member.assigned) if topic_id in image.topics_by_id)
     return share_group_describe.Member(
         member_id=member.member_id,
         rack_id=member.rack_id,
@@ -210,12 +191,8 @@ def _described_member(member: DescribedShareMember, image: MetadataImage) -> sha
         subscribed_topic_names=list(member.topics),
         assignment=share_group_describe.Assignment(
             topic_partitions=[
-                share_group_describe.TopicPartitions(
-                    topic_id=topic_id,
-                    topic_name=image.topics_by_id[topic_id].name,
-                    partitions=sorted(member.assigned[topic_id]),
-                )
-                for topic_id in known
+                share_group_describe.TopicPartitions(topic_id=topic_id, topic_name=name, partitions=numbers)
+                for topic_id, name, numbers in named_topics(member.assigned, image)
             ]
         ),
     )
