@@ -17,9 +17,10 @@ from strandline.coordinators.runtime import (
     TransactionEnd,
     WriteDone,
     WriteResult,
+    write_size,
 )
-from strandline.errors import NotEnoughReplicas
-from strandline.model import ProducerAndEpoch
+from strandline.errors import MessageTooLarge, NotEnoughReplicas
+from strandline.model import INT32_MAX, ProducerAndEpoch
 from strandline.testing.clock import VirtualClock
 
 
@@ -30,6 +31,10 @@ class Log:
         self.waiting: deque[tuple[Sequence[KeyValue], WriteDone]] = deque()
         self.records: list[KeyValue] = []
         self.has_failed = False
+        self.limit = INT32_MAX
+
+    def max_write_bytes(self) -> int:
+        return self.limit
 
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
         self.waiting.append((records, done))
@@ -42,7 +47,9 @@ class Log:
 
     def finish_one(self, *, accept: bool) -> None:
         records, done = self.waiting.popleft()
-        if accept or not records:
+        if write_size(records) > self.limit:
+            done(WriteResult(MessageTooLarge(f"{write_size(records)} bytes do not fit into {self.limit}.")))
+        elif accept or not records:
             base = len(self.records)
             self.records += records
             done(WriteResult(None, base))

@@ -22,6 +22,7 @@ from strandline.coordinators.runtime.replicated_log import InternalTopic, Replic
 from strandline.coordinators.runtime.runtime import CoordinatorRuntime, wait_result
 from strandline.coordinators.runtime.timers import Timer, Timers
 from strandline.coordinators.runtime.writer import (
+    BoundedSink,
     CoordinatorPartitionWriter,
     KeyValue,
     RecordSink,
@@ -29,9 +30,11 @@ from strandline.coordinators.runtime.writer import (
     WriteDone,
     WriteResult,
     client_error,
+    write_size,
 )
 
 __all__ = [
+    "BoundedSink",
     "CoordinatorLog",
     "CoordinatorPartitionWriter",
     "CoordinatorRecord",
@@ -52,4 +55,5 @@ __all__ = [
     "WriteResult",
     "client_error",
     "wait_result",
+    "write_size",
 ]

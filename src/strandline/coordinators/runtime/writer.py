@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -26,7 +26,7 @@ from strandline.errors import (
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
-from strandline.model import NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch
+from strandline.model import INT32_MAX, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,19 @@ class RecordSink(Protocol):
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None: ...
 
 
-class TransactionalSink(RecordSink, Protocol):
+class BoundedSink(RecordSink, Protocol):
+    """Knows how much one write may hold."""
+
+    def max_write_bytes(self) -> int:
+        """The largest `write_size` that the log takes. A limit that is not known now is none: the write meets it."""
+
+
+def write_size(records: Iterable[KeyValue]) -> int:
+    """What records take in a batch that is not compressed, at most."""
+    return sum(len(key) + len(value or b"") + _RECORD_OVERHEAD for key, value in records)
+
+
+class TransactionalSink(BoundedSink, Protocol):
     """Takes what belongs to transactions of producers, too. All that is written keeps one order."""
 
     def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
@@ -135,8 +147,7 @@ class CoordinatorPartitionWriter:
     ) -> _Write:
         now = self._clock.now_ms()
         stamped = [CoordinatorRecord(key, value, now) for key, value in records]
-        size = sum(len(key) + len(value or b"") + _RECORD_OVERHEAD for key, value in records)
-        return _Write(stamped, size, done, producer)
+        return _Write(stamped, write_size(records), done, producer)
 
     def _enqueue(self, write: _Write) -> None:
         if self._closed is not None:
@@ -181,7 +192,7 @@ class CoordinatorPartitionWriter:
 
     def _next_append(self) -> list[_Write]:
         """As many writes as fit into one batch; a write is never split."""
-        limit = self._max_append_bytes()
+        limit = self.max_write_bytes()
         taken = [self._queue.popleft()]
         size = taken[0].size
         while self._queue and size + self._queue[0].size <= limit and taken[0].may_share_append(self._queue[0]):
@@ -189,11 +200,11 @@ class CoordinatorPartitionWriter:
             taken.append(self._queue.popleft())
         return taken
 
-    def _max_append_bytes(self) -> int:
+    def max_write_bytes(self) -> int:
         try:
             return self._log.max_batch_bytes(self.partition) - _BATCH_OVERHEAD
         except StrandlineError:
-            return 0  # the append meets the same error, and reports it
+            return INT32_MAX  # the append meets the same error, and reports it
 
     async def _append(self, writes: Sequence[_Write]) -> WriteResult:
         records = [record for write in writes for record in write.records]

@@ -336,3 +336,17 @@ def test_members_do_not_go_back_to_an_epoch_that_they_had(world: ShardWorld) -> 
     assert world.group.epoch > told
     world.let_time_pass(5)
     assert world.heartbeat("m1", told).member_epoch > told
+
+
+def test_a_deletion_that_the_log_refused_leaves_the_group_in_the_log() -> None:
+    world = ShardWorld()
+    world.join("m1", "orders")
+    world.leave("m1")
+    deleted: list[StrandlineError | None] = []
+    world.shard.delete_group("g", deleted.append)
+    world.log.records += world.log.waiting[-1][0]  # the write has failed, and is in the log nevertheless
+    world.settle(accept=False)
+    assert isinstance(deleted[0], StrandlineError)
+    assert "g" not in world.replayed().groups
+    world.let_time_pass(2)
+    assert world.replayed().consumer.table.existing("g").epoch == world.group.epoch

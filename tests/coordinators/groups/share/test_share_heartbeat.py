@@ -340,6 +340,19 @@ def test_a_deletion_that_the_log_refused_leaves_the_group_in_the_log() -> None:
     assert world.replayed().share.table.existing("g").epoch == world.group().epoch
 
 
+def test_a_subscription_that_is_too_large_is_refused_and_the_group_goes_on() -> None:
+    world = stable()
+    world.log.limit = 4000
+    before = world.group().epoch
+    with pytest.raises(StrandlineError, match=r"max\.message\.bytes"):
+        world.join("m9", *(f"{'x' * 200}-{at}" for at in range(30)))
+    assert set(world.group().members) == {"m0"}
+    assert world.group().epoch == before
+    world.let_time_pass(5)
+    assert world.beat("m0", topics=("b",)).member_epoch == before + 1
+    assert world.replayed().share.table.existing("g").epoch == world.group().epoch
+
+
 def test_members_never_go_back_to_an_earlier_epoch() -> None:
     """The log refused a target and took what a member was told of it; then the broker ended."""
     world = stable()

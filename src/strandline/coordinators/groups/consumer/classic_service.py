@@ -65,17 +65,18 @@ class ClassicMembers:
                 if not changed:
                     reconcile_member(changes, member_id, around, owned=owned, subscription_changed=False)
                 response = joined(group.members[member_id])
+            done = _answering(response, reply)
+            if is_downgrade:
+                reason = "a static member came back with another subscription" if changed else None
+                service.downgrade(group, frozenset(), changes.records, around, reason, done)
+                return
+            service.table.writer.check(group.group_id, changes.records)
         except StrandlineError as error:
             changes.take_back()
             reply(JoinResponse(error=error, member_id=request.member_id))
             return
-        done = _answering(response, reply)
         if known is not None and known.member_id != member_id:
             service.table.timers.cancel_member(group.group_id, known.member_id)
-        if is_downgrade:
-            reason = "a static member came back with another subscription" if changed else None
-            service.downgrade(group, frozenset(), changes.records, around, reason, done)
-            return
         self._joined(group, group.members[member_id], around)
         service.table.write(changes, done)
         service.look_after(group, around)

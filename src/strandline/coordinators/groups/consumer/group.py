@@ -33,6 +33,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     group_type = GroupType.CONSUMER
     protocol_type = CONSUMER_PROTOCOL
     key_type = ConsumerRecordKey
+    independent = (ConsumerRecordType.REGULAR_EXPRESSION,)
     types = ModernRecordTypes(
         group_epoch=ConsumerRecordType.GROUP_EPOCH,
         target_epoch=ConsumerRecordType.TARGET_EPOCH,
@@ -52,6 +53,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         # Not in the log:
         self.matched_topics: frozenset[str] | None = None
         """The topics that the expressions were matched against last."""
+        self.match_begun_ms: int | None = None
+        """When this broker last began to match the expressions, in milliseconds."""
 
     # Records ----------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -24,7 +24,7 @@ from strandline.coordinators.groups.consumer.leaving import find_leaving, leave_
 from strandline.coordinators.groups.consumer.member import STATIC_LEAVING_EPOCH, ConsumerMember, ReconciliationState
 from strandline.coordinators.groups.consumer.migration import downgraded, may_downgrade, upgraded
 from strandline.coordinators.groups.consumer.regular_expressions import Matches, TopicMatcher
-from strandline.coordinators.groups.consumer.schemas import RegularExpressionValue
+from strandline.coordinators.groups.consumer.schemas import ConsumerRecordType, RegularExpressionValue
 from strandline.coordinators.groups.consumer.target import assigned_by_preference
 from strandline.coordinators.groups.consumer.values import ConsumerLimits, ConsumerSurroundings, HeartbeatRequest
 from strandline.coordinators.groups.group import Group
@@ -43,12 +43,13 @@ from strandline.coordinators.groups.modern.topics import TopicNames
 from strandline.coordinators.groups.modern.values import HeartbeatResponse
 from strandline.coordinators.groups.schemas import write_group_key, write_group_value
 from strandline.coordinators.groups.states import GroupState
-from strandline.coordinators.runtime import KeyValue, RecordSink, Timers, client_error
+from strandline.coordinators.runtime import BoundedSink, KeyValue, Timers, client_error
 from strandline.errors import GroupIdNotFound, RebalanceInProgress, StrandlineError
 
 logger = logging.getLogger(__name__)
 
 HeartbeatReply: TypeAlias = Callable[[HeartbeatResponse], None]
+Done: TypeAlias = Callable[[StrandlineError | None], None]
 
 _LEAST_MATCH_INTERVAL_MS: Final = 10_000
 """Expressions of one group are not matched more often than this."""
@@ -71,7 +72,7 @@ class ConsumerGroupService:
         groups: dict[str, Group],
         classic: ClassicProtocol,
         timers: Timers,
-        sink: RecordSink,
+        sink: BoundedSink,
         clock: Clock,
         ids: Ids,
         settings: GroupSettings,
@@ -109,7 +110,8 @@ class ConsumerGroupService:
         before, known = group.members.get(request.member_id), group.static_member(request.instance_id)
         with opened.changes:
             response = heartbeat(opened.changes, request, around)
-        records = [*opened.records, *opened.changes.records]
+            records = [*opened.records, *opened.changes.records]
+            self.table.writer.check(group.group_id, records)
         self._install(opened, around)
         member = group.members[request.member_id]
         if before is None:
@@ -166,7 +168,7 @@ class ConsumerGroupService:
         group: ConsumerGroup,
         members: Collection[ConsumerMember],
         reason: str,
-        done: Callable[[StrandlineError | None], None],
+        done: Done,
     ) -> None:
         """Take members out. If only classic members remain, the group becomes a classic one."""
         around = self.around(group.group_id)
@@ -175,12 +177,28 @@ class ConsumerGroupService:
             logger.info("group %s: member %s is removed: %s", group.group_id, member_id, reason)
             self.table.timers.cancel_member(group.group_id, member_id)
         if leaving and may_downgrade(group, leaving, self._settings):
-            self.downgrade(group, leaving, [], around, f"member left: {reason}", done)
-            return
+            try:
+                self.downgrade(group, leaving, [], around, f"member left: {reason}", done)
+            except StrandlineError as error:
+                logger.warning("group %s stays a group of the consumer protocol: %s", group.group_id, error)
+            else:
+                return
+        self._remove_members(group, list(members), around, done)
+        self.look_after(group, around)
+
+    def _remove_members(
+        self, group: ConsumerGroup, members: Sequence[ConsumerMember], around: ConsumerSurroundings, done: Done
+    ) -> None:
+        """In one decision, or in two if the log does not take so many members at once."""
         changes = ConsumerChanges(group)
         remove_members(changes, members, around)
-        self.table.write(changes, done)
-        self.look_after(group, around)
+        if len(members) > 1 and not self.table.takes(changes):
+            changes.take_back()
+            half = len(members) // 2
+            self._remove_members(group, members[:half], around, lambda _: None)
+            self._remove_members(group, members[half:], around, done)
+        else:
+            self.table.write(changes, done)
 
     def downgrade(
         self,
@@ -189,16 +207,21 @@ class ConsumerGroupService:
         records: list[KeyValue],
         around: ConsumerSurroundings,
         rebalance_reason: str | None,
-        done: Callable[[StrandlineError | None], None],
+        done: Done,
     ) -> None:
-        """Only classic members remain: from now on the group is a classic one. `records` are written before."""
-        logger.info("group %s changes from the consumer to the classic protocol", group.group_id)
+        """Only classic members remain: from now on the group is a classic one. `records` are written before.
+
+        Raises StrandlineError if the log cannot take so large a group; then nothing has changed.
+        """
         classic = downgraded(group, leaving, around)
         value = classic.stored({member.member_id: member.assignment for member in classic.members.values()})
+        record: KeyValue = (write_group_key(group.group_id), write_group_value(value))
+        written = [*records, *group.tombstones(), record]
+        self.table.writer.check(group.group_id, written)
+        logger.info("group %s changes from the consumer to the classic protocol", group.group_id)
         self.table.timers.cancel_group(group.group_id)
         self._groups[group.group_id] = classic
-        record: KeyValue = (write_group_key(group.group_id), write_group_value(value))
-        self.table.writer.write(group.group_id, [*records, *group.tombstones(), record], done)
+        self.table.writer.write(group.group_id, written, done)
         self._classic.adopt(classic, rebalance_reason)
 
     def expire(self, group_id: str, member_id: str, reason: str) -> None:
@@ -259,13 +282,17 @@ class ConsumerGroupService:
         expressions, names = group.subscribed_expressions, self._names.of(around.image)
         if not expressions or group.group_id in self._matching:
             return
-        last = max((found.timestamp_ms for found in group.expressions.values()), default=None)
+        begun = [found.timestamp_ms for found in group.expressions.values()]
+        if group.match_begun_ms is not None:
+            begun.append(group.match_begun_ms)
+        last = max(begun, default=None)
         if last is not None and around.now_ms <= last + _LEAST_MATCH_INTERVAL_MS:
             return
         is_new = not expressions <= group.expressions.keys() or group.matched_topics is not names
         interval = self._settings.group_consumer_regex_refresh_interval_ms
         if is_new or last is None or around.now_ms > last + interval:
             self._matching.add(group.group_id)
+            group.match_begun_ms = around.now_ms
             version, now_ms = around.image.offset, around.now_ms
             self._matcher.match(
                 expressions, names, lambda found: self._expressions_matched(group, names, version, now_ms, found)
@@ -286,15 +313,25 @@ class ConsumerGroupService:
         for expression in sorted(found):
             if group.readers_of(expression):
                 topics = tuple(sorted(found[expression]))
-                changes.put_expression(
-                    expression, RegularExpressionValue(topics=topics, version=version, timestamp_ms=now_ms)
-                )
+                value = RegularExpressionValue(topics=topics, version=version, timestamp_ms=now_ms)
+                self._put_matched(changes, expression, value)
         group.matched_topics = names
         has_other_hash = around.hashes.of_topics(group.topics(), around.image) != group.metadata_hash
         if before != group.topics() or has_other_hash:
             raise_epoch(changes, around)
         self.table.write_unasked(changes)
         self.look_after(group, around)
+
+    def _put_matched(self, changes: ConsumerChanges, expression: str, value: RegularExpressionValue) -> None:
+        """A match that is too large for the log does not count: its readers go on with the one before."""
+        group = changes.group
+        record = group.record(group.key(ConsumerRecordType.REGULAR_EXPRESSION, expression), value)
+        try:
+            self.table.writer.check(group.group_id, [record])
+        except StrandlineError as error:
+            logger.warning("%r matches %d topics, which cannot be stored: %s", expression, len(value.topics), error)
+        else:
+            changes.put_expression(expression, value)
 
     # Life in the shard ------------------------------------------------------------------------------------------
 

@@ -44,6 +44,11 @@ class GroupChanges(Generic[G]):
         self.group.checked_image = None
 
     @property
+    def is_any(self) -> bool:
+        """Whether anything changes."""
+        return bool(self._made)
+
+    @property
     def records(self) -> list[KeyValue]:
         """What has to be written, in order."""
         return [self.group.record(change.key, change.value) for change in self._made]

@@ -4,6 +4,8 @@ A decision changes the group at once, so that the next one sees it, and is answe
 the log refuses them, the client gets an error and the group stays as decided: a write that failed may be in the log
 nevertheless, so nobody knows the way back. Instead the records are written again, with the values that the group has
 then, by the next decision or after a while. A client that missed an answer asks again, as after any lost answer.
+
+A decision may be too large for one batch (`batches`). Then it is in the log when the last of its batches is.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeAlias
 
-from strandline.coordinators.runtime import KeyValue, RecordSink, Timer, Timers, WriteResult
+from strandline.coordinators.groups.modern.batches import BatchCutter
+from strandline.coordinators.runtime import BoundedSink, KeyValue, Timer, Timers, WriteResult, write_size
 from strandline.errors import CoordinatorNotAvailable, StrandlineError
 
 CurrentRecord: TypeAlias = Callable[[str, bytes], KeyValue | None]
@@ -24,21 +27,40 @@ _RETRY_AFTER_MS: Final = 1000
 class DecidedWrites:
     """The writes of the groups of one kind in one shard."""
 
-    def __init__(self, sink: RecordSink, timers: Timers, current: CurrentRecord) -> None:
-        self._sink, self._timers, self._current = sink, timers, current
+    def __init__(self, sink: BoundedSink, timers: Timers, current: CurrentRecord, cutter: BatchCutter) -> None:
+        self._sink, self._timers, self._current, self._cutter = sink, timers, current, cutter
         self._under_way: Counter[str] = Counter()
         self._unsure: dict[str, set[bytes]] = {}
         """Keys whose value in the log is not known, by group."""
         self._retry: Timer | None = None
 
+    def check(self, group_id: str, records: Sequence[KeyValue]) -> None:
+        """Raises StrandlineError if the log cannot take this decision, whatever it takes otherwise."""
+        if records:
+            self._cutter.check(group_id, records, self._sink.max_write_bytes())
+
     def write(self, group_id: str, records: Sequence[KeyValue], done: Callable[[StrandlineError | None], None]) -> None:
         """Call back when everything that was decided about the group so far is in the log, or with the refusal."""
         unsure = self._unsure.pop(group_id, set()) - {key for key, _ in records}
-        again = (self._current(group_id, key) for key in sorted(unsure))
-        written = [*(record for record in again if record is not None), *records]
-        if not written and not self._under_way[group_id]:
+        again = [record for key in sorted(unsure) if (record := self._current(group_id, key)) is not None]
+        if not again and not records and not self._under_way[group_id]:
             done(None)
             return
+        *first, last = self._batches(again, records)
+        for batch in first:
+            self._write_batch(group_id, batch, lambda _: None)
+        self._write_batch(group_id, last, done)
+
+    def _batches(self, again: Sequence[KeyValue], records: Sequence[KeyValue]) -> list[Sequence[KeyValue]]:
+        """One if possible; what is written again never keeps a decision from fitting."""
+        limit = self._sink.max_write_bytes()
+        if write_size(again) + write_size(records) <= limit:
+            return [[*again, *records]]
+        return [*self._cutter.cut(again, limit), *self._cutter.cut(records, limit)]
+
+    def _write_batch(
+        self, group_id: str, written: Sequence[KeyValue], done: Callable[[StrandlineError | None], None]
+    ) -> None:
         self._under_way[group_id] += 1
 
         def finished(outcome: WriteResult) -> None:

@@ -83,6 +83,8 @@ class ModernGroup(ABC, Generic[M]):
     protocol_type: ClassVar[str]
     types: ClassVar[ModernRecordTypes]
     key_type: ClassVar[type[ModernRecordKey]]
+    independent: ClassVar[tuple[IntEnum, ...]] = ()
+    """Record types beside the target whose records do not have to be in one batch with others."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.group import Group
+from strandline.coordinators.groups.modern.batches import BatchCutter
 from strandline.coordinators.groups.modern.changes import GroupChanges
 from strandline.coordinators.groups.modern.decided_writes import DecidedWrites
 from strandline.coordinators.groups.modern.group import ModernGroup
 from strandline.coordinators.groups.modern.member_timers import MemberTimers
 from strandline.coordinators.groups.modern.records import ModernRecordKey
 from strandline.coordinators.groups.schemas import read_key
-from strandline.coordinators.runtime import KeyValue, RecordSink, Timers
+from strandline.coordinators.runtime import BoundedSink, KeyValue, Timers
 from strandline.errors import GroupIdNotFound, StrandlineError
+
+logger = logging.getLogger(__name__)
 
 G = TypeVar("G", bound=ModernGroup[Any])
 
@@ -22,10 +26,11 @@ G = TypeVar("G", bound=ModernGroup[Any])
 class GroupTable(Generic[G]):
     """`groups` belongs to the shard. `kind` is the class of the groups that count here."""
 
-    def __init__(self, groups: dict[str, Group], kind: type[G], sink: RecordSink, timers: Timers) -> None:
+    def __init__(self, groups: dict[str, Group], kind: type[G], sink: BoundedSink, timers: Timers) -> None:
         self._groups, self._kind = groups, kind
         self.timers = MemberTimers(timers)
-        self.writer = DecidedWrites(sink, timers, self._current)
+        cutter = BatchCutter([kind.types.target, *kind.independent], kind.types.target_epoch)
+        self.writer = DecidedWrites(sink, timers, self._current, cutter)
 
     def get(self, group_id: str) -> G | None:
         group = self._groups.get(group_id)
@@ -62,14 +67,33 @@ class GroupTable(Generic[G]):
         else:
             group.apply(key, None if raw_value is None else group.read_value(key.kind, raw_value))
 
+    def takes(self, changes: GroupChanges[G]) -> bool:
+        """Whether the decision is not too large for the log."""
+        try:
+            self.writer.check(changes.group.group_id, changes.records)
+        except StrandlineError:
+            return False
+        return True
+
     def write(self, changes: GroupChanges[G], done: Callable[[StrandlineError | None], None]) -> None:
-        """Call back when everything that was decided about the group so far is in the log, or with the refusal."""
-        self.writer.write(changes.group.group_id, changes.records, done)
+        """Call back when everything that was decided about the group so far is in the log, or with the refusal.
+
+        A decision that is too large for the log is taken back.
+        """
+        group_id, records = changes.group.group_id, changes.records
+        try:
+            self.writer.check(group_id, records)
+        except StrandlineError as error:
+            logger.warning("%s", error)
+            changes.take_back()
+            done(error)
+        else:
+            self.writer.write(group_id, records, done)
 
     def write_unasked(self, changes: GroupChanges[G]) -> None:
-        """Write what nobody waits for. A refusal is written again later."""
-        if records := changes.records:
-            self.writer.write(changes.group.group_id, records, lambda _: None)
+        """Write what nobody waits for. What the log refuses is written again later."""
+        if changes.is_any:
+            self.write(changes, lambda _: None)
 
     def restore(self, group: Group) -> None:
         """The log refused to delete this group, or did not: what it has to hold is written again."""

@@ -47,7 +47,7 @@ from strandline.coordinators.groups.share.values import (
     ShareLimits,
     ShareSurroundings,
 )
-from strandline.coordinators.runtime import RecordSink, Timers, client_error
+from strandline.coordinators.runtime import BoundedSink, Timers, client_error
 from strandline.errors import StrandlineError
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class ShareGroupService:
         self,
         groups: dict[str, Group],
         timers: Timers,
-        sink: RecordSink,
+        sink: BoundedSink,
         clock: Clock,
         settings: ShareGroupSettings,
         topics: TopicIncarnations,
@@ -105,6 +105,7 @@ class ShareGroupService:
         with ShareChanges(group) as changes:
             response = decide_heartbeat(changes, request, around)
             creation = begin_missing(changes, around)
+            self.table.writer.check(group.group_id, changes.records)
         self.table.install(group)
         self._start_session(group, request.member_id, around)
         if is_new:
