@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strandline.config.declare import INT, LIST, LONG, SHORT, STRING, setting
+from strandline.config.declare import CLUSTER_WIDE, INT, LIST, LONG, SHORT, STRING, setting
 from strandline.errors import InvalidConfig
 from strandline.model import INT32_MAX
 
@@ -154,6 +154,7 @@ class GroupSettings:
         "The least time between two target assignments of a group of the consumer protocol. Members that come and go "
         "within it are assigned together.",
         least=0,
+        dynamic=CLUSTER_WIDE,
     )
     group_consumer_min_assignment_interval_ms: int = setting(
         "group.consumer.min.assignment.interval.ms",

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from strandline.config.declare import BOOLEAN, INT, LIST, Declaration, attribute_of, declarations_of, setting
+from strandline.config.declare import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    INT,
+    LIST,
+    Declaration,
+    attribute_of,
+    declarations_of,
+    setting,
+)
 from strandline.errors import InvalidConfig
 
 
@@ -51,6 +60,7 @@ class ShareGroupSettings:
         "The least time between two target assignments of a share group. Members that come and go within it are "
         "assigned together.",
         least=0,
+        dynamic=CLUSTER_WIDE,
     )
     group_share_min_assignment_interval_ms: int = setting(
         "group.share.min.assignment.interval.ms",

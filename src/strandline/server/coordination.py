@@ -51,6 +51,7 @@ class Coordination:
         creator = self.creator = TopicAutoCreator(loader, controller, settings, tiers.diskless)
         self.producer_ids = producer_ids
         static = settings()
+        self._settings = settings
 
         def log_of(topic: InternalTopic) -> ReplicatedCoordinatorLog:
             return ReplicatedCoordinatorLog(replicas, lambda: loader.image, topic, clock=clock)
@@ -138,6 +139,9 @@ class Coordination:
                     peers.close()
 
     def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if delta.changed_configs:
+            now = self._settings()
+            self.groups.follow_settings(now.groups, now.share_groups)
         self.groups.apply(delta, image)
         self.shares.coordinator.apply(delta, image)
         self.markers.metadata_changed()

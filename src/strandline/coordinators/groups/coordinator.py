@@ -127,6 +127,12 @@ class GroupCoordinator:
             self.runtime.for_each_shard(lambda shard: shard.drop_stale_offsets(deleted))
             self.runtime.for_each_shard(lambda shard: shard.share.forget_vanished_topics())
 
+    def follow_settings(self, settings: GroupSettings, share_settings: ShareGroupSettings) -> None:
+        """The settings of the broker have changed: those that Kafka can change while it runs count from now on."""
+        self._settings, self._share_settings = settings, share_settings
+        self.runtime.for_each_shard(lambda shard: shard.consumer.follow_settings(settings))
+        self.runtime.for_each_shard(lambda shard: shard.share.follow_settings(share_settings))
+
     def status(self) -> GroupsStatus:
         """What this broker coordinates now."""
         owned = list(self.runtime.contexts)

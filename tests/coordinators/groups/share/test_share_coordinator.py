@@ -95,6 +95,18 @@ async def test_a_member_is_told_of_partitions_when_they_have_state(cluster: Shar
     assert told.assignment == cluster.topics.all_of("a")
 
 
+async def test_a_changed_assignment_interval_counts_at_once(cluster: ShareCluster) -> None:
+    await cluster.beat()
+    assert cluster.group().target_epoch == cluster.group().epoch
+    slow = replace(cluster.settings, group_share_assignment_interval_ms=15_000)
+    cluster.groups.follow_settings(GroupSettings(), slow)
+    await cluster.beat("n")
+    assert cluster.group().target_epoch < cluster.group().epoch
+    cluster.groups.follow_settings(GroupSettings(), cluster.settings)
+    await cluster.beat("n")
+    assert cluster.group().target_epoch == cluster.group().epoch
+
+
 async def test_members_do_not_wait_for_a_share_coordinator_that_is_silent(cluster: ShareCluster) -> None:
     cluster.states.hold()
     joined = await cluster.beat()

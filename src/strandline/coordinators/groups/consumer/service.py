@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -80,13 +80,20 @@ class ConsumerGroupService:
         matcher: TopicMatcher,
     ) -> None:
         self._groups, self._classic, self._ids = groups, classic, ids
-        self._settings, self._matcher, self._names = settings, matcher, TopicNames()
+        self._matcher, self._names = matcher, TopicNames()
         self._matching: set[str] = set()
         self.table = GroupTable(groups, ConsumerGroup, sink, timers)
-        self._outlook = GroupOutlook(
-            topics, clock, lambda overrides: ConsumerLimits(broker=settings, group=group_config(overrides, settings))
-        )
+        self._settings = settings
+        self._outlook = GroupOutlook(topics, clock, self._limits)
         self.around = self._outlook.around
+
+    def follow_settings(self, settings: GroupSettings) -> None:
+        """The settings of the broker have changed."""
+        self._settings = settings
+        self._outlook.follow_settings(self._limits)
+
+    def _limits(self, overrides: Mapping[str, str]) -> ConsumerLimits:
+        return ConsumerLimits(broker=self._settings, group=group_config(overrides, self._settings))
 
     def new_member_id(self) -> str:
         """As Kafka writes ids: 22 characters that are safe in URLs."""

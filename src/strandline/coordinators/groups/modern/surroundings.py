@@ -45,8 +45,12 @@ class GroupOutlook(Generic[L]):
     """What decisions about groups of one kind look at now. `limits` gets what was set for a group."""
 
     def __init__(self, topics: TopicIncarnations, clock: Clock, limits: Callable[[Mapping[str, str]], L]) -> None:
-        self._topics, self._clock, self._limits = topics, clock, limits
-        self._hashes, self._defaults = TopicHashes(), limits({})
+        self._topics, self._clock, self._hashes = topics, clock, TopicHashes()
+        self.follow_settings(limits)
+
+    def follow_settings(self, limits: Callable[[Mapping[str, str]], L]) -> None:
+        """The settings of the broker have changed."""
+        self._limits, self._defaults = limits, limits({})
 
     @property
     def image(self) -> MetadataImage:

@@ -7,7 +7,7 @@ created follows from the record of a group and the topics at every heartbeat, so
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
@@ -79,16 +79,23 @@ class ShareGroupService:
         *,
         commit_timeout_ms: int,
     ) -> None:
-        retry_ms = max(settings.group_share_initialize_retry_interval_ms, commit_timeout_ms)
         self.table = GroupTable(groups, ShareGroup, sink, timers)
-        self._outlook = GroupOutlook(
-            topics,
-            clock,
-            lambda overrides: ShareLimits(
-                max_size=settings.group_share_max_size, group=share_membership(overrides, settings), retry_ms=retry_ms
-            ),
-        )
+        self._settings = settings
+        self._retry_ms = max(settings.group_share_initialize_retry_interval_ms, commit_timeout_ms)
+        self._outlook = GroupOutlook(topics, clock, self._limits)
         self.around = self._outlook.around
+
+    def follow_settings(self, settings: ShareGroupSettings) -> None:
+        """The settings of the broker have changed."""
+        self._settings = settings
+        self._outlook.follow_settings(self._limits)
+
+    def _limits(self, overrides: Mapping[str, str]) -> ShareLimits:
+        return ShareLimits(
+            max_size=self._settings.group_share_max_size,
+            group=share_membership(overrides, self._settings),
+            retry_ms=self._retry_ms,
+        )
 
     # Members ----------------------------------------------------------------------------------------------------
 
