@@ -23,6 +23,7 @@ from strandline.coordinators.groups.consumer.heartbeat import heartbeat, is_leav
 from strandline.coordinators.groups.consumer.leaving import find_leaving, leave_for_a_while, remove_members
 from strandline.coordinators.groups.consumer.member import STATIC_LEAVING_EPOCH, ConsumerMember, ReconciliationState
 from strandline.coordinators.groups.consumer.migration import downgraded, may_downgrade, upgraded
+from strandline.coordinators.groups.consumer.ownership import leave_one_owner
 from strandline.coordinators.groups.consumer.regular_expressions import Matches, TopicMatcher
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordType, RegularExpressionValue
 from strandline.coordinators.groups.consumer.target import assigned_by_preference
@@ -346,6 +347,7 @@ class ConsumerGroupService:
         """The groups were loaded from the log: the sessions of their members begin now."""
         for group in self.table.all():
             around, changes = self.around(group.group_id), ConsumerChanges(group)
+            leave_one_owner(changes)
             for member in group.members.values():
                 self.start_session(group, member, around)
                 self._watch_revocation(group, member, has_changed=True)

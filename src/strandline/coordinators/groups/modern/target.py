@@ -36,15 +36,15 @@ def raise_epoch(changes: GroupChanges[Any], around: Surroundings[ModernLimits], 
 
 
 def go_beyond_members(changes: GroupChanges[Any], around: Surroundings[ModernLimits]) -> None:
-    """Raise the epoch of a group beyond those of its members, if the log has lost the target that they were told.
+    """Raise the epoch of a group beyond those of its members and its target, if the log has lost what led to them.
 
     A write that the log refused and a later one that it took leave such a group when the broker ends between them.
     Without this, members would go back to an earlier epoch, or never hear of a later target.
     """
     group = changes.group
     told = max((member.epoch for member in group.members.values()), default=0)
-    if told > group.target_epoch:
-        raise_epoch(changes, around, beyond=told)
+    if told > group.target_epoch or group.target_epoch > group.epoch:
+        raise_epoch(changes, around, beyond=max(told, group.target_epoch))
 
 
 def check_topics(changes: GroupChanges[Any], around: Surroundings[ModernLimits]) -> None:
