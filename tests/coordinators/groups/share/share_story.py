@@ -243,6 +243,7 @@ class ShareStory:
             assert len(group.members) <= self.world.settings.group_share_max_size
         for member in group.members.values():
             assert all(member.assigned.values())
+        assert group.targeted == united(*group.targets.values())
         timers = len(group.members) + 1  # one session for each, and one to write again
         assert len(self.world.timers) <= timers
 

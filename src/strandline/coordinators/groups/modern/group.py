@@ -97,6 +97,8 @@ class ModernGroup(ABC, Generic[M]):
         # Not in the log:
         self.checked_image: MetadataImage | None = None
         """The image that the hash of the topics was compared with last."""
+        self.target_changes = 0
+        """Rises whenever the target of a member changes."""
 
     # What a kind of group brings --------------------------------------------------------------------------------
 
@@ -157,6 +159,7 @@ class ModernGroup(ABC, Generic[M]):
                 target = value or TargetEpochValue(epoch=FIRST_EPOCH)
                 self.target_epoch, self.target_timestamp_ms = target.epoch, target.timestamp_ms
             case types.target:
+                self.target_changes += 1
                 if value is None:
                     self.targets.pop(name, None)
                 else:

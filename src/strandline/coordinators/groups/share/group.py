@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from strandline.coordinators.groups.modern.group import ModernGroup, ModernRecordTypes
-from strandline.coordinators.groups.modern.partitions import Partitions
+from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS, Partitions, united
 from strandline.coordinators.groups.modern.records import ModernRecordKey
 from strandline.coordinators.groups.modern.values import DescribedModernGroup
 from strandline.coordinators.groups.schemas import OffsetValue
@@ -50,6 +50,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         # Not in the log:
         self.begun_at: dict[UUID, int] = {}
         """When the state of a topic was last begun to be created by this broker, in milliseconds."""
+        self._targeted: tuple[int, Partitions] = (0, NO_PARTITIONS)
 
     # Records ----------------------------------------------------------------------------------------------------
 
@@ -75,6 +76,13 @@ class ShareGroup(ModernGroup[ShareMember]):
         return read_share_value(kind, data)
 
     # Questions of the protocol ----------------------------------------------------------------------------------
+
+    @property
+    def targeted(self) -> Partitions:
+        """The partitions that are in the target of any member. Every heartbeat asks, and it seldom changes."""
+        if self._targeted[0] != self.target_changes:
+            self._targeted = (self.target_changes, united(*self.targets.values()))
+        return self._targeted[1]
 
     @property
     def assignable(self) -> Partitions:

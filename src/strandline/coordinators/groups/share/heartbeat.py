@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from strandline.coordinators.fields import LONGEST_STRING
 from strandline.coordinators.groups.modern.group import JOINING_EPOCH, LEAVING_EPOCH
-from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS, Partitions, united
+from strandline.coordinators.groups.modern.partitions import NO_PARTITIONS, Partitions
 from strandline.coordinators.groups.modern.target import assign_if_due, check_room, check_topics, raise_epoch
 from strandline.coordinators.groups.modern.topics import ids_of
 from strandline.coordinators.groups.modern.values import HeartbeatResponse
@@ -97,7 +97,7 @@ def is_assignment_pending(group: ShareGroup, image: MetadataImage) -> bool:
     """Whether partitions have got state that nobody reads yet, or have lost it."""
     if not group.members:
         return False
-    assigned = united(*group.targets.values())
+    assigned = group.targeted
     return any(
         assigned.get(topic_id, frozenset()) != topic.partitions
         for topic_id, topic in group.states.initialized.items()
