@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.coordinators.runtime import KeyValue, ReadBatch, ReadRecord, WriteDone, WriteResult
+from strandline.coordinators.runtime import KeyValue, ReadBatch, ReadRecord, Timers, WriteDone, WriteResult
 from strandline.coordinators.transactions.metadata import TransactionMetadata
 from strandline.coordinators.transactions.rules import Step
 from strandline.coordinators.transactions.shard import TransactionShard
@@ -79,12 +79,13 @@ class Markers:
 class World:
     def __init__(self) -> None:
         self.sink, self.markers, self.clock = Sink(), Markers(), VirtualClock(1_000_000)
+        self.timers = Timers(self.clock)
         self.shard = self.new_shard()
         self.shard.loaded()
         self.answers: list[object] = []
 
     def new_shard(self) -> TransactionShard:
-        return TransactionShard(self.sink, self.markers, self.clock, epoch=lambda: 5)
+        return TransactionShard(self.sink, self.markers, self.clock, self.timers, epoch=lambda: 5)
 
     def reload(self) -> None:
         """Another broker takes over, and reads what is in the log."""
@@ -202,17 +203,52 @@ def test_a_transaction_that_takes_too_long_is_aborted(opened: World) -> None:
     assert isinstance(opened.answers[-1], ProducerFenced)
 
 
-def test_a_completion_that_is_not_written_is_written_later(opened: World) -> None:
+def test_a_completion_that_is_not_written_is_written_again_soon_and_then_less_often(opened: World) -> None:
+    opened.end(0)
+    opened.sink.finish()
+    opened.markers.write("pay")
+    waited = []
+    for _ in range(9):
+        opened.sink.finish(accept=False)
+        assert (opened.state(), len(opened.sink.waiting)) == (S.PREPARE_COMMIT, 0)
+        deadline = opened.timers.next_deadline()
+        assert deadline is not None
+        waited.append(round((deadline - opened.clock.monotonic()) * 1000))
+        opened.clock.move(deadline - opened.clock.monotonic())
+        assert opened.timers.run_due() == 1
+    assert waited == [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]
+    opened.sink.finish()
+    assert (opened.state(), len(opened.timers)) == (S.COMPLETE_COMMIT, 0)
+
+
+def test_several_completions_that_failed_share_a_retry(opened: World) -> None:
+    for name, producer_id in (("b", 8), ("c", 9)):
+        opened.shard.init_producer_id(
+            name, opened.answers.append, expected=None, timeout_ms=1_000, new_producer_id=producer_id
+        )
+        opened.sink.finish()
+        producer = ProducerAndEpoch(producer_id, 0)
+        opened.shard.add_partitions(name, producer, [A], opened.answers.append, client_version=2)
+        opened.sink.finish()
+        opened.shard.end(name, producer, opened.answers.append, is_commit=True, client_version=2)
+        opened.sink.finish()
+    for name in ("b", "c"):
+        opened.markers.write(name)
+        opened.sink.finish(accept=False)
+    assert len(opened.timers) == 1
+    opened.clock.move(0.05)
+    opened.timers.run_due()
+    opened.sink.finish_all()
+    assert [opened.shard.transactions[name].state for name in ("b", "c")] == [S.COMPLETE_COMMIT] * 2
+
+
+def test_nothing_is_completed_for_another_coordinator(opened: World) -> None:
     opened.end(0)
     opened.sink.finish()
     opened.markers.write("pay")
     opened.sink.finish(accept=False)
-    assert opened.state() is S.PREPARE_COMMIT
-    opened.shard.abort_timed_out()
-    opened.sink.finish()
-    assert opened.state() is S.COMPLETE_COMMIT
-    opened.shard.abort_timed_out()
-    assert not opened.sink.waiting
+    opened.reload()
+    assert len(opened.timers) == 0
 
 
 def test_another_coordinator_goes_on_with_what_is_decided(opened: World) -> None:
@@ -298,7 +334,8 @@ class Chaos(World):
             assert self.ended.setdefault(marked.producer_epoch, marked.state) is marked.state, "two different ends"
 
     def wait(self) -> None:
-        self.clock.move(2)
+        self.clock.move(6)
+        self.timers.run_due()
         self.shard.abort_timed_out()
 
     def settle(self) -> None:

@@ -150,7 +150,9 @@ class TransactionCoordinator:
         self.runtime.sweep_every(limits.expire_interval_ms, lambda shard: shard.expire(limits.id_expiration_ms))
 
     def _make_shard(self, writer: CoordinatorPartitionWriter) -> TransactionShard:
-        return TransactionShard(writer, self._markers, self._clock, epoch=lambda: writer.leader_epoch)
+        return TransactionShard(
+            writer, self._markers, self._clock, self.runtime.timers, epoch=lambda: writer.leader_epoch
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[TransactionCoordinator]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from strandline.clock import Clock
-from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, WriteResult, client_error
+from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, Timer, Timers, WriteResult, client_error
 from strandline.coordinators.transactions.metadata import TransactionMetadata, of_value
 from strandline.coordinators.transactions.rules import (
     Step,
@@ -31,6 +31,8 @@ from strandline.model import NO_PRODUCER_ID, ProducerAndEpoch, ProducerId, Topic
 
 _S = TransactionState
 _VALUE_VERSION = 1
+FIRST_RETRY_MS: Final = 50
+_LONGEST_RETRY_MS: Final = 5_000
 
 Changed = Callable[[TransactionMetadata | StrandlineError], None]
 """Gets the state that is committed, or why nothing is."""
@@ -58,7 +60,9 @@ class MarkerSender(Protocol):
 class TransactionShard:
     """One partition's transactional ids. Synchronous: results of writes come through callbacks."""
 
-    def __init__(self, sink: RecordSink, markers: MarkerSender, clock: Clock, *, epoch: Callable[[], int]) -> None:
+    def __init__(
+        self, sink: RecordSink, markers: MarkerSender, clock: Clock, timers: Timers, *, epoch: Callable[[], int]
+    ) -> None:
         """`epoch`: that of this coordinator, by which partitions refuse the markers of an earlier one."""
         self.transactions: dict[str, TransactionMetadata] = {}
         self._sink, self._markers, self._clock, self._epoch = sink, markers, clock, epoch
@@ -66,6 +70,10 @@ class TransactionShard:
         """Ids of which a change is being written."""
         self._marked: set[str] = set()
         """Prepared, with all markers written: what is left is the Complete record."""
+        self._timers = timers
+        self._retry: Timer | None = None
+        """Pending while a Complete record could not be written."""
+        self._retry_ms = FIRST_RETRY_MS
         self._changes = WeakValueDictionary[str, asyncio.Event]()
         """For those who wait; ids that nobody waits for, and that may not exist, take no memory."""
         self._is_open = False
@@ -96,6 +104,8 @@ class TransactionShard:
     def unloaded(self, error: StrandlineError) -> None:
         """Another broker coordinates these ids now. Requests that wait for a write have been answered."""
         self._is_open = False
+        if self._retry is not None:
+            self._retry.cancel()
         self._markers.forget([*self.transactions])
         self.transactions.clear()
         for transactional_id in [*self._changes.keys()]:
@@ -229,13 +239,11 @@ class TransactionShard:
     # By time
 
     def abort_timed_out(self) -> None:
-        """Abort transactions that take longer than their timeout, and go on with what could not be completed."""
+        """Abort transactions that take longer than their timeout."""
         now_ms = self._clock.now_ms()
         for transaction in self._unchanging():
             if transaction.has_timed_out(now_ms):
                 self._fence(transaction, lambda _: None)
-            elif transaction.transactional_id in self._marked:
-                self._complete(transaction)
 
     def expire(self, expiration_ms: int) -> None:
         """Forget ids that nobody has used for so long."""
@@ -308,10 +316,24 @@ class TransactionShard:
         def done(result: TransactionMetadata | StrandlineError) -> None:
             if isinstance(result, TransactionMetadata):
                 self._marked.discard(prepared.transactional_id)
-            # If not, the next look at timeouts tries again.
+                self._retry_ms = FIRST_RETRY_MS
+            elif self._is_open:
+                self._complete_later()
 
         crash_point("transactions.before_complete")
         self._write(prepared.completed(self._clock.now_ms()), done)
+
+    def _complete_later(self) -> None:
+        """Its producer cannot begin another transaction before: soon, then less and less often."""
+        if self._retry is not None and self._retry.is_pending:
+            return
+        self._retry = self._timers.after(self._retry_ms, self._complete_marked)
+        self._retry_ms = min(2 * self._retry_ms, _LONGEST_RETRY_MS)
+
+    def _complete_marked(self) -> None:
+        for transaction in self._unchanging():
+            if transaction.transactional_id in self._marked:
+                self._complete(transaction)
 
 
 def _record(changed: TransactionMetadata) -> KeyValue:
