@@ -80,6 +80,13 @@ class MessageSpec:
 
 _MISSING = dataclasses.MISSING
 
+# Tagged fields of our own, between our brokers: Kafka's brokers and clients pass over tags that they do not know.
+_OWN_TAG = 10_000
+_OWN_FIELDS: Mapping[str, tuple[str, str, object]] = {
+    "AddPartitionsToTxnResult": ("transaction_start_ms", "int64", -1),
+    "WritableTxnMarker": ("transaction_start_ms", "int64", -1),
+}
+
 
 def load_message(schema: str, kind: str, versions: Iterable[int]) -> MessageSpec:
     """Merge `kio.schema.<schema>.v<N>.<kind>` over `versions`."""
@@ -100,7 +107,23 @@ def load_message(schema: str, kind: str, versions: Iterable[int]) -> MessageSpec
     specs = {name: StructSpec(name, Versions.of(by_version)) for name, by_version in classes.items()}
     for name, by_version in classes.items():
         specs[name].fields = _merge_fields(by_version, specs)
+        if name in _OWN_FIELDS and flexible:
+            own = Versions(max(flexible[0], min(by_version)), max(by_version))
+            specs[name].fields.append(_own_field(*_OWN_FIELDS[name], own))
     return MessageSpec(specs[root], _nested_first(specs[root]), flexible[0] if flexible else None)
+
+
+def _own_field(name: str, base: str, default: object, versions: Versions) -> FieldSpec:
+    return FieldSpec(
+        name=name,
+        base=base,
+        struct=None,
+        is_array=False,
+        versions=versions,
+        nullable=None,
+        tag=_OWN_TAG,
+        default=default,
+    )
 
 
 def _nested_first(root: StructSpec) -> list[StructSpec]:

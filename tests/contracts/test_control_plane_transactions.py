@@ -16,6 +16,7 @@ from strandline.controlplane import (
     SqlControlPlane,
 )
 from strandline.model import INT64_MAX, TopicIdPartition
+from strandline.records import TransactionVerification
 from tests.controlplane.making import (
     ALL_BYTES,
     MISSING,
@@ -156,6 +157,80 @@ async def test_epochs_of_markers_are_judged_as_by_a_classic_log(
     assert await stable(plane) == (2 if refusal else 4)
     if refusal:
         assert answer.message
+
+
+# What comes late. Clients without `transaction.version` 2 have one epoch for many transactions: only the time at which
+# a transaction began tells it from the next one.
+
+
+def verified(one: BatchToCommit, start: int = -1, *, bumps: bool = False) -> BatchToCommit:
+    return one._replace(verification=TransactionVerification(start, bumps))
+
+
+async def test_a_marker_that_was_committed_before_does_not_end_the_next_transaction(plane: SqlControlPlane) -> None:
+    """A broker that stood still commits it when another one has, and the producer has gone on."""
+    late = marker(A, (7, 0), start=100)
+    await commit(plane, "one", verified(data(7, 0), 100))
+    await commit(plane, "by another broker", late)
+    await commit(plane, "two", verified(data(7, 1), 200))
+    (answer,) = await commit(plane, "late", late)
+    assert (answer.refusal, "has ended before" in answer.message) == (FENCED, True)
+    assert await stable(plane) == 2, "the second transaction is open"
+    await commit(plane, "three", marker(A, (7, 0), is_abort=True, start=200))
+    assert await aborted(plane) == [AbortedRange(7, 2, 3, 4)]
+
+
+async def test_a_batch_whose_transaction_has_ended_opens_no_other(plane: SqlControlPlane) -> None:
+    """It was verified before the marker came, and is committed after it."""
+    await commit(plane, "one", verified(data(7, 0), 100))
+    await commit(plane, "two", marker(A, (7, 0), is_abort=True, start=100))
+    (answer,) = await commit(plane, "late", verified(data(7, 1), 100))
+    assert (answer.refusal, "has ended" in answer.message) == (Refusal.INVALID_TXN_STATE, True)
+    assert await stable(plane) == 2
+    (duplicate,) = await commit(plane, "again", verified(data(7, 0), 100))
+    assert duplicate.refusal is FENCED or duplicate.is_duplicate
+    assert bases(await commit(plane, "three", verified(data(7, 1), 101))) == [2]
+
+
+async def test_a_batch_that_never_came_before_the_marker_opens_no_transaction(plane: SqlControlPlane) -> None:
+    await commit(plane, "one", marker(A, (7, 0), is_abort=True, start=100))
+    answers = await commit(plane, "late", verified(data(7, 0), 100), verified(data(7, 0), 99), data(7, 0))
+    assert [one.refusal for one in answers] == [Refusal.INVALID_TXN_STATE] * 2 + [None], "nobody knows of the last one"
+
+
+async def test_a_late_batch_does_not_join_the_next_transaction(plane: SqlControlPlane) -> None:
+    await commit(plane, "one", verified(data(7, 0), 100), marker(A, (7, 0), start=100), verified(data(7, 1), 200))
+    (answer,) = await commit(plane, "late", verified(data(7, 2), 100))
+    assert answer.refusal is Refusal.INVALID_TXN_STATE
+    assert bases(await commit(plane, "two", verified(data(7, 2), 200), marker(A, (7, 0), start=200))) == [3, 4]
+
+
+async def test_markers_whose_start_nobody_knows_are_judged_by_their_epochs(plane: SqlControlPlane) -> None:
+    """Those of an operator, and of brokers of an earlier version: they leave what is known of others."""
+    await commit(plane, "one", verified(data(7, 0), 100), marker(A, (7, 0), start=100))
+    await commit(plane, "two", verified(data(7, 1), 200), commits(7))
+    assert await stable(plane) == 4
+    (answer,) = await commit(plane, "late", marker(A, (7, 0), start=100))
+    assert answer.refusal is FENCED
+    assert bases(await commit(plane, "three", marker(A, (7, 0), start=200))) == [4]
+
+
+@pytest.mark.parametrize(("sequence", "refusal"), [(0, None), (3, Refusal.OUT_OF_ORDER_SEQUENCE)])
+async def test_a_producer_with_a_new_epoch_for_each_transaction_begins_with_sequence_0(
+    plane: SqlControlPlane, sequence: int, refusal: Refusal | None
+) -> None:
+    (answer,) = await commit(plane, "one", verified(data(7, sequence, epoch=3), bumps=True))
+    assert answer.refusal is refusal
+    assert bool(await plane.producers(A)) is (refusal is None)
+    assert bases(await commit(plane, "old", verified(data(8, sequence, epoch=3)))) == [0 if refusal else 1]
+
+
+async def test_the_next_batches_of_such_a_producer_go_on_where_it_is_known(plane: SqlControlPlane) -> None:
+    await commit(plane, "one", verified(data(7, 0, 3), bumps=True), marker(A, (7, 1), version=2))
+    answers = await commit(
+        plane, "two", verified(data(7, 0, 2, epoch=1), bumps=True), verified(data(7, 2, epoch=1), bumps=True)
+    )
+    assert bases(answers) == [4, 6]
 
 
 async def test_producers_show_their_transaction_and_its_coordinator(plane: SqlControlPlane) -> None:

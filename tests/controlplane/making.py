@@ -65,11 +65,12 @@ def marker(
     is_abort: bool = False,
     coordinator: int = 0,
     version: int = 0,
+    start: int = -1,
     timestamp: int = 1_000,
 ) -> BatchToCommit:
     """A control batch without a place, which ends the transaction of a producer (id and epoch)."""
     plain = batch(partition, size=78, timestamp=timestamp, producer=(*producer, -1), is_transactional=True)
-    return plain._replace(marker=MarkerToCommit(is_abort, coordinator, version))
+    return plain._replace(marker=MarkerToCommit(is_abort, coordinator, version, start))
 
 
 def wal(key: str, *batches: BatchToCommit, broker_id: int = 1) -> FileToCommit:

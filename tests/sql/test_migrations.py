@@ -131,12 +131,12 @@ _TIERING = ("inkless_tiering_segment", "inkless_tiering_topic", "inkless_tiering
 
 
 async def without_transactions(tx: Transaction) -> None:
-    """Undo V007."""
+    """Undo V007, and what came after it."""
     await tx.execute("DROP TABLE inkless_aborted_txn")
     await tx.execute("DROP INDEX inkless_producer_state_open")
     for table, columns in (
         ("inkless_log", ("first_unstable_offset", "last_aborted_offset")),
-        ("inkless_producer_state", ("txn_first_offset", "coordinator_epoch")),
+        ("inkless_producer_state", ("txn_first_offset", "coordinator_epoch", "txn_ended_ms")),
     ):
         for column in columns:
             await tx.execute(f"ALTER TABLE {table} DROP COLUMN {column}")

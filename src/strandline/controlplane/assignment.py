@@ -25,7 +25,7 @@ from strandline.errors import (
     TransactionCoordinatorFenced,
 )
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
-from strandline.records import ProducerEntry, TimestampType
+from strandline.records import NOT_VERIFIED, ProducerEntry, TimestampType
 
 
 @dataclass(slots=True)
@@ -117,16 +117,16 @@ class OffsetAssignment:
         producer = self._producers.get(key) or ProducerEntry(batch.producer_id)
         if batch.marker is not None:
             return self._end_transaction(log, producer, object_key, batch, batch.marker)
-        if not producer.is_next(batch):
+        is_next = producer.is_next(batch)
+        if not is_next:
             duplicate = producer.duplicate_of(batch)
             if duplicate is not None:
                 return CommittedBatch(
                     None, duplicate.first_offset, duplicate.timestamp, log.log_start_offset, is_duplicate=True
                 )
+        if not is_next or batch.verification is not NOT_VERIFIED:
             try:
-                producer.check_epoch(batch.producer_epoch)
-                producer.check_sequence(batch)
-                producer.check_transaction(batch)
+                _check(producer, batch, is_next=is_next)
             except (InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState) as error:
                 return _refused(error)
         if batch.is_transactional and producer.txn_first_offset < 0:
@@ -144,12 +144,15 @@ class OffsetAssignment:
     ) -> CommittedBatch:
         """A marker without an open transaction is kept all the same: its epochs fence those who come late."""
         try:
-            producer.check_marker(batch.producer_epoch, marker.coordinator_epoch, marker.transaction_version)
+            producer.check_marker(
+                batch.producer_epoch, marker.coordinator_epoch, marker.transaction_version, marker.start_ms
+            )
         except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
             return _refused(error)
         producer.move_to_epoch(batch.producer_epoch)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = batch.max_timestamp
+        producer.txn_ended_ms = max(producer.txn_ended_ms, marker.start_ms)
         first_offset, producer.txn_first_offset = producer.txn_first_offset, NO_OFFSET
         offset = log.high_watermark
         is_aborted = marker.is_abort and first_offset >= 0
@@ -211,6 +214,15 @@ _REFUSALS: Final = {
     InvalidTxnState: Refusal.INVALID_TXN_STATE,
     TransactionCoordinatorFenced: Refusal.COORDINATOR_FENCED,
 }
+
+
+def _check(producer: ProducerEntry, batch: BatchToCommit, *, is_next: bool) -> None:
+    """Raises InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState."""
+    if not is_next:
+        producer.check_epoch(batch.producer_epoch)
+        producer.check_sequence(batch)
+        producer.check_transaction(batch)
+    producer.check_verified(batch, batch.verification)
 
 
 def _refused(error: StrandlineError) -> CommittedBatch:

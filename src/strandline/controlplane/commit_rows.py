@@ -70,6 +70,7 @@ def changes_of(
                 pack_spans(entry.batches),
                 entry.txn_first_offset,
                 entry.coordinator_epoch,
+                entry.txn_ended_ms,
             )
             for (log_id, producer_id), entry in order.changed_producers.items()
         ],

@@ -121,7 +121,7 @@ class SqlBatchCommits(Database):
             *bulk(changes.files, 5),
             *bulk(changes.rows, 10),
             *bulk(changes.logs, 7),
-            *bulk(changes.producers, 7),
+            *bulk(changes.producers, 8),
             *bulk(changes.aborted, 5),
         )
 
@@ -131,5 +131,5 @@ class SqlBatchCommits(Database):
         rows = [(file_ids[row[0]], *row[1:]) for row in changes.rows]
         await self._execute(tx, "add_batches", rows, 10, now_ms)
         await self._execute(tx, "advance_logs", changes.logs, 7)
-        await self._execute(tx, "keep_producers", changes.producers, 7, now_ms)
+        await self._execute(tx, "keep_producers", changes.producers, 8, now_ms)
         await self._execute(tx, "add_aborted", changes.aborted, 5)

@@ -22,12 +22,16 @@ def pack_spans(spans: Sequence[BatchSpan]) -> str:
 
 
 def producer_entry(producer_id: ProducerId, columns: Sequence[Any]) -> ProducerEntry:
-    """A producer from the columns epoch, last timestamp, batches, first offset of its transaction, coordinator."""
-    epoch, last_timestamp, batches, txn_first_offset, coordinator_epoch = columns
+    """A producer from its columns: epoch, last timestamp, batches, and those of its transactions.
+
+    The latter are the first offset of the open one, the last coordinator, and when the last one began that has ended.
+    """
+    epoch, last_timestamp, batches, txn_first_offset, coordinator_epoch, txn_ended_ms = columns
     entry = ProducerEntry(producer_id, epoch)
     entry.batches = list(map(BatchSpan._make, _SPAN.iter_unpack(bytes.fromhex(batches))))
     entry.last_timestamp = last_timestamp
     entry.txn_first_offset, entry.coordinator_epoch = txn_first_offset, coordinator_epoch
+    entry.txn_ended_ms = txn_ended_ms
     return entry
 
 

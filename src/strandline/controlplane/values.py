@@ -8,8 +8,23 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, ProducerId, TimestampMs, TopicIdPartition
-from strandline.records import ProducerEntry, TimestampType, increment_sequence
+from strandline.model import (
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    LeaderEpoch,
+    Offset,
+    ProducerId,
+    TimestampMs,
+    TopicIdPartition,
+)
+from strandline.records import (
+    NOT_VERIFIED,
+    ProducerEntry,
+    TimestampType,
+    TransactionVerification,
+    increment_sequence,
+)
 
 
 class Refusal(enum.Enum):
@@ -23,7 +38,7 @@ class Refusal(enum.Enum):
     OUT_OF_ORDER_SEQUENCE = enum.auto()
     INVALID_PRODUCER_EPOCH = enum.auto()
     INVALID_TXN_STATE = enum.auto()
-    """A batch outside of the transaction that its producer has open."""
+    """A batch outside of the transaction that its producer has open, or of one that has ended."""
     COORDINATOR_FENCED = enum.auto()
     """The marker of a transaction coordinator that was replaced."""
     STALE_FILE = enum.auto()
@@ -71,6 +86,8 @@ class MarkerToCommit(NamedTuple):
     coordinator_epoch: int
     transaction_version: int = 0
     """That of the client whose transaction ends: epochs are judged by it."""
+    start_ms: TimestampMs = NO_TIMESTAMP
+    """When that transaction began; -1 if it is not known."""
 
 
 class BatchToCommit(NamedTuple):
@@ -92,6 +109,8 @@ class BatchToCommit(NamedTuple):
     is_transactional: bool = False
     marker: MarkerToCommit | None = None
     """Of a control batch, which is transactional too."""
+    verification: TransactionVerification = NOT_VERIFIED
+    """Of a transactional batch: what the transaction's coordinator said when it was taken."""
 
     @property
     def last_offset_delta(self) -> int:

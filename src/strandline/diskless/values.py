@@ -9,7 +9,7 @@ from strandline.controlplane.values import AbortedRange, MarkerToCommit
 from strandline.errors import InvalidRecord, KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import FetchIsolation
-from strandline.records import BatchHeader, TimestampType
+from strandline.records import NOT_VERIFIED, BatchHeader, TimestampType, TransactionVerification
 from strandline.records.control import read_marker
 from strandline.records.slices import MemorySlices as MemorySlices
 
@@ -27,6 +27,8 @@ class DisklessAppend(NamedTuple):
     leader_epoch: LeaderEpoch
     marker: MarkerToCommit | None = None
     """Of a control batch: what it ends."""
+    verification: TransactionVerification = NOT_VERIFIED
+    """Of a transactional batch: what the transaction's coordinator has said."""
 
 
 class DisklessAppended(NamedTuple):
@@ -89,9 +91,9 @@ class CommitListener(Protocol):
         """
 
 
-def marker_to_commit(control_batch: memoryview, transaction_version: int) -> MarkerToCommit:
+def marker_to_commit(control_batch: memoryview, transaction_version: int, start_ms: TimestampMs) -> MarkerToCommit:
     """What a control batch ends. Raises InvalidRecord: a diskless log takes no other control records."""
     marker = read_marker(control_batch)
     if marker is None:
         raise InvalidRecord("A diskless topic takes no control records but the markers of transactions.")
-    return MarkerToCommit(marker.is_abort, marker.coordinator_epoch, transaction_version)
+    return MarkerToCommit(marker.is_abort, marker.coordinator_epoch, transaction_version, start_ms)

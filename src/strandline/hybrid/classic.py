@@ -9,8 +9,18 @@ from strandline.hybrid.layout import PartitionLayout, Tier, classic_layout
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import AppendOrigin, LogAppendInfo
-from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
+from strandline.model import (
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    LeaderEpoch,
+    Offset,
+    ProducerAndEpoch,
+    TimestampMs,
+    TopicPartition,
+)
 from strandline.reads import NOTHING, ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher, WholeLog
+from strandline.records import NOT_VERIFIED, ProducerEntry, TransactionVerification, read_header
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
 
@@ -59,17 +69,31 @@ class ClassicPartition:
         done: Done,
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
+        verification: TransactionVerification = NOT_VERIFIED,
     ) -> Appended:
+        if verification.has_epoch_bump:
+            self._check_verified(records, verification)
         return self.replica.append(
             records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
         )
+
+    def _check_verified(self, records: memoryview, verification: TransactionVerification) -> None:
+        header = read_header(records)
+        if header.producer_id not in self.replica.log.producers.entries:
+            ProducerEntry(header.producer_id).check_verified(header, verification)
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         return self.replica.log.producers.is_in_transaction(producer)
 
     async def append_and_wait(
-        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+        self,
+        records: memoryview,
+        *,
+        timeout_ms: int,
+        transaction_version: int = 0,
+        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
     ) -> LogAppendInfo:
+        """See `PartitionAppends`. One broker writes the log, and takes markers in the order in which they are sent."""
         return await self.replica.append_and_wait(
             records, timeout_ms=timeout_ms, transaction_version=transaction_version
         )

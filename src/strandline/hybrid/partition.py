@@ -12,8 +12,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from strandline.errors import StrandlineError
 from strandline.hybrid.layout import PartitionLayout
 from strandline.log import AppendOrigin, LogAppendInfo
-from strandline.model import LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
+from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.records import NOT_VERIFIED, TransactionVerification
 from strandline.replication import Appended
 from strandline.replication.partition import Done
 
@@ -71,24 +72,32 @@ class PartitionAppends(Protocol):
         done: Done,
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
+        verification: TransactionVerification = NOT_VERIFIED,
     ) -> Appended:
         """Append batches in the order of the calls. Raises StrandlineError; then nothing was written.
 
         `done` is called later unless the answer says `is_done`; before it `written`, if the records were written
         later and then have to wait for other replicas. A borrowed buffer is copied if it has to outlive the call.
-        The offsets in the answer's `info` are final when the append is done.
+        `verification` is what the coordinator of a transactional batch has said of it. The offsets in the answer's
+        `info` are final when the append is done.
         """
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         """True if this broker knows that a transaction of the producer, in this epoch, is open here."""
 
     async def append_and_wait(
-        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+        self,
+        records: memoryview,
+        *,
+        timeout_ms: int,
+        transaction_version: int = 0,
+        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
     ) -> LogAppendInfo:
         """Append a batch of a coordinator of this cluster, a marker for instance, and wait until it is durable.
 
-        `transaction_version` is that of the client whose transaction a marker ends: its epochs are judged by it. Raises
-        StrandlineError; after RequestTimedOut it may be appended nevertheless.
+        `transaction_version` is that of the client whose transaction a marker ends: its epochs are judged by it.
+        `transaction_start_ms` tells the transaction from others of the same epoch, where a marker can come so late that
+        the next one is open. Raises StrandlineError; after RequestTimedOut it may be appended nevertheless.
         """
 
 

@@ -29,7 +29,13 @@ from strandline.records.control import (
     marker_of,
     read_marker,
 )
-from strandline.records.producer_entry import BatchSpan, ProducerEntry, SequencedBatch
+from strandline.records.producer_entry import (
+    NOT_VERIFIED,
+    BatchSpan,
+    ProducerEntry,
+    SequencedBatch,
+    TransactionVerification,
+)
 from strandline.records.record import Header, Record, iter_records, read_records
 from strandline.records.shares import fair_shares
 from strandline.records.validation import (
@@ -43,6 +49,7 @@ from strandline.records.validation import (
 __all__ = [
     "HEADER_SIZE",
     "LOG_OVERHEAD",
+    "NOT_VERIFIED",
     "BatchHeader",
     "BatchLimits",
     "BatchSpan",
@@ -56,6 +63,7 @@ __all__ = [
     "Record",
     "SequencedBatch",
     "TimestampType",
+    "TransactionVerification",
     "build_batch",
     "build_marker",
     "check_codec_of_version",

@@ -41,6 +41,18 @@ class SequencedBatch(Protocol):
     def is_transactional(self) -> bool: ...
 
 
+class TransactionVerification(NamedTuple):
+    """What the coordinator of a transaction has said of a batch before it is appended."""
+
+    start_ms: int = NO_TIMESTAMP
+    """When the transaction began: no two transactions of a producer began at the same time."""
+    has_epoch_bump: bool = False
+    """Its producer has `transaction.version` 2, and a new epoch with every transaction."""
+
+
+NOT_VERIFIED: Final = TransactionVerification()
+
+
 class BatchSpan(NamedTuple):
     """One of the newest batches of a producer, kept to recognise duplicates."""
 
@@ -57,7 +69,15 @@ class BatchSpan(NamedTuple):
 class ProducerEntry:
     """State of one producer id: its epoch, its newest five batches under that epoch, its open transaction."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "producer_id",
+        "txn_ended_ms",
+        "txn_first_offset",
+    )
 
     def __init__(self, producer_id: int, epoch: int = NO_PRODUCER_EPOCH) -> None:
         self.producer_id = producer_id
@@ -66,6 +86,8 @@ class ProducerEntry:
         self.last_timestamp = NO_TIMESTAMP
         self.coordinator_epoch = NO_EPOCH
         self.txn_first_offset = NO_OFFSET
+        self.txn_ended_ms = NO_TIMESTAMP
+        """When the newest transaction began that a marker has ended, where that is kept: in the control plane."""
 
     @property
     def last_sequence(self) -> int:
@@ -125,6 +147,20 @@ class ProducerEntry:
                 "them is missing."
             )
 
+    def check_verified(self, header: SequencedBatch, verification: TransactionVerification) -> None:
+        """Refuse a batch for what its coordinator has said of it. Raises OutOfOrderSequence, InvalidTxnState.
+
+        A producer with a new epoch for every transaction begins with sequence 0 wherever it is not known: retention
+        cannot have deleted earlier records of the same transaction. And the transaction may have ended since.
+        """
+        if verification.has_epoch_bump and self.epoch == NO_PRODUCER_EPOCH and header.base_sequence > 0:
+            raise OutOfOrderSequence(
+                f"Producer {self.producer_id} begins its transaction with sequence {header.base_sequence} instead of "
+                "0: a batch before it is missing."
+            )
+        if 0 <= verification.start_ms <= self.txn_ended_ms:
+            raise InvalidTxnState(f"The batch belongs to a transaction of producer {self.producer_id} that has ended.")
+
     def check_transaction(self, header: SequencedBatch) -> None:
         """Refuse a batch outside the transaction its producer has open. Raises InvalidTxnState."""
         if self.txn_first_offset >= 0 and not header.is_transactional:
@@ -133,8 +169,13 @@ class ProducerEntry:
                 "a batch outside of it."
             )
 
-    def check_marker(self, epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
-        """Refuse the marker of a coordinator or producer that has been replaced.
+    def check_marker(
+        self, epoch: int, coordinator_epoch: int, transaction_version: int, start_ms: int = NO_TIMESTAMP
+    ) -> None:
+        """Refuse the marker of a coordinator or producer that has been replaced, or of a transaction that has ended.
+
+        `start_ms`: when the transaction began, if that is known. Without epochs of their own, nothing else tells the
+        transactions of a producer from each other.
 
         Raises InvalidProducerEpoch or TransactionCoordinatorFenced.
         """
@@ -149,6 +190,8 @@ class ProducerEntry:
                 f"The marker of producer {self.producer_id} comes from coordinator epoch {coordinator_epoch}, but "
                 f"{self.coordinator_epoch} has been seen."
             )
+        if 0 <= start_ms <= self.txn_ended_ms:
+            raise InvalidProducerEpoch(f"The transaction of producer {self.producer_id} has ended before.")
 
     def add_batch(self, header: SequencedBatch, last_offset: int) -> None:
         """Remember a batch that was appended."""

@@ -26,7 +26,7 @@ from strandline.server.sharing.membership import StatesOfGroups
 from strandline.server.transactions.coordinators import CoordinatorsOfCluster
 from strandline.server.transactions.gate import TransactionGate
 from strandline.server.transactions.marker_transport import ClusterMarkerTransport
-from strandline.server.transactions.peers import BrokerPeers
+from strandline.server.transactions.peers import BrokerPeers, ParallelPeers
 from strandline.tasks import in_background
 
 
@@ -56,11 +56,13 @@ class Coordination:
         def log_of(topic: InternalTopic) -> ReplicatedCoordinatorLog:
             return ReplicatedCoordinatorLog(replicas, lambda: loader.image, topic, clock=clock)
 
+        listener = static.network.inter_broker_listener
+
         def peers_for(purpose: str) -> BrokerPeers:
-            listener = static.network.inter_broker_listener
             return BrokerPeers(loader, node_id=node_id, listener=listener, purpose=purpose)
 
-        self._peers: tuple[BrokerPeers, ...] = (peers_for("markers"), peers_for("admissions"))
+        admissions = ParallelPeers(loader, node_id=node_id, listener=listener, purpose="admissions")
+        self._peers: tuple[BrokerPeers, ...] = (peers_for("markers"), admissions)
         self.groups = GroupCoordinator(
             log_of(offsets_topic(static.groups)),
             loader,
@@ -93,7 +95,7 @@ class Coordination:
             limits=TransactionLimits.of(static.transactions),
         )
         self.admissions = TransactionAdmissions(
-            CoordinatorsOfCluster(self.transactions, self._peers[1], loader, node_id=node_id)
+            CoordinatorsOfCluster(self.transactions, admissions, loader, node_id=node_id)
         )
         self.gate = TransactionGate(self.admissions, settings, clock)
         self.shares = ShareGroups(

@@ -10,6 +10,7 @@ import pytest
 
 from strandline.coordinators.runtime import wait_result
 from strandline.coordinators.transactions.admissions import (
+    Admission,
     AdmissionResults,
     Participant,
     TransactionAdmissions,
@@ -38,7 +39,7 @@ class Coordinators:
         await self.is_open.wait()
         if self.fails_with is not None:
             raise self.fails_with
-        return {one: self.errors.get(one) for one in partitions}
+        return {one: Admission(self.errors.get(one), 5) for one in partitions}
 
 
 @dataclass
@@ -50,12 +51,13 @@ class World:
         self.admissions = TransactionAdmissions(self.coordinators)
 
     def admit(self, who: Participant, partition: TopicPartition, name: str) -> None:
-        self.admissions.admit(who, partition, lambda error: self.answers.append((name, error)))
+        self.admissions.admit(who, partition, lambda answer: self.answers.append((name, answer.error)))
 
     async def wait_admitted(self, who: Participant, partition: TopicPartition) -> None:
-        error: StrandlineError | None = await wait_result(lambda done: self.admissions.admit(who, partition, done))
-        if error is not None:
-            raise error
+        answer: Admission = await wait_result(lambda done: self.admissions.admit(who, partition, done))
+        if answer.error is not None:
+            raise answer.error
+        assert answer.start_ms == 5
 
     async def settle(self) -> None:
         for _ in range(10):

@@ -89,7 +89,7 @@ async def test_a_producer_commits_one_transaction_after_the_other(world: World) 
     assert producer == (100, 0)
     for epoch in (1, 2, 3):
         await coordinator.add_partitions("pay", producer, [A], client_version=2)
-        assert await coordinator.verify_partitions("pay", producer, [A]) == {A: None}
+        assert (await coordinator.verify_partitions("pay", producer, [A])).errors == {A: None}
         producer = await coordinator.end("pay", producer, is_commit=True, client_version=2)
         assert producer == (100, epoch)
     assert coordinator.describe("pay").state is TransactionState.COMPLETE_COMMIT
@@ -108,6 +108,7 @@ async def test_another_producer_takes_over(world: World) -> None:
 async def test_requests_wait_for_the_end_of_a_transaction_but_not_for_long(world: World) -> None:
     coordinator = world.coordinator
     producer = await coordinator.init_producer_id("pay", timeout_ms=1000)
+    await world.clock.advance(1)
     await coordinator.add_partitions("pay", producer, [A], client_version=2)
     world.markers.held = {}
     await world.clock.advance(3)

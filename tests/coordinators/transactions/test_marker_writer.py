@@ -18,6 +18,8 @@ from strandline.errors import (
     TransactionCoordinatorFenced,
     UnknownTopicOrPartition,
 )
+from strandline.hybrid.classic import ClassicPartition
+from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log import AppendOrigin
 from strandline.model import GROUP_METADATA_TOPIC, ProducerAndEpoch, TopicPartition
 from strandline.records.builder import build_batch
@@ -78,8 +80,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         def announce(partition: TopicPartition, producer_id: int) -> None:
             announced.append((partition, producer_id))
 
-        def find(topic: str, partition: int) -> Partition:
-            return replicas.get_leader(TopicPartition(topic, partition))
+        def find(topic: str, partition: int) -> ClassicPartition:
+            return ClassicPartition(replicas.get_leader(TopicPartition(topic, partition)), TieredTopics())
 
         writer = MarkerWriter(find, offsets, SystemClock(), on_marker=announce)
         yield World(replicas.get_leader(P), writer, offsets, announced)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.coordinators.transactions.metadata import LAST_EPOCH, TransactionMetadata
+from strandline.coordinators.transactions.metadata import LAST_EPOCH, TransactionMetadata, of_value
 from strandline.coordinators.transactions.rules import (
     Step,
     decide_add,
@@ -132,10 +132,10 @@ class TestAdd:
                 self.add(in_state(state))
 
     def test_what_was_never_added_is_not_verified(self) -> None:
-        found = verify(OPEN, ProducerAndEpoch(7, 3), [A, B], is_pending=False)
-        assert found[A] is None
-        assert isinstance(found[B], TransactionAbortable)
-        assert all(verify(READY, ProducerAndEpoch(7, 3), [A], is_pending=False).values())
+        errors, start_ms = verify(OPEN, ProducerAndEpoch(7, 3), [A, B], is_pending=False)
+        assert (errors[A], start_ms) == (None, OPEN.start_ms)
+        assert isinstance(errors[B], TransactionAbortable)
+        assert all(verify(READY, ProducerAndEpoch(7, 3), [A], is_pending=False).errors.values())
         with pytest.raises(ProducerFenced):
             verify(OPEN, ProducerAndEpoch(7, 2), [A], is_pending=False)
 
@@ -269,6 +269,29 @@ def carried_out(current: TransactionMetadata, who: ProducerAndEpoch, what: str, 
         case "time out" if current.state is S.ONGOING:
             return current.fenced(client_version=version, now_ms=NOW)
     return None
+
+
+@settings(max_examples=300)
+@given(st.data(), st.integers(1, 2))
+def test_no_two_transactions_begin_at_the_same_time(data: st.DataObject, version: int) -> None:
+    """Wherever the clocks of its coordinators stand: by their beginning, partitions tell transactions apart."""
+    current, starts = READY, list[int]()
+    for _ in range(data.draw(st.integers(2, 12))):
+        now = data.draw(st.integers(NOW - 5, NOW + 5))
+        current = current.with_partitions([A], client_version=version, now_ms=now)
+        starts.append(current.start_ms)
+        assert current.with_partitions([B], client_version=version, now_ms=now + 9).start_ms == starts[-1]
+        if data.draw(st.booleans()):
+            current = current.prepared(is_commit=True, client_version=version, now_ms=now)
+        else:
+            current = current.fenced(client_version=version, now_ms=now)
+        assert current.start_ms == starts[-1]
+        current = current.completed(now)
+        if data.draw(st.booleans()):
+            emptied = current.with_next_epoch(timeout_ms=1, expected_epoch=None, now_ms=now)
+            assert emptied is not None
+            current = of_value(current.transactional_id, emptied.value())
+    assert starts == sorted(set(starts))
 
 
 @settings(max_examples=300)

@@ -129,6 +129,7 @@ def opened(world: World) -> World:
     """A transaction of producer 7, epoch 0, in two partitions."""
     world.init()
     world.sink.finish()
+    world.clock.move(0.001)
     world.add(0, A, B)
     world.sink.finish()
     world.answers.clear()

@@ -15,7 +15,7 @@ from strandline.diskless.reader.tails import Announcements
 from strandline.diskless.values import CommittedBlock, DisklessAppend, DisklessRead, marker_to_commit
 from strandline.diskless.wal import pack
 from strandline.errors import StrandlineError
-from strandline.model import TopicIdPartition
+from strandline.model import NO_TIMESTAMP, TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.objects.opening import open_objects
 from strandline.reads import FetchIsolation, ReadResult
@@ -202,7 +202,7 @@ def _append(write: Write, leader_epoch: int) -> DisklessAppend:
             read_header(marker),
             TimestampType.CREATE_TIME,
             leader_epoch,
-            marker_to_commit(memoryview(marker), 0),
+            marker_to_commit(memoryview(marker), 0, NO_TIMESTAMP),
         )
     records = [Record(i, write.timestamp + i * write.step_ms, None, b"x" * write.size) for i in range(write.records)]
     producer_id, epoch, sequence = write.producer

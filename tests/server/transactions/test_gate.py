@@ -10,7 +10,12 @@ from typing import cast
 import pytest
 
 from strandline.config import Settings
-from strandline.coordinators.transactions.admissions import AdmissionResults, Participant, TransactionAdmissions
+from strandline.coordinators.transactions.admissions import (
+    Admission,
+    AdmissionResults,
+    Participant,
+    TransactionAdmissions,
+)
 from strandline.errors import (
     ConcurrentTransactions,
     InvalidTxnState,
@@ -22,6 +27,7 @@ from strandline.errors import (
 from strandline.hybrid.partition import ServedPartition
 from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import ProducerAndEpoch, TopicPartition
+from strandline.records import NOT_VERIFIED, TransactionVerification
 from strandline.records.batch import read_header
 from strandline.replication import Appended
 from strandline.replication.gate import Done
@@ -31,6 +37,7 @@ from tests.wirelevel.raw import batch
 
 P = TopicPartition("orders", 0)
 OLD_VERSION = 11
+STARTED = 900_000
 
 
 class ScriptedCoordinators:
@@ -40,7 +47,7 @@ class ScriptedCoordinators:
         self.answers = list(answers)
 
     async def admit(self, who: Participant, partitions: Collection[TopicPartition]) -> AdmissionResults:
-        return dict.fromkeys(partitions, self.answers.pop(0))
+        return dict.fromkeys(partitions, Admission(self.answers.pop(0), STARTED))
 
 
 @dataclass
@@ -49,6 +56,7 @@ class WrittenPartition:
 
     topic_partition: TopicPartition = P
     sequences: list[int] = field(default_factory=list)
+    verified: list[object] = field(default_factory=list)
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         return bool(self.sequences)
@@ -58,6 +66,7 @@ class WrittenPartition:
 
     def append(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done, **how: object) -> Appended:
         self.sequences.append(read_header(records).base_sequence)
+        self.verified.append(how["verification"])
         info = LogAppendInfo(
             first_offset=0,
             last_offset=0,
@@ -115,6 +124,15 @@ async def test_nothing_overtakes_a_first_batch_that_was_refused_for_a_moment(
     for sequence in range(3):
         assert await world.send(sequence, version=version) is None
     assert world.partition.sequences == [0, 1, 2]
+
+
+@pytest.mark.parametrize("version", [OLD_VERSION, ADDS_PARTITIONS])
+async def test_the_partition_learns_what_the_coordinator_has_said(version: int) -> None:
+    world = GateWorld(None)
+    for sequence in range(2):
+        assert await world.send(sequence, version=version) is None
+    first = TransactionVerification(STARTED, has_epoch_bump=version == ADDS_PARTITIONS)
+    assert world.partition.verified == [first, NOT_VERIFIED], "it knows the second one to be part of the first's"
 
 
 async def test_batches_that_wait_together_keep_their_order() -> None:

@@ -7,7 +7,12 @@ from collections.abc import Callable, Collection
 
 from strandline.coordinators.groups import CommitRequest, GroupCoordinator, PartitionCommit
 from strandline.coordinators.runtime import TransactionEnd, WriteResult
-from strandline.coordinators.transactions.admissions import AdmissionResults, Participant, TransactionAdmissions
+from strandline.coordinators.transactions.admissions import (
+    Admission,
+    AdmissionResults,
+    Participant,
+    TransactionAdmissions,
+)
 from strandline.model import GROUP_METADATA_TOPIC, ProducerAndEpoch, TopicPartition
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.groups.conftest import clock, coordinator, log, settings, topics
@@ -27,7 +32,7 @@ class SuddenCoordinators:
 
     async def admit(self, who: Participant, partitions: Collection[TopicPartition]) -> AdmissionResults:
         asyncio.get_running_loop().call_soon(self._then)
-        return dict.fromkeys(partitions)
+        return dict.fromkeys(partitions, Admission())
 
 
 async def test_a_marker_that_comes_right_after_the_leave_ends_the_offsets(
@@ -51,7 +56,9 @@ async def test_a_marker_that_comes_right_after_the_leave_ends_the_offsets(
         producer=PRODUCER,
         offsets=(PartitionCommit(topic="orders", partition=0, offset=5),),
     )
-    await coordinator.commit_when(lambda allowed: admissions.admit(WHO, place, allowed), request)
+    await coordinator.commit_when(
+        lambda allowed: admissions.admit(WHO, place, lambda answer: allowed(answer.error)), request
+    )
     (found,) = await coordinator.fetch("g", [TopicPartition("orders", 0)], require_stable=True)
     assert [one.error for one in markers] == [None]
     assert (found.offset, found.error) == (5, None)

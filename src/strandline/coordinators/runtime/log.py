@@ -6,7 +6,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from strandline.model import NO_PRODUCER_ID, LeaderEpoch, Offset, ProducerAndEpoch, ProducerId, TimestampMs
+from strandline.model import (
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    LeaderEpoch,
+    Offset,
+    ProducerAndEpoch,
+    ProducerId,
+    TimestampMs,
+)
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 
 
@@ -44,6 +52,8 @@ class TransactionEnd(NamedTuple):
     coordinator_epoch: int
     transaction_version: int
     """That of the client: by it, partitions judge the epoch."""
+    start_ms: TimestampMs = NO_TIMESTAMP
+    """When the transaction began; -1 if nobody said so."""
 
     def batch(self, now_ms: TimestampMs) -> memoryview:
         """The marker as a control batch."""

@@ -30,13 +30,11 @@ from strandline.errors import (
     StrandlineError,
     TransactionAbortable,
 )
-from strandline.model import ProducerAndEpoch, ProducerId, TopicPartition
+from strandline.model import NO_TIMESTAMP, ProducerAndEpoch, ProducerId, TimestampMs, TopicPartition
 from strandline.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
-Admitted: TypeAlias = Callable[[StrandlineError | None], None]
-AdmissionResults: TypeAlias = Mapping[TopicPartition, StrandlineError | None]
 
 _MOST_ADDED: Final = 100_000
 
@@ -48,6 +46,18 @@ class Participant(NamedTuple):
     producer: ProducerAndEpoch
     adds: bool
     """Writing to a partition adds it (`transaction.version` 2); otherwise it has to be part of the transaction."""
+
+
+class Admission(NamedTuple):
+    """What a coordinator says of one partition."""
+
+    error: StrandlineError | None = None
+    start_ms: TimestampMs = NO_TIMESTAMP
+    """When the transaction began, if the coordinator says so: records that come later than its end are known by it."""
+
+
+Admitted: TypeAlias = Callable[[Admission], None]
+AdmissionResults: TypeAlias = Mapping[TopicPartition, Admission]
 
 
 class TransactionCoordinators(Protocol):
@@ -112,15 +122,15 @@ class TransactionAdmissions:
     async def _run(self, who: Participant, line: _Line) -> None:
         while line.waiting:
             line.asked, line.waiting = line.waiting, {}
-            errors = await self._ask(who, line.asked)
+            answers = await self._ask(who, line.asked)
             asked, line.asked = line.asked, {}
             for partition, waits in asked.items():
                 if partition in line.marked:
                     line.waiting[partition] = waits + line.waiting.get(partition, [])
                 else:
-                    if who.adds and errors[partition] is None:
+                    if who.adds and answers[partition].error is None:
                         self._remember(who.producer, partition)
-                    _answer(waits, errors[partition])
+                    _answer(waits, answers[partition])
             line.marked.clear()
         del self._lines[who]
 
@@ -134,13 +144,13 @@ class TransactionAdmissions:
             return await self._coordinators.admit(who, [*partitions])
         except Exception as error:  # whoever waits has to be answered
             logger.exception("the coordinator of %r could not be asked", who.transactional_id)
-            return dict.fromkeys(partitions, StrandlineError(f"The coordinator could not be asked: {error}"))
+            return dict.fromkeys(partitions, Admission(StrandlineError(f"The coordinator could not be asked: {error}")))
 
 
-def _answer(waits: Collection[Admitted], error: StrandlineError | None) -> None:
+def _answer(waits: Collection[Admitted], answer: Admission) -> None:
     for done in waits:
         try:
-            done(error)
+            done(answer)
         except Exception:  # the others have to be answered
             logger.exception("an admission to a transaction could not be processed")
 

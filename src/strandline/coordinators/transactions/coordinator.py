@@ -21,6 +21,7 @@ from strandline.coordinators.runtime import (
     wait_result,
 )
 from strandline.coordinators.transactions.metadata import TransactionMetadata
+from strandline.coordinators.transactions.rules import Verified
 from strandline.coordinators.transactions.shard import Decided, MarkerSender, TransactionShard
 from strandline.coordinators.transactions.states import TransactionState
 from strandline.errors import (
@@ -209,10 +210,10 @@ class TransactionCoordinator:
 
     async def verify_partitions(
         self, transactional_id: str, producer: ProducerAndEpoch, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, StrandlineError | None]:
+    ) -> Verified:
         """Whether each is part of the open transaction."""
 
-        async def ask() -> Mapping[TopicPartition, StrandlineError | None] | StrandlineError:
+        async def ask() -> Verified | StrandlineError:
             try:
                 return self._shard(transactional_id).verify_partitions(transactional_id, producer, partitions)
             except StrandlineError as error:

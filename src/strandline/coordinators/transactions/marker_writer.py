@@ -11,7 +11,7 @@ from strandline.coordinators.runtime import TransactionEnd
 from strandline.coordinators.transactions.markers import MarkerResults, TransactionMarker
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError
-from strandline.model import GROUP_METADATA_TOPIC, ProducerId, TopicPartition
+from strandline.model import GROUP_METADATA_TOPIC, ProducerId, TimestampMs, TopicPartition
 
 _WRITE_TIMEOUT_MS: Final = 5_000
 """Well below what a coordinator on another broker waits for the answer, which has the other partitions, too."""
@@ -27,7 +27,9 @@ class TransactionalOffsets(Protocol):
 class MarkedPartition(Protocol):
     """A partition that this broker serves."""
 
-    async def append_and_wait(self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0) -> object:
+    async def append_and_wait(
+        self, records: memoryview, *, timeout_ms: int, transaction_version: int, transaction_start_ms: TimestampMs
+    ) -> object:
         """Append a marker, and wait until it is durable. Raises StrandlineError."""
 
 
@@ -64,6 +66,7 @@ class MarkerWriter:
                     end.batch(self._clock.now_ms()),
                     timeout_ms=_WRITE_TIMEOUT_MS,
                     transaction_version=end.transaction_version,
+                    transaction_start_ms=end.start_ms,
                 )
             crash_point("transactions.after_marker")
         except StrandlineError as error:

@@ -77,6 +77,7 @@ class _Outstanding:
                 is_commit=transaction.state is TransactionState.PREPARE_COMMIT,
                 coordinator_epoch=self.coordinator_epoch,
                 transaction_version=transaction.client_version,
+                start_ms=transaction.start_ms,
             ),
             partitions=tuple(sorted(partitions)),
         )

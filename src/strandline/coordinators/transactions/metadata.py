@@ -41,6 +41,7 @@ class TransactionMetadata:
     partitions: frozenset[TopicPartition] = frozenset()
     """In which the transaction has, or may have, records."""
     start_ms: TimestampMs = NO_TIMESTAMP
+    """When the transaction began: later than anything that happened to the id before."""
     last_update_ms: TimestampMs
     client_version: int = 0
     """The transaction version of the client."""
@@ -100,6 +101,8 @@ class TransactionMetadata:
     ) -> TransactionMetadata:
         """A transaction begins, or reaches more partitions."""
         is_new = self.state is not _S.ONGOING
+        if is_new:  # by its start, a transaction is told from the one before, wherever the clocks of brokers stand
+            now_ms = max(now_ms, self.last_update_ms + 1)
         return replace(
             self._moved(_S.ONGOING, now_ms),
             partitions=(frozenset() if is_new else self.partitions) | frozenset(added),
@@ -157,7 +160,7 @@ class TransactionMetadata:
     def _moved(self, state: TransactionState, now_ms: TimestampMs) -> TransactionMetadata:
         if self.state not in LEGAL_BEFORE[state]:
             raise ValueError(f"{self.transactional_id} cannot go from {self.state.label} to {state.label}.")
-        return replace(self, state=state, last_update_ms=now_ms)
+        return replace(self, state=state, last_update_ms=max(now_ms, self.last_update_ms))
 
     # Records
 

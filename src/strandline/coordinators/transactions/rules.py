@@ -8,8 +8,8 @@ to be committed, no other begins.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
 
 from strandline.coordinators.transactions.metadata import EPOCH_BUMP_VERSION, LAST_EPOCH, TransactionMetadata
 from strandline.coordinators.transactions.states import TransactionState
@@ -106,24 +106,34 @@ def decide_add(
     return current.with_partitions(partitions, client_version=client_version, now_ms=now_ms)
 
 
+class Verified(NamedTuple):
+    """What is true of some partitions and the open transaction."""
+
+    errors: Mapping[TopicPartition, StrandlineError | None]
+    """For partitions that are not part of it."""
+    start_ms: TimestampMs
+    """When it began."""
+
+
 def verify(
     current: TransactionMetadata,
     producer: ProducerAndEpoch,
     partitions: Collection[TopicPartition],
     *,
     is_pending: bool,
-) -> dict[TopicPartition, StrandlineError | None]:
+) -> Verified:
     """Whether each partition is part of the open transaction. Raises a StrandlineError for all of them."""
     _check_producer(current, producer)
     if is_pending or current.state.is_prepared:
         raise _concurrent(current)
     known = current.partitions if current.state is _S.ONGOING else frozenset[TopicPartition]()
-    return {
+    errors = {
         one: None
         if one in known
         else TransactionAbortable(f"{one} is not part of the transaction of {current.transactional_id!r}. Abort it.")
         for one in partitions
     }
+    return Verified(errors, current.start_ms)
 
 
 # EndTxn

@@ -18,6 +18,7 @@ from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, Tim
 from strandline.coordinators.transactions.metadata import TransactionMetadata, of_value
 from strandline.coordinators.transactions.rules import (
     Step,
+    Verified,
     decide_add,
     decide_end,
     decide_init,
@@ -201,7 +202,7 @@ class TransactionShard:
 
     def verify_partitions(
         self, transactional_id: str, producer: ProducerAndEpoch, partitions: Collection[TopicPartition]
-    ) -> dict[TopicPartition, StrandlineError | None]:
+    ) -> Verified:
         """Whether each is part of the open transaction. Raises a StrandlineError for all of them."""
         current = self._known(transactional_id)
         return verify(current, producer, partitions, is_pending=transactional_id in self._pending)

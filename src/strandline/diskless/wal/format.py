@@ -84,7 +84,7 @@ def _by_partition(batches: Sequence[DisklessAppend]) -> list[tuple[TopicIdPartit
 def _alike(batches: Sequence[DisklessAppend], indexes: list[int]) -> Iterator[list[int]]:
     """Split into groups with one leader epoch and one timestamp type: nearly always a single group."""
     start = 0
-    _, _, _, timestamp_type, leader_epoch, _ = batches[indexes[0]]
+    _, _, _, timestamp_type, leader_epoch, *_ = batches[indexes[0]]
     for end, index in enumerate(indexes):
         batch = batches[index]
         if batch.leader_epoch != leader_epoch or batch.timestamp_type is not timestamp_type:

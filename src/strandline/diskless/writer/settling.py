@@ -29,7 +29,7 @@ _ERRORS: Final[dict[Refusal, tuple[type[StrandlineError], str]]] = {
     Refusal.INVALID_PRODUCER_EPOCH: (InvalidProducerEpoch, "The producer epoch is older than the one known."),
     Refusal.INVALID_TXN_STATE: (
         InvalidTxnState,
-        "The producer has a transaction open; the batch is outside of it.",
+        "The batch is outside of the transaction that its producer has open, or of one that has ended.",
     ),
     Refusal.COORDINATOR_FENCED: (
         TransactionCoordinatorFenced,
@@ -84,6 +84,7 @@ def _batch_to_commit(batch: DisklessAppend, byte_offset: int) -> BatchToCommit:
         header.base_sequence,
         header.is_transactional,
         batch.marker,
+        batch.verification,
     )
 
 

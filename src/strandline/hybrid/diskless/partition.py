@@ -55,7 +55,13 @@ from strandline.reads import (
     ReadResult,
     Watcher,
 )
-from strandline.records import TimestampType, validate_internal, validate_produced
+from strandline.records import (
+    NOT_VERIFIED,
+    TimestampType,
+    TransactionVerification,
+    validate_internal,
+    validate_produced,
+)
 from strandline.replication import Appended
 from strandline.replication.partition import DELETE_TO_HIGH_WATERMARK, Done
 
@@ -152,7 +158,9 @@ class DisklessPartition:
         done: Done,
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
+        verification: TransactionVerification = NOT_VERIFIED,
         transaction_version: int = 0,
+        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
     ) -> Appended:
         """Check a batch, copy it, and give it its place in the order of this broker.
 
@@ -167,7 +175,8 @@ class DisklessPartition:
         else:
             buffer, header = validate_internal(records, limits=limits.batch, now_ms=self._clock.now_ms())
             if header.is_control:  # it keeps the time of its coordinator, as in a classic log
-                timestamp_type, marker = TimestampType.CREATE_TIME, marker_to_commit(buffer, transaction_version)
+                timestamp_type = TimestampType.CREATE_TIME
+                marker = marker_to_commit(buffer, transaction_version, transaction_start_ms)
         info = LogAppendInfo(
             first_offset=NO_OFFSET,
             last_offset=NO_OFFSET,
@@ -187,13 +196,26 @@ class DisklessPartition:
             done(None)
 
         self._tier.writer.append(
-            DisklessAppend(self.id, self._tier.memory.copy(buffer), header, timestamp_type, self.leader_epoch, marker),
+            DisklessAppend(
+                self.id,
+                self._tier.memory.copy(buffer),
+                header,
+                timestamp_type,
+                self.leader_epoch,
+                marker,
+                verification,
+            ),
             committed,
         )
         return Appended(info, is_done=False, is_written=False, is_copied=True)
 
     async def append_and_wait(
-        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+        self,
+        records: memoryview,
+        *,
+        timeout_ms: int,
+        transaction_version: int = 0,
+        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
     ) -> LogAppendInfo:
         """See `PartitionAppends`. Any broker may do it: the control plane gives the order."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -207,7 +229,12 @@ class DisklessPartition:
                 future.set_exception(error)
 
         appended = self.append(
-            records, acks=-1, origin=AppendOrigin.COORDINATOR, done=done, transaction_version=transaction_version
+            records,
+            acks=-1,
+            origin=AppendOrigin.COORDINATOR,
+            done=done,
+            transaction_version=transaction_version,
+            transaction_start_ms=transaction_start_ms,
         )
         try:
             async with asyncio.timeout(timeout_ms / 1000):

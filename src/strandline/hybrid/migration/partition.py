@@ -13,8 +13,18 @@ from strandline.hybrid.layout import PartitionLayout, hybrid_layout
 from strandline.hybrid.migration.offsets import HybridOffsets
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.log import AppendOrigin, LogAppendInfo
-from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
+from strandline.model import (
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    LeaderEpoch,
+    Offset,
+    ProducerAndEpoch,
+    TimestampMs,
+    TopicPartition,
+)
 from strandline.reads import ActiveProducer, AnsweredOffsets, FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.records import NOT_VERIFIED, TransactionVerification
 from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
 
@@ -110,23 +120,38 @@ class HybridPartition:
         done: Done,
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
+        verification: TransactionVerification = NOT_VERIFIED,
     ) -> Appended:
         gate = self.replica.gate
         if gate is not None and gate.first_batches is not None and not gate.first_batches.check(records):
             gate.first_batches = None
         return self.suffix.append(
-            records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
+            records,
+            acks=acks,
+            origin=origin,
+            done=done,
+            written=written,
+            is_borrowed=is_borrowed,
+            verification=verification,
         )
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         return self.suffix.has_transaction(producer)
 
     async def append_and_wait(
-        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+        self,
+        records: memoryview,
+        *,
+        timeout_ms: int,
+        transaction_version: int = 0,
+        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
     ) -> LogAppendInfo:
         """No transaction is open across the boundary: what a marker ends is in the suffix."""
         return await self.suffix.append_and_wait(
-            records, timeout_ms=timeout_ms, transaction_version=transaction_version
+            records,
+            timeout_ms=timeout_ms,
+            transaction_version=transaction_version,
+            transaction_start_ms=transaction_start_ms,
         )
 
     # Reading

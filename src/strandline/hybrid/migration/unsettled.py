@@ -12,8 +12,17 @@ from typing import NoReturn
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, RequestTimedOut, StrandlineError
 from strandline.hybrid.layout import PartitionLayout
 from strandline.log import AppendOrigin, LogAppendInfo
-from strandline.model import NO_EPOCH, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
+from strandline.model import (
+    NO_EPOCH,
+    NO_TIMESTAMP,
+    LeaderEpoch,
+    Offset,
+    ProducerAndEpoch,
+    TimestampMs,
+    TopicPartition,
+)
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
+from strandline.records import NOT_VERIFIED, TransactionVerification
 from strandline.replication import Appended, Partition
 from strandline.replication.first_batches import with_refused
 from strandline.replication.partition import Done
@@ -60,6 +69,7 @@ class UnsettledPartition:
         done: Done,
         written: Callable[[], None] | None = None,
         is_borrowed: bool = False,
+        verification: TransactionVerification = NOT_VERIFIED,
     ) -> Appended:
         replica = self._replica
         replica.check_leader()
@@ -74,7 +84,12 @@ class UnsettledPartition:
         return True
 
     async def append_and_wait(
-        self, records: memoryview, *, timeout_ms: int, transaction_version: int = 0
+        self,
+        records: memoryview,
+        *,
+        timeout_ms: int,
+        transaction_version: int = 0,
+        transaction_start_ms: TimestampMs = NO_TIMESTAMP,
     ) -> LogAppendInfo:
         self._replica.check_leader()
         self._refuse()

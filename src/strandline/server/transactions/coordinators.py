@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from strandline.coordinators.transactions import TransactionCoordinator
-from strandline.coordinators.transactions.admissions import AdmissionResults, Participant
+from strandline.coordinators.transactions.admissions import Admission, AdmissionResults, Participant
 from strandline.coordinators.transactions.metadata import EPOCH_BUMP_VERSION
 from strandline.errors import CoordinatorNotAvailable, LeaderNotAvailable, StrandlineError
 from strandline.metadata.image import Images
@@ -38,9 +38,9 @@ class CoordinatorsOfCluster:
                 return await self._admit_here(who, partitions)
             return await self._ask(leader, who, partitions)
         except LeaderNotAvailable as error:
-            return dict.fromkeys(partitions, CoordinatorNotAvailable(str(error)))
+            return dict.fromkeys(partitions, Admission(CoordinatorNotAvailable(str(error))))
         except StrandlineError as error:
-            return dict.fromkeys(partitions, error)
+            return dict.fromkeys(partitions, Admission(error))
 
     def _leader_for(self, transactional_id: str) -> BrokerId:
         partition = self._local.partition_for(transactional_id)
@@ -51,11 +51,12 @@ class CoordinatorsOfCluster:
 
     async def _admit_here(self, who: Participant, partitions: Collection[TopicPartition]) -> AdmissionResults:
         if not who.adds:
-            return await self._local.verify_partitions(who.transactional_id, who.producer, partitions)
+            errors, start_ms = await self._local.verify_partitions(who.transactional_id, who.producer, partitions)
+            return {one: Admission(errors[one], start_ms) for one in partitions}
         await self._local.add_partitions(
             who.transactional_id, who.producer, partitions, client_version=EPOCH_BUMP_VERSION
         )
-        return dict.fromkeys(partitions)
+        return dict.fromkeys(partitions, Admission())
 
     async def _ask(
         self, leader: BrokerId, who: Participant, partitions: Collection[TopicPartition]
@@ -79,12 +80,14 @@ class CoordinatorsOfCluster:
 def _results(answer: AddPartitionsToTxnResponse, partitions: Collection[TopicPartition]) -> AdmissionResults:
     if answer.error_code:
         raise error_of(answer.error_code)
-    codes = {
-        TopicPartition(topic.name, one.partition_index): one.partition_error_code
+    found = {
+        TopicPartition(topic.name, one.partition_index): Admission(
+            error_of(one.partition_error_code) if one.partition_error_code else None, result.transaction_start_ms
+        )
         for result in answer.results_by_transaction
         for topic in result.topic_results
         for one in topic.results_by_partition
     }
-    if not codes.keys() >= set(partitions):
+    if not found.keys() >= set(partitions):
         raise CoordinatorNotAvailable("The coordinator's answer does not name every partition.")
-    return {one: error_of(codes[one]) if codes[one] else None for one in partitions}
+    return {one: found[one] for one in partitions}

@@ -7,15 +7,22 @@ for a moment, those that the producer has sent right behind it are refused as we
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.coordinators.transactions.admissions import Participant, TransactionAdmissions, producer_error
+from strandline.coordinators.transactions.admissions import (
+    Admission,
+    Participant,
+    TransactionAdmissions,
+    producer_error,
+)
 from strandline.errors import InvalidTxnState, StrandlineError, TransactionAbortable
 from strandline.hybrid.partition import ServedPartition
 from strandline.log import AppendOrigin
 from strandline.model import ProducerAndEpoch, TopicPartition
+from strandline.records import NOT_VERIFIED, TransactionVerification
 from strandline.replication import Appended
 from strandline.replication.first_batches import FirstBatches
 from strandline.replication.gate import Done, HeldAppend
@@ -27,6 +34,8 @@ _KNOWS_ABORTABLE: Final = 11
 _PRODUCER: Final = Struct(">qhi")
 """Producer id, epoch and first sequence in the header of a batch."""
 _PRODUCER_AT: Final = 43
+_ADDED: Final = TransactionVerification(has_epoch_bump=True)
+"""Of a batch whose partition was added before: its epoch tells its transaction from others."""
 
 
 class TransactionGate:
@@ -54,10 +63,17 @@ class TransactionGate:
         producer = ProducerAndEpoch(producer_id, epoch)
         who = Participant(transactional_id or "", producer, adds=version >= ADDS_PARTITIONS)
         must_ask = who.adds or self._settings().transactions.transaction_partition_verification_enable
-        if self._is_known(partition, who, records) or not must_ask:
+        is_open = partition.has_transaction(producer)
+        if is_open or self._has_added(partition, who, records) or not must_ask:
             try:
                 return partition.append(
-                    records, acks=acks, origin=AppendOrigin.CLIENT, done=done, written=written, is_borrowed=is_borrowed
+                    records,
+                    acks=acks,
+                    origin=AppendOrigin.CLIENT,
+                    done=done,
+                    written=written,
+                    is_borrowed=is_borrowed,
+                    verification=_ADDED if who.adds and not is_open else NOT_VERIFIED,
                 )
             except TransactionAbortable as error:
                 raise _understood(error, version) from error
@@ -73,25 +89,24 @@ class TransactionGate:
 
         held = HeldAppend(records, acks, AppendOrigin.CLIENT, appended)
 
-        def admitted(error: StrandlineError | None) -> None:
+        def admitted(answer: Admission) -> None:
             try:
                 self._check_order(partition.topic_partition, memoryview(held.records))
-                if error is not None:
-                    raise producer_error(error, who, knows_abortable=version >= _KNOWS_ABORTABLE)
+                if answer.error is not None:
+                    raise producer_error(answer.error, who, knows_abortable=version >= _KNOWS_ABORTABLE)
             except StrandlineError as refusal:
                 if refusal.retriable:
                     self._remember(partition.topic_partition, producer, sequence)
                 held.refuse(refusal)
             else:
-                held.go_on(partition.append)
+                verification = TransactionVerification(answer.start_ms, has_epoch_bump=who.adds)
+                held.go_on(partial(partition.append, verification=verification))
 
         self._admissions.admit(who, partition.topic_partition, admitted)
         return Appended(held.info, is_done=False, is_written=False, is_copied=True)
 
-    def _is_known(self, partition: ServedPartition, who: Participant, records: memoryview) -> bool:
-        """Whether nobody need be asked. Raises OutOfOrderSequence, as for a batch that has just been admitted."""
-        if partition.has_transaction(who.producer):
-            return True
+    def _has_added(self, partition: ServedPartition, who: Participant, records: memoryview) -> bool:
+        """Whether the partition was added before. Raises OutOfOrderSequence, as for a batch that is just admitted."""
         if not self._admissions.has_added(who, partition.topic_partition):
             return False
         self._check_order(partition.topic_partition, records)

@@ -45,6 +45,7 @@ def _message(marker: TransactionMarker) -> WritableTxnMarker:
         transaction_result=end.is_commit,
         coordinator_epoch=end.coordinator_epoch,
         transaction_version=end.transaction_version,
+        transaction_start_ms=end.start_ms,
         topics=[
             WritableTxnMarkerTopic(name=topic, partition_indexes=found) for topic, found in by_topic(marker.partitions)
         ],

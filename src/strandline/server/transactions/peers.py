@@ -1,6 +1,10 @@
-"""Requests to other brokers by their node id, over one kept connection to each."""
+"""Requests to other brokers by their node id, over kept connections."""
 
 from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Final
 
 from strandline.errors import LeaderNotAvailable
 from strandline.metadata.image import Images
@@ -9,9 +13,15 @@ from strandline.wire.api import ApiKey
 from strandline.wire.kept_connection import BrokerAddress, BrokerUnreachable, KeptConnection
 from strandline.wire.registry import Message
 
+_MOST_AT_ONCE: Final = 64
+_KEPT_IDLE: Final = 8
+
 
 class BrokerPeers:
-    """The other brokers of the cluster, for one purpose: its requests to a broker wait for each other only."""
+    """The other brokers of the cluster, for one purpose, over a connection to each.
+
+    A broker answers the requests of a connection one after the other: those of this purpose wait for each other.
+    """
 
     def __init__(self, images: Images, *, node_id: BrokerId, listener: str, purpose: str) -> None:
         self._images, self._node_id, self._listener, self._purpose = images, node_id, listener, purpose
@@ -22,13 +32,12 @@ class BrokerPeers:
         target = self._target(broker)
         connection = self._connections.get(broker)
         if connection is None:
-            client_id = f"broker-{self._node_id}-{self._purpose}"
-            connection = KeptConnection(client_id, lambda: self._images.image.cluster_id)
-            self._connections[broker] = connection
-        try:
-            return await connection.ask(target, api_key, message, within=within)
-        except BrokerUnreachable as error:
-            raise LeaderNotAvailable(str(error)) from error
+            connection = self._connections[broker] = self._new_connection()
+        return await _ask(connection, target, api_key, message, within=within)
+
+    def _new_connection(self) -> KeptConnection:
+        client_id = f"broker-{self._node_id}-{self._purpose}"
+        return KeptConnection(client_id, lambda: self._images.image.cluster_id)
 
     def _target(self, broker: BrokerId) -> BrokerAddress:
         known = self._images.image.brokers.get(broker)
@@ -43,3 +52,48 @@ class BrokerPeers:
         """Close the connections. The next request opens another."""
         for connection in self._connections.values():
             connection.close()
+
+
+class ParallelPeers(BrokerPeers):
+    """The other brokers, over a connection for each request that is under way.
+
+    For requests that wait on the other broker: none waits behind another one. Only what is asked of one broker while
+    64 requests to it are under way has to wait for the first of them to end.
+    """
+
+    def __init__(self, images: Images, *, node_id: BrokerId, listener: str, purpose: str) -> None:
+        super().__init__(images, node_id=node_id, listener=listener, purpose=purpose)
+        self._idle = defaultdict[BrokerId, list[KeptConnection]](list)
+        self._room = defaultdict[BrokerId, asyncio.Semaphore](lambda: asyncio.Semaphore(_MOST_AT_ONCE))
+
+    async def ask(self, broker: BrokerId, api_key: ApiKey, message: Message, *, within: float) -> Message:
+        """See `BrokerPeers.ask`."""
+        target, idle, room = self._target(broker), self._idle[broker], self._room[broker]
+        try:
+            async with asyncio.timeout(within):
+                await room.acquire()
+        except TimeoutError as error:
+            raise LeaderNotAvailable(f"{target} has not answered earlier requests for {within:g} s.") from error
+        connection = idle.pop() if idle else self._new_connection()
+        try:
+            return await _ask(connection, target, api_key, message, within=within)
+        finally:
+            room.release()
+            if len(idle) < _KEPT_IDLE:
+                idle.append(connection)
+            else:
+                connection.close()
+
+    def close(self) -> None:
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.close()
+
+
+async def _ask(
+    connection: KeptConnection, target: BrokerAddress, api_key: ApiKey, message: Message, *, within: float
+) -> Message:
+    try:
+        return await connection.ask(target, api_key, message, within=within)
+    except BrokerUnreachable as error:
+        raise LeaderNotAvailable(str(error)) from error

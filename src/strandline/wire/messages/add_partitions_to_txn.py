@@ -14,6 +14,8 @@ from strandline.wire.primitives import (
     read_compact_string,
     read_numbers,
     read_string,
+    read_tag,
+    read_uvarint,
     skip_tags,
     truncated,
     write_array_length,
@@ -22,12 +24,15 @@ from strandline.wire.primitives import (
     write_compact_string,
     write_numbers,
     write_string,
+    write_tagged_field,
+    write_uvarint,
 )
 from strandline.wire.structure import Structure
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT32_INT16 = Struct(">ih")
+_INT64 = Struct(">q")
 _INT64_INT16 = Struct(">qh")
 _INT64_INT16_BOOL = Struct(">qh?")
 
@@ -84,6 +89,7 @@ class AddPartitionsToTxnResult(Structure):
 
     transactional_id: str = ""
     topic_results: list[AddPartitionsToTxnTopicResult] = field(default_factory=list)
+    transaction_start_ms: int = -1
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
@@ -309,8 +315,17 @@ def _read_add_partitions_to_txn_result(
             buffer, position, version
         )
         topic_results.append(add_partitions_to_txn_topic_result)
-    position = skip_tags(buffer, position)
-    return AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=topic_results), position
+    transaction_start_ms: int = -1
+    count, position = read_uvarint(buffer, position)
+    for _ in range(count):
+        tag, position, end = read_tag(buffer, position)
+        if tag == 10000:
+            (transaction_start_ms,) = _INT64.unpack_from(buffer, position)
+            position += 8
+        position = end
+    return AddPartitionsToTxnResult(
+        transactional_id=transactional_id, topic_results=topic_results, transaction_start_ms=transaction_start_ms
+    ), position
 
 
 def _write_add_partitions_to_txn_result(out: bytearray, message: AddPartitionsToTxnResult, version: int) -> None:
@@ -318,7 +333,15 @@ def _write_add_partitions_to_txn_result(out: bytearray, message: AddPartitionsTo
     write_compact_array_length(out, len(message.topic_results))
     for add_partitions_to_txn_topic_result in message.topic_results:
         _write_add_partitions_to_txn_topic_result(out, add_partitions_to_txn_topic_result, version)
-    out += b"\x00"
+    tagged = bytearray()
+    count = 0
+    if message.transaction_start_ms != -1:
+        value = bytearray()
+        value += _INT64.pack(message.transaction_start_ms)
+        write_tagged_field(tagged, 10000, value)
+        count += 1
+    write_uvarint(out, count)
+    out += tagged
 
 
 def _read_add_partitions_to_txn_response(

@@ -12,11 +12,15 @@ from strandline.wire.primitives import (
     read_compact_array_length,
     read_compact_string,
     read_numbers,
+    read_tag,
+    read_uvarint,
     skip_tags,
     truncated,
     write_compact_array_length,
     write_compact_numbers,
     write_compact_string,
+    write_tagged_field,
+    write_uvarint,
 )
 from strandline.wire.structure import Structure
 
@@ -45,6 +49,7 @@ class WritableTxnMarker(Structure):
     topics: list[WritableTxnMarkerTopic] = field(default_factory=list)
     coordinator_epoch: int = 0
     transaction_version: int = 0  # from version 2 on
+    transaction_start_ms: int = -1
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
@@ -115,7 +120,14 @@ def _read_writable_txn_marker(buffer: memoryview, position: int, version: int) -
     if version >= 2:
         (transaction_version,) = _INT8.unpack_from(buffer, position)
         position += 1
-    position = skip_tags(buffer, position)
+    transaction_start_ms: int = -1
+    count, position = read_uvarint(buffer, position)
+    for _ in range(count):
+        tag, position, end = read_tag(buffer, position)
+        if tag == 10000:
+            (transaction_start_ms,) = _INT64.unpack_from(buffer, position)
+            position += 8
+        position = end
     return WritableTxnMarker(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
@@ -123,6 +135,7 @@ def _read_writable_txn_marker(buffer: memoryview, position: int, version: int) -
         topics=topics,
         coordinator_epoch=coordinator_epoch,
         transaction_version=transaction_version,
+        transaction_start_ms=transaction_start_ms,
     ), position
 
 
@@ -134,7 +147,15 @@ def _write_writable_txn_marker(out: bytearray, message: WritableTxnMarker, versi
     out += _INT32.pack(message.coordinator_epoch)
     if version >= 2:
         out += _INT8.pack(message.transaction_version)
-    out += b"\x00"
+    tagged = bytearray()
+    count = 0
+    if message.transaction_start_ms != -1:
+        value = bytearray()
+        value += _INT64.pack(message.transaction_start_ms)
+        write_tagged_field(tagged, 10000, value)
+        count += 1
+    write_uvarint(out, count)
+    out += tagged
 
 
 def _read_write_txn_markers_request(

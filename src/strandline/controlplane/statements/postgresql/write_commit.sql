@@ -1,5 +1,5 @@
 -- All changes of a commit in one round trip. $1: now; $2..$6: files; $7..$16: rows of batches; $17..$23: logs, which are
--- locked already; $24..$30: producers; $31..$35: transactions that were aborted. A file of which no batch was accepted is
+-- locked already; $24..$31: producers; $32..$36: transactions that were aborted. A file of which no batch was accepted is
 -- marked for deletion.
 WITH files AS (
     INSERT INTO inkless_file (
@@ -45,17 +45,21 @@ WITH files AS (
 ), aborted AS (
     INSERT INTO inkless_aborted_txn (log_id, last_offset, first_offset, producer_id, last_stable_offset)
     SELECT log_id, last_offset, first_offset, producer_id, last_stable_offset
-    FROM unnest($31::int[], $32::bigint[], $33::bigint[], $34::bigint[], $35::bigint[])
+    FROM unnest($32::int[], $33::bigint[], $34::bigint[], $35::bigint[], $36::bigint[])
         AS a(log_id, last_offset, first_offset, producer_id, last_stable_offset)
 )
 INSERT INTO inkless_producer_state (
-    log_id, producer_id, producer_epoch, last_timestamp, committed_at_ms, batches, txn_first_offset, coordinator_epoch
+    log_id, producer_id, producer_epoch, last_timestamp, committed_at_ms, batches, txn_first_offset, coordinator_epoch,
+    txn_ended_ms
 )
 SELECT
-    log_id, producer_id, producer_epoch, last_timestamp, $1::bigint, batches, txn_first_offset, coordinator_epoch
-FROM unnest($24::int[], $25::bigint[], $26::int[], $27::bigint[], $28::text[], $29::bigint[], $30::int[])
-    AS p(log_id, producer_id, producer_epoch, last_timestamp, batches, txn_first_offset, coordinator_epoch)
+    log_id, producer_id, producer_epoch, last_timestamp, $1::bigint, batches, txn_first_offset, coordinator_epoch,
+    txn_ended_ms
+FROM unnest(
+    $24::int[], $25::bigint[], $26::int[], $27::bigint[], $28::text[], $29::bigint[], $30::int[], $31::bigint[]
+) AS p(log_id, producer_id, producer_epoch, last_timestamp, batches, txn_first_offset, coordinator_epoch, txn_ended_ms)
 ON CONFLICT (log_id, producer_id) DO UPDATE
 SET producer_epoch = excluded.producer_epoch, last_timestamp = excluded.last_timestamp,
     committed_at_ms = excluded.committed_at_ms, batches = excluded.batches,
-    txn_first_offset = excluded.txn_first_offset, coordinator_epoch = excluded.coordinator_epoch
+    txn_first_offset = excluded.txn_first_offset, coordinator_epoch = excluded.coordinator_epoch,
+    txn_ended_ms = excluded.txn_ended_ms

@@ -13,6 +13,7 @@ from typing import Final
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.coordinators.transactions import TransactionCoordinator
 from strandline.coordinators.transactions.metadata import EPOCH_BUMP_VERSION
+from strandline.coordinators.transactions.rules import Verified
 from strandline.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -22,7 +23,7 @@ from strandline.errors import (
     TransactionAbortable,
 )
 from strandline.metadata.image import Images
-from strandline.model import GROUP_METADATA_TOPIC, ProducerAndEpoch, TopicPartition
+from strandline.model import GROUP_METADATA_TOPIC, NO_TIMESTAMP, ProducerAndEpoch, TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome, unknown_topic
 from strandline.wire.api import ApiKey
@@ -70,34 +71,32 @@ class TransactionsHandler:
                 producer_epoch=request.v3_and_below_producer_epoch,
                 topics=request.v3_and_below_topics,
             )
-            return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await self._add(only, version))
+            result = await self._add(only, version)
+            return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
         results = await each(self._add(one, version) for one in request.transactions)
-        return AddPartitionsToTxnResponse(
-            results_by_transaction=[
-                AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=result)
-                for one, result in zip(request.transactions, results, strict=True)
-            ]
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+    async def _add(self, transaction: AddPartitionsToTxnTransaction, version: int) -> AddPartitionsToTxnResult:
+        asked = [TopicPartition(topic.name, number) for topic in transaction.topics for number in topic.partitions]
+        errors, start_ms = self._missing(asked) or await self._decide(transaction, asked, version)
+        return AddPartitionsToTxnResult(
+            transactional_id=transaction.transactional_id,
+            topic_results=[_topic_result(topic, errors, version) for topic in transaction.topics],
+            transaction_start_ms=start_ms,
         )
 
-    async def _add(
-        self, transaction: AddPartitionsToTxnTransaction, version: int
-    ) -> list[AddPartitionsToTxnTopicResult]:
-        asked = [TopicPartition(topic.name, number) for topic in transaction.topics for number in topic.partitions]
-        errors = self._missing(asked) or await self._decide(transaction, asked, version)
-        return [_topic_result(topic, errors, version) for topic in transaction.topics]
-
-    def _missing(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, StrandlineError | None]:
+    def _missing(self, partitions: Collection[TopicPartition]) -> Verified | None:
         """All errors if a partition does not exist: a transaction gets all partitions of a request or none."""
         image = self._images.image
         missing = {one: unknown_topic(one.topic) for one in partitions if image.partition(*one) is None}
         if not missing:
-            return {}
+            return None
         others = OperationNotAttempted("Another partition of the request does not exist, so none was added.")
-        return {one: missing.get(one, others) for one in partitions}
+        return Verified({one: missing.get(one, others) for one in partitions}, NO_TIMESTAMP)
 
     async def _decide(
         self, transaction: AddPartitionsToTxnTransaction, partitions: Sequence[TopicPartition], version: int
-    ) -> Mapping[TopicPartition, StrandlineError | None]:
+    ) -> Verified:
         transactional_id = transaction.transactional_id
         producer = ProducerAndEpoch(transaction.producer_id, transaction.producer_epoch)
         try:
@@ -108,8 +107,8 @@ class TransactionsHandler:
                 transactional_id, producer, partitions, client_version=client_version
             )
         except StrandlineError as error:
-            return dict.fromkeys(partitions, error)
-        return {}
+            return Verified(dict.fromkeys(partitions, error), NO_TIMESTAMP)
+        return Verified({}, NO_TIMESTAMP)
 
     async def add_offsets(self, request: AddOffsetsToTxnRequest, context: RequestContext) -> AddOffsetsToTxnResponse:
         """The partition of `__consumer_offsets` that has the group's offsets becomes part of the transaction."""

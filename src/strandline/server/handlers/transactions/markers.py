@@ -64,6 +64,7 @@ def _marker(name: str, message: WritableTxnMarker) -> TransactionMarker:
             is_commit=message.transaction_result,
             coordinator_epoch=message.coordinator_epoch,
             transaction_version=message.transaction_version,
+            start_ms=message.transaction_start_ms,
         ),
         partitions=tuple(
             TopicPartition(topic.name, number) for topic in message.topics for number in topic.partition_indexes

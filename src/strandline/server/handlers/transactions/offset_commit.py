@@ -6,12 +6,12 @@ from version 5 on (`transaction.version` 2) this request adds it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from strandline.coordinators.groups import CommitRequest, GroupCoordinator, PartitionCommit
 from strandline.coordinators.transactions.admissions import (
-    Admitted,
+    Admission,
     Participant,
     TransactionAdmissions,
     producer_error,
@@ -107,9 +107,9 @@ class TransactionalOffsetsHandler:
             offsets=tuple(commits),
         )
 
-        def admit(allowed: Admitted) -> None:
-            def answered(error: StrandlineError | None) -> None:
-                knows = version >= _KNOWS_ABORTABLE
+        def admit(allowed: Callable[[StrandlineError | None], None]) -> None:
+            def answered(answer: Admission) -> None:
+                error, knows = answer.error, version >= _KNOWS_ABORTABLE
                 allowed(None if error is None else producer_error(error, who, knows_abortable=knows))
 
             self._admissions.admit(who, TopicPartition(GROUP_METADATA_TOPIC, partition), answered)
