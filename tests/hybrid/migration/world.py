@@ -18,6 +18,7 @@ from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.model import TopicPartition
 from strandline.reads import EARLIEST, LATEST, FetchIsolation
+from strandline.replication import Partition
 from tests.broker import free_port
 from tests.replication.conftest import batch
 
@@ -67,6 +68,10 @@ class SwitchingBroker:
             for which in (EARLIEST, LATEST)
         ]
         return first.offset, last.offset
+
+    def replica(self, name: str) -> Partition:
+        """The log below the boundary, of this broker."""
+        return self.broker.replicas.get_leader(TopicPartition(name, 0))
 
     def known(self, name: str) -> PartitionMigration | None:
         """What the broker tells of the switch; None if there is none."""

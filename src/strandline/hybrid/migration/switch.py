@@ -116,7 +116,13 @@ class PartitionSwitch:
         """There is no boundary in this epoch: take records as before."""
         self.stage = Stage.PENDING
         self.sealed_at = None
+        self.let_transactions_begin()
         self.replica.unseal()
+
+    def let_transactions_begin(self) -> None:
+        """The switch cannot go on just now: refusing transactions would bring it no further. It drains again later."""
+        if self.replica.gate is not None and self.sealed_at is None:
+            self.replica.gate.refuses_new_transactions = False
 
     def release(self) -> None:
         """The switch is off: the partition is an ordinary one again."""

@@ -191,6 +191,8 @@ class TopicSwitches:
         trouble = trouble_for_clients(error, "The control plane cannot be asked for it")
         for switch in self._open_ones():
             switch.unsettled.problem = trouble
+            if not self._turns.is_under_way(switch.id.topic_id):
+                switch.let_transactions_begin()
 
     async def _look(self) -> None:
         """Ask the control plane for what is not known, then begin the switches that are due. Raises SqlError."""

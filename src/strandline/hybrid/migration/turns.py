@@ -90,6 +90,8 @@ class SwitchTurns:
                     switch.phase = MigrationPhase.WAITING
             elif not due and self._can_begin(waiting):
                 due = list(waiting)
+            if not due:
+                _let_transactions_begin(waiting)
             if due and topic_id in requested:
                 self._under_way.add(topic_id)
                 self._tasks.start(self._switch(topic_id, due, requested[topic_id]), name="topic-switch")
@@ -125,6 +127,7 @@ class SwitchTurns:
             self._setbacks.met(error)
             for switch in switches:
                 switch.problem = f"The control plane cannot be reached: {error}"
+            _let_transactions_begin(filter(is_wanted, switches))
         except Exception:
             logger.exception("the switch of a topic has failed, and is tried again")
         else:
@@ -160,6 +163,11 @@ def _note_missing_request(switches: Iterable[PartitionSwitch]) -> None:
             f"No switch of {switch.replica.topic_partition.topic} is requested, although diskless.enable is true: the "
             "database is damaged, or was restored in part. The partition stays classic, and takes records."
         )
+
+
+def _let_transactions_begin(switches: Iterable[PartitionSwitch]) -> None:
+    for switch in switches:
+        switch.let_transactions_begin()
 
 
 def _new_log(sealed: Sealed) -> DisklessLog:

@@ -1,0 +1,147 @@
+"""Transactions that begin while a switch waits for others to end: refused while it can go on, and let in while not."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from strandline.clock import SystemClock
+from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.values import BoundarySet, NewBoundary, TopicMigration
+from strandline.errors import RequestTimedOut, StrandlineError, TransactionAbortable
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.migration import switches, turns
+from strandline.hybrid.migration.status import MigrationPhase
+from strandline.log import AppendOrigin
+from strandline.records import Record, build_batch
+from strandline.records.control import ControlType, EndTransactionMarker, build_marker
+from strandline.sql import StoreUnavailable
+from tests.hybrid.migration.world import SECONDS, SwitchingBroker, switching_broker
+from tests.moments import T0
+
+OPEN = 7
+
+
+async def begin(broker: SwitchingBroker, producer_id: int) -> None:
+    """Write the first record of a transaction, as one that its coordinator has admitted. Raises the refusal."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def finished(error: StrandlineError | None) -> None:
+        done.set_result(None) if error is None else done.set_exception(error)
+
+    records = build_batch(
+        [Record(0, T0, None, b"x")], producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    appended = broker.served("t").append(memoryview(records), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+    if not appended.is_done:
+        await done
+
+
+async def end(broker: SwitchingBroker, producer_id: int) -> None:
+    marker = build_marker(
+        EndTransactionMarker(ControlType.COMMIT, 0), producer_id=producer_id, producer_epoch=0, timestamp_ms=T0
+    )
+    await broker.served("t").append_and_wait(memoryview(marker), timeout_ms=10_000)
+
+
+@pytest_asyncio.fixture
+async def draining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SwitchingBroker]:
+    """A partition with an open transaction, which its switch waits for."""
+    monkeypatch.setattr(switches, "BOUNDARY_SECONDS", 0.05)
+    async with switching_broker(tmp_path) as broker:
+        await broker.create("t", records=3)
+        await begin(broker, OPEN)
+        await broker.flag("t", is_diskless=True)
+        await wait_draining(broker)
+        yield broker
+
+
+async def wait_draining(broker: SwitchingBroker) -> None:
+    def is_draining() -> bool:
+        known = broker.known("t")
+        return known is not None and known.phase is MigrationPhase.DRAINING_TRANSACTIONS
+
+    await broker.until(is_draining)
+
+
+async def is_let_in(broker: SwitchingBroker, producer_id: int) -> bool:
+    try:
+        await begin(broker, producer_id)
+    except TransactionAbortable:
+        return False
+    return True
+
+
+async def wait_let_in(broker: SwitchingBroker, producer_id: int) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not await is_let_in(broker, producer_id):
+            await SystemClock().sleep(0.01)
+
+
+async def wait_refused(broker: SwitchingBroker) -> None:
+    """Until no transaction of a new producer begins. Those that have begun meanwhile end."""
+    async with asyncio.timeout(SECONDS):
+        for producer_id in itertools.count(100):
+            if not await is_let_in(broker, producer_id):
+                return
+            await end(broker, producer_id)
+            await SystemClock().sleep(0.01)
+
+
+def take_database_away(patch: pytest.MonkeyPatch) -> None:
+    async def away(plane: SqlControlPlane) -> Sequence[TopicMigration]:
+        raise StoreUnavailable("A test takes the database away.")
+
+    patch.setattr(SqlControlPlane, "topic_migrations", away)
+
+
+def take_store_away(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DisklessTopics, "why_not_writable", lambda _: "A test takes the store away.")
+
+
+def give_the_turn_to_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(turns, "admitted", lambda *_, **__: set())
+
+
+@pytest.mark.parametrize("obstacle", [take_database_away, take_store_away, give_the_turn_to_others])
+async def test_transactions_begin_while_the_switch_cannot_go_on(
+    draining: SwitchingBroker, obstacle: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    assert not await is_let_in(draining, 8)
+    with pytest.MonkeyPatch.context() as patch:
+        obstacle(patch)
+        await wait_let_in(draining, 8)
+    await wait_refused(draining)
+    await end(draining, OPEN)
+    known = draining.known("t")
+    assert known is not None
+    assert known.b0 == -1, "the one that was let in is open"
+    await end(draining, 8)
+    partition = await draining.switched("t")
+    await begin(draining, 9)
+    assert partition.boundary > 0
+
+
+async def test_a_sealed_partition_takes_no_transaction_until_its_boundary_is_known(
+    draining: SwitchingBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the control plane has set it cannot be told while it is away."""
+    is_set = SqlControlPlane.initialize_diskless_migration
+
+    async def away(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+        raise StoreUnavailable("A test takes the database away.")
+
+    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", away)
+    await end(draining, OPEN)
+    replica = draining.replica("t")
+    await draining.until(lambda: replica.is_sealed)
+    with pytest.raises(RequestTimedOut):
+        await begin(draining, 8)
+    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", is_set)
+    await draining.switched("t")
+    await begin(draining, 8)
