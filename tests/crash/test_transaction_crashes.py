@@ -78,7 +78,11 @@ class CopiedTopic:
     def wait_for_more(self, records: int) -> None:
         with client_of(self.broker.bootstrap) as client:
             wanted = self.copied(client) + records
-            wait_until(lambda: self.copied(client) >= wanted, within=SECONDS, what=f"{records} more copies")
+            wait_until(
+                lambda: self.copied(client) >= wanted,
+                within=SECONDS,
+                what=f"{wanted} copies of {sum(map(len, self.written))}",
+            )
 
     def judge(self) -> None:
         """Everything is copied once and in order, and nothing is left open."""
@@ -146,6 +150,7 @@ def test_the_client_dies_at_any_moment(copied: CopiedTopic) -> None:
     copied.write(900)
     copied.copier.start()
     for number in range(3):
+        copied.write(300)  # however quick the copier is, there is more to copy
         copied.wait_for_more(60)
         wait(0.013 * number)
         copied.copier.kill()
