@@ -10,11 +10,13 @@ import pytest
 
 from strandline.config import Settings
 from strandline.errors import (
+    CoordinatorLoadInProgress,
     InvalidReplicationFactor,
     InvalidTopic,
     KafkaStorageError,
     NotController,
     RequestTimedOut,
+    StaleBrokerEpoch,
     StrandlineError,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
@@ -176,11 +178,13 @@ async def test_a_producer_that_goes_away_takes_no_block_along(controller: SlowCo
     assert await second == 0
 
 
-async def test_no_ids_while_there_is_no_controller(controller: SlowController) -> None:
+@pytest.mark.parametrize("failure", [RequestTimedOut, NotController, StaleBrokerEpoch, KafkaStorageError])
+async def test_no_ids_while_there_is_no_controller(controller: SlowController, failure: type[StrandlineError]) -> None:
+    """Producers ask again, also those whose EndTxn needs an id: any other error would be the end of them."""
     controller.is_open.set()
     ids = ProducerIds(1, lambda: 7, controller)
-    controller.failure = RequestTimedOut("nobody answers")
-    with pytest.raises(RequestTimedOut):
+    controller.failure = failure("nobody answers")
+    with pytest.raises(CoordinatorLoadInProgress, match="nobody answers"):
         await ids.next()
     controller.failure = None
     assert await ids.next() == 0

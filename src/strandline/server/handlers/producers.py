@@ -14,19 +14,17 @@ from typing import Final, Protocol
 
 from strandline.coordinators.transactions import TransactionCoordinator
 from strandline.errors import (
+    CoordinatorLoadInProgress,
     InvalidProducerEpoch,
     InvalidRequest,
-    NotController,
     ProducerFenced,
     StrandlineError,
 )
 from strandline.hybrid.partitions import Partitions
-from strandline.metadata import ControllerUnreachable
 from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BrokerId, ProducerAndEpoch, ProducerId
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import each, outcome
 from strandline.wire.api import ApiKey
-from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -57,13 +55,19 @@ class ProducerIds:
         self._refill = asyncio.Lock()
 
     async def next(self) -> ProducerId:
-        """An id that was never given out before. Raises StrandlineError if the controller gives no block."""
+        """An id that was never given out before. Raises CoordinatorLoadInProgress if the controller gives no block.
+
+        As in Kafka: upon this error every producer asks again, whatever it has asked for.
+        """
         found = next(self._block, None)
         if found is not None:
             return found
         async with self._refill:
             while (found := next(self._block, None)) is None:
-                block = await self._blocks.allocate_producer_ids(self._node_id, self._broker_epoch())
+                try:
+                    block = await self._blocks.allocate_producer_ids(self._node_id, self._broker_epoch())
+                except StrandlineError as error:
+                    raise CoordinatorLoadInProgress(f"The controller gives no producer ids now: {error}") from error
                 self._block = iter(block)
             return found
 
@@ -90,10 +94,6 @@ class ProducersHandler:
                 producer = await self._transactions.init_producer_id(
                     request.transactional_id, timeout_ms=request.transaction_timeout_ms, expected=_expected(request)
                 )
-        except (NotController, ControllerUnreachable):  # as Kafka: an error upon which every producer asks again
-            return InitProducerIdResponse(
-                error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=NO_PRODUCER_EPOCH
-            )
         except ProducerFenced as error:
             knows_fenced = context.api_version >= _KNOWS_FENCED
             code, _ = outcome(error if knows_fenced else InvalidProducerEpoch(str(error)))
