@@ -136,6 +136,15 @@ class TestTransactionIndex:
         assert tuple(again) == self.ENTRIES
         assert Path(index.path).stat().st_size == 2 * 34
 
+    @given(ascending, st.integers(-5, 5_000))
+    def test_a_read_is_told_of_markers_from_its_offset_on(self, steps: list[int], target: int) -> None:
+        offset = BASE + target
+        with tempfile.TemporaryDirectory() as directory:
+            index = TransactionIndex(directory, BASE, exists=False)
+            for step in steps:
+                index.append(AbortedTxn(1, BASE, BASE + step, BASE + step + 1))
+            assert list(index.ending_from(offset)) == [one for one in index if one.last_offset >= offset]
+
     def test_truncation_by_marker(self, tmp_path: Path) -> None:
         index = TransactionIndex(str(tmp_path), BASE, exists=False)
         for entry in self.ENTRIES:

@@ -142,8 +142,8 @@ class LogReader:
         bound = self._offset_bound(records, upper)
         aborted = []
         for candidate in self._segments.covering(offset):
-            for entry in candidate.txn_index:
-                if entry.last_offset >= offset and entry.first_offset < bound:
+            for entry in candidate.txn_index.ending_from(offset):
+                if entry.first_offset < bound:
                     aborted.append(AbortedTransaction(entry.producer_id, entry.first_offset))
                 if entry.last_stable_offset >= bound:
                     return aborted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
@@ -51,6 +52,11 @@ class TransactionIndex:
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         return iter(self._loaded())
+
+    def ending_from(self, offset: int) -> Iterator[AbortedTxn]:
+        """Those whose marker is at `offset` or later: what a read at that offset may have to tell."""
+        entries = self._loaded()
+        return (entries[at] for at in range(bisect_left(entries, offset, key=_marker), len(entries)))
 
     def _loaded(self) -> list[AbortedTxn]:
         entries = self._entries
@@ -126,3 +132,7 @@ class TransactionIndex:
     def move_to(self, directory: str) -> None:
         """Follow the log to another directory name."""
         self._directory = directory
+
+
+def _marker(entry: AbortedTxn) -> int:
+    return entry.last_offset
