@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from strandline.coordinators.runtime import TransactionEnd
 from strandline.coordinators.transactions.markers import (
+    LEADERLESS_SECONDS,
     RETRY_SECONDS,
     MarkerChannel,
     MarkerResults,
@@ -54,8 +55,10 @@ class Image:
     """The leaders of partitions, as metadata has them."""
 
     leaders: dict[TopicPartition, int] = field(default_factory=lambda: {one: one.partition % 2 for one in PARTITIONS})
+    lookups: int = 0
 
     def partition(self, topic: str, partition: int) -> _Found | None:
+        self.lookups += 1
         leader = self.leaders.get(TopicPartition(topic, partition))
         return None if leader is None else _Found(leader)
 
@@ -255,8 +258,34 @@ async def test_a_partition_without_a_leader_gets_its_marker_from_whoever_can_wri
     assert [broker for broker, _ in world.transport.sent] == [0]
     assert world.done == []
     world.stand_ins[PARTITIONS[1]] = 9
-    await world.later()
+    for number in range(3):  # others keep the channel busy
+        world.send(f"other {number}", PARTITIONS[0])
+        world.clock.move(LEADERLESS_SECONDS / 3)
+        await settled()
+    del world.transport.sent[1:4]
     assert [(broker, [one.partitions for one in markers]) for broker, markers in world.transport.sent[1:]] == [
         (9, [(PARTITIONS[1],)])
     ]
-    assert world.done == ["pay"]
+    assert world.done[-1] == "pay"
+
+
+async def test_what_waits_for_a_dead_leader_costs_the_others_nothing(world: World) -> None:
+    """Each of their transactions would be dearer than the one before."""
+    world.transport.silent[0] = asyncio.Event()
+    for number in range(500):
+        world.send(f"waiting {number}", PARTITIONS[0])
+        world.send(f"without a leader {number}", TopicPartition("lost", number))
+        world.image.leaders[TopicPartition("lost", number)] = -1
+    await settled()
+    before = world.image.lookups
+    for number in range(10):
+        world.send(f"quick {number}", PARTITIONS[1])
+        await settled()
+    assert world.done == [f"quick {number}" for number in range(10)]
+    assert world.image.lookups - before <= 20
+    world.transport.silent[0].set()
+    for number in range(500):
+        world.image.leaders[TopicPartition("lost", number)] = 1
+    world.channel.metadata_changed()
+    await settled()
+    assert (len(world.done), world.channel.outstanding) == (1_010, 0)

@@ -2,7 +2,8 @@
 
 By level: what is to be sent follows, at every look, from the partitions that have no marker yet and from the leaders
 that metadata names. Each leader gets one request at a time, with everything there is for it; a leader that does not
-answer holds up nobody else.
+answer holds up nobody else. A transaction is looked at when something may have become possible: thousands that wait for
+a dead leader cost the others nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -32,7 +33,9 @@ from strandline.tasks import Setbacks, TaskSet
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 0.1
-"""After a refusal or without a leader, this long until the next look."""
+"""After a refusal, this long until the next request to the same leader."""
+LEADERLESS_SECONDS: Final = 1.0
+"""How often it is asked who may stand in for a leader that is missing. A new leader is heard of at once."""
 _PARTITIONS_PER_REQUEST: Final = 1000
 _ENDED: Final = (InvalidProducerEpoch, UnsupportedForMessageFormat, UnsupportedVersion)
 """The partition needs no marker. A newer epoch, or this one, is there only after a marker of the transaction: one that
@@ -104,6 +107,10 @@ class MarkerChannel:
         """`stand_in` names a broker that can write to a partition while that has no leader, if there is one."""
         self._transport, self._image, self._clock, self._stand_in = transport, image, clock, stand_in
         self._outstanding: dict[str, _Outstanding] = {}
+        self._due: dict[str, None] = {}
+        """Transactions to look at, in this order: something may be sent for them."""
+        self._waiting = defaultdict[BrokerId | None, dict[str, None]](dict)
+        """Those that have partitions of a leader that is busy, or (None) without one."""
         self._busy: set[BrokerId] = set()
         self._wake = asyncio.Event()
         self._setbacks = defaultdict[BrokerId, Setbacks](lambda: Setbacks("writing transaction markers", logger))
@@ -119,7 +126,7 @@ class MarkerChannel:
             return
         remaining = set(transaction.partitions)
         self._outstanding[transaction.transactional_id] = _Outstanding(transaction, coordinator_epoch, remaining, done)
-        self._wake.set()
+        self._look_at([transaction.transactional_id])
 
     def forget(self, transactional_ids: Collection[str]) -> None:
         for transactional_id in transactional_ids:
@@ -127,50 +134,67 @@ class MarkerChannel:
 
     def metadata_changed(self) -> None:
         """Partitions may have other leaders now, or be gone."""
+        self._look_at(self._outstanding)
+
+    def _look_at(self, transactional_ids: Iterable[str]) -> None:
+        self._due.update(dict.fromkeys(transactional_ids))
         self._wake.set()
 
     async def run(self) -> None:
         """Send, endlessly."""
         tasks = TaskSet()
+        next_try = self._clock.monotonic()
         try:
             while True:
                 self._wake.clear()
-                if self._look(tasks):
-                    await self._clock.wait_set(self._wake, within=RETRY_SECONDS)
+                now = self._clock.monotonic()
+                if now >= next_try:  # however much else there is to do
+                    next_try = now + LEADERLESS_SECONDS
+                    self._due.update(self._waiting.pop(None, {}))
+                self._look(tasks)
+                if self._waiting[None]:
+                    await self._clock.wait_set(self._wake, within=next_try - now)
                 else:
                     await self._wake.wait()
         finally:
             await tasks.close()
 
-    def _look(self, tasks: TaskSet) -> bool:
-        """Send what can be sent; True if something has to wait for time to pass."""
-        image = self._image()
+    def _look(self, tasks: TaskSet) -> None:
+        """Send what can be sent of what is due; the rest waits for its leaders."""
+        image, due = self._image(), self._due
+        self._due = {}
         by_leader: dict[BrokerId, list[_Sent]] = {}
-        room: dict[BrokerId, int] = {}
-        has_leaderless = False
-        for outstanding in list(self._outstanding.values()):
-            leaders: dict[BrokerId, list[TopicPartition]] = {}
-            for partition in list(outstanding.remaining):
-                found = image.partition(*partition)
-                if found is None:
-                    outstanding.remaining.discard(partition)  # its topic was deleted
-                    continue
-                leader = found.leader if found.has_leader else self._stand_in(partition)
-                if leader is None:
-                    has_leaderless = True
-                elif leader not in self._busy:
-                    leaders.setdefault(leader, []).append(partition)
-            for leader, partitions in leaders.items():
-                left = room.setdefault(leader, _PARTITIONS_PER_REQUEST)
-                if left > 0:
+        room = defaultdict[BrokerId, int](lambda: _PARTITIONS_PER_REQUEST)
+        for transactional_id in due:
+            outstanding = self._outstanding.get(transactional_id)
+            if outstanding is None:
+                continue
+            for leader, partitions in self._by_leader(outstanding, image).items():
+                left = 0 if leader is None or leader in self._busy else room[leader]
+                if left < len(partitions):
+                    self._waiting[leader][transactional_id] = None
+                if leader is not None and left > 0:
                     sent = _Sent(outstanding, outstanding.marker(partitions[:left]))
                     by_leader.setdefault(leader, []).append(sent)
-                    room[leader] = left - len(partitions)
+                    room[leader] = max(left - len(partitions), 0)
             self._check_done(outstanding)
         for leader, request in by_leader.items():
             self._busy.add(leader)
             tasks.start(self._send(leader, request), name=f"transaction markers to broker {leader}")
-        return has_leaderless
+
+    def _by_leader(
+        self, outstanding: _Outstanding, image: MetadataImage
+    ) -> Mapping[BrokerId | None, Sequence[TopicPartition]]:
+        """The partitions without a marker. Those of deleted topics count as done."""
+        leaders: dict[BrokerId | None, list[TopicPartition]] = {}
+        for partition in list(outstanding.remaining):
+            found = image.partition(*partition)
+            if found is None:
+                outstanding.remaining.discard(partition)
+            else:
+                leader = found.leader if found.has_leader else self._stand_in(partition)
+                leaders.setdefault(leader, []).append(partition)
+        return leaders
 
     async def _send(self, leader: BrokerId, request: Sequence[_Sent]) -> None:
         must_wait = True
@@ -183,7 +207,9 @@ class MarkerChannel:
             if must_wait:
                 await self._clock.sleep(RETRY_SECONDS)
             self._busy.discard(leader)
-            self._wake.set()
+            # The others first: a request has room for so many.
+            self._look_at(self._waiting.pop(leader, {}))
+            self._look_at(sent.marker.transactional_id for sent in request)
 
     def _settle(self, leader: BrokerId, request: Sequence[_Sent], results: MarkerResults) -> bool:
         """Count what is written; True if something was refused and is to be sent again.
@@ -203,10 +229,7 @@ class MarkerChannel:
                 continue
             refused = {one: error for one, error in errors.items() if not (error is None or isinstance(error, _ENDED))}
             outstanding.remaining -= errors.keys() - refused.keys()
-            if refused:
-                refusals += [error for error in refused.values() if error is not None]
-                # The others first, next time: a request has room for so many.
-                self._outstanding[transactional_id] = self._outstanding.pop(transactional_id)
+            refusals += [error for error in refused.values() if error is not None]
             self._check_done(outstanding)
         if refusals:
             self._setbacks[leader].met(refusals[0])
