@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from strandline.coordinators.runtime import CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
 from strandline.errors import FencedLeaderEpoch, StrandlineError, UnknownLeaderEpoch
-from strandline.model import NO_PRODUCER_ID, LeaderEpoch, ProducerAndEpoch
+from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, LeaderEpoch, ProducerAndEpoch
 
 
 class MemoryCoordinatorLog:
@@ -44,15 +44,18 @@ class MemoryCoordinatorLog:
         base = self.end_offset(partition)
         self.appends.append((partition, list(records)))
         read = tuple(ReadRecord(base + at, record.key, record.value) for at, record in enumerate(records))
-        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
-        batch = ReadBatch(records=read, producer_id=producer_id, is_transactional=producer is not None)
+        producer_id, epoch = producer or ProducerAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        batch = ReadBatch(
+            records=read, producer_id=producer_id, producer_epoch=epoch, is_transactional=producer is not None
+        )
         self.batches[partition].append(batch)
         return base
 
     async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> int:
         await self._check_open(partition, leader_epoch)
         base = self.end_offset(partition)
-        batch = ReadBatch(producer_id=end.producer.producer_id, is_transactional=True, committed=end.is_commit)
+        producer_id, epoch = end.producer
+        batch = ReadBatch(producer_id=producer_id, producer_epoch=epoch, is_transactional=True, committed=end.is_commit)
         self.batches[partition].append(batch)
         return base
 

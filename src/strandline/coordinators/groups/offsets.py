@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
 from strandline.coordinators.groups.values import CommittedOffset, PartitionCommit
-from strandline.model import TopicPartition
+from strandline.model import ProducerAndEpoch, ProducerId, TopicPartition
 
 
 class StoredOffset(NamedTuple):
@@ -28,7 +28,9 @@ class OffsetStore:
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, StoredOffset]]] = {}
         self._under_way: dict[str, Counter[TopicPartition]] = {}
-        self._transactions: dict[int, dict[OffsetKey, StoredOffset]] = {}
+        self._transactions: dict[ProducerId, dict[OffsetKey, StoredOffset]] = {}
+        self._epochs: dict[ProducerId, int] = {}
+        """Of the producers that have one."""
 
     # Committed --------------------------------------------------------------------------------------------------
 
@@ -116,12 +118,19 @@ class OffsetStore:
 
     # Transactions -----------------------------------------------------------------------------------------------
 
-    def put_pending(self, producer_id: int, key: OffsetKey, value: OffsetValue, record_offset: int) -> None:
+    def put_pending(self, producer: ProducerAndEpoch, key: OffsetKey, value: OffsetValue, record_offset: int) -> None:
         """A commit inside a transaction: it counts when the transaction is committed."""
-        self._transactions.setdefault(producer_id, {})[key] = StoredOffset(value, record_offset)
+        self._transactions.setdefault(producer.producer_id, {})[key] = StoredOffset(value, record_offset)
+        self._epochs[producer.producer_id] = producer.epoch
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+    def end_transaction_before(self, producer: ProducerAndEpoch, *, committed: bool) -> None:
+        """End the producer's transaction if it is of an earlier epoch."""
+        if self._epochs.get(producer.producer_id, producer.epoch) < producer.epoch:
+            self.end_transaction(producer.producer_id, committed=committed)
+
+    def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         """Apply the transaction's offsets, or drop them. A later ordinary commit is not overwritten."""
+        self._epochs.pop(producer_id, None)
         for key, pending in self._transactions.pop(producer_id, {}).items():
             current = self._stored(key.group_id, key.topic, key.partition)
             if committed and (current is None or pending.record_offset > current.record_offset):

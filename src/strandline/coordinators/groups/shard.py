@@ -47,11 +47,12 @@ from strandline.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
     IllegalGeneration,
+    InvalidProducerEpoch,
     OffsetMetadataTooLarge,
     StrandlineError,
     UnstableOffsetCommit,
 )
-from strandline.model import INT64_MAX, NO_TIMESTAMP, TopicPartition
+from strandline.model import INT64_MAX, NO_TIMESTAMP, ProducerAndEpoch, TopicPartition
 
 # The records of one sweep are independent of each other; a batch of them has to stay below max.message.bytes.
 _RECORDS_PER_WRITE = 1000
@@ -116,7 +117,8 @@ class GroupShard:
                 self.offsets.remove(key)
             elif batch.is_transactional:
                 self._ensure_group(key.group_id)
-                self.offsets.put_pending(batch.producer_id, key, read_offset_value(value), offset)
+                producer = ProducerAndEpoch(batch.producer_id, batch.producer_epoch)
+                self.offsets.put_pending(producer, key, read_offset_value(value), offset)
             else:
                 self._ensure_group(key.group_id)
                 self.offsets.put(key, read_offset_value(value), offset)
@@ -185,8 +187,7 @@ class GroupShard:
                 if request.producer is None:
                     self.offsets.put(key, value, outcome.base_offset + position)
                 else:
-                    producer_id = request.producer.producer_id
-                    self.offsets.put_pending(producer_id, key, value, outcome.base_offset + position)
+                    self.offsets.put_pending(request.producer, key, value, outcome.base_offset + position)
             self._drop_stale(accepted)
             done(results)
 
@@ -201,6 +202,9 @@ class GroupShard:
         def written(outcome: WriteResult) -> None:
             if outcome.error is None:
                 self.offsets.end_transaction(end.producer.producer_id, committed=end.is_commit)
+            elif isinstance(outcome.error, InvalidProducerEpoch):
+                # The log has a marker of this epoch: that of an earlier attempt, which was said to have failed.
+                self.offsets.end_transaction_before(end.producer, committed=end.is_commit)
             done(outcome)
 
         self._sink.write_marker(end, written)

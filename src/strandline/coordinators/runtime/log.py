@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from strandline.model import (
+    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     LeaderEpoch,
@@ -40,6 +41,7 @@ class ReadBatch:
 
     records: tuple[ReadRecord, ...] = ()
     producer_id: ProducerId = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
     is_transactional: bool = False
     committed: bool | None = None
 

@@ -130,9 +130,15 @@ def _read_batch(chunk: bytes, at: int, header: BatchHeader, where: TopicPartitio
     if header.is_control:
         marker = read_marker(batch)
         committed = None if marker is None else marker.type is ControlType.COMMIT
-        return ReadBatch(producer_id=header.producer_id, is_transactional=True, committed=committed)
+        return ReadBatch(
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            is_transactional=True,
+            committed=committed,
+        )
     return ReadBatch(
         records=tuple(ReadRecord(record.offset, record.key, record.value) for record in iter_records(batch)),
         producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
         is_transactional=header.is_transactional,
     )
