@@ -148,4 +148,6 @@ class Coordination:
         self.shares.coordinator.apply(delta, image)
         self.markers.metadata_changed()
         if delta.deleted_topics:
-            self.admissions.forget_topics({topic.name for topic in delta.deleted_topics.values()})
+            deleted = {topic.name for topic in delta.deleted_topics.values()}
+            self.admissions.forget_topics(deleted)
+            self.gate.forget_topics(deleted)

@@ -149,6 +149,15 @@ async def test_a_batch_that_is_refused_for_good_is_not_waited_for() -> None:
     assert await world.send(7, version=10) is None
 
 
+async def test_a_topic_of_the_same_name_does_not_wait_for_a_batch_of_the_deleted_one() -> None:
+    world = GateWorld(ConcurrentTransactions("Try again."), None)
+    assert await world.send(0) is ConcurrentTransactions
+    world.gate.forget_topics({"others"})
+    assert await world.send(1) is OutOfOrderSequence
+    world.gate.forget_topics({P.topic})
+    assert await world.send(1) is None
+
+
 async def test_a_refused_batch_that_never_comes_again_is_forgotten() -> None:
     world = GateWorld(ConcurrentTransactions("Try again."), None)
     assert await world.send(0) is ConcurrentTransactions

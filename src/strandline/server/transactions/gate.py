@@ -6,7 +6,7 @@ for a moment, those that the producer has sent right behind it are refused as we
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from struct import Struct
 from typing import Final
@@ -45,6 +45,11 @@ class TransactionGate:
         self._admissions, self._settings, self._clock = admissions, settings, clock
         self._refused: dict[TopicPartition, FirstBatches] = {}
         """By partition, batches that the coordinator could not admit just then."""
+
+    def forget_topics(self, deleted: Collection[str]) -> None:
+        """Topics are gone: what was refused there is not waited for in others of the same names."""
+        for partition in [known for known in self._refused if known.topic in deleted]:
+            del self._refused[partition]
 
     def append(
         self,
