@@ -71,13 +71,19 @@ class ClassicPartition:
         is_borrowed: bool = False,
         verification: TransactionVerification = NOT_VERIFIED,
     ) -> Appended:
-        if verification.has_epoch_bump:
+        if verification is not NOT_VERIFIED:
             self._check_verified(records, verification)
         return self.replica.append(
             records, acks=acks, origin=origin, done=done, written=written, is_borrowed=is_borrowed
         )
 
     def _check_verified(self, records: memoryview, verification: TransactionVerification) -> None:
+        """Refuse the first batch of a transaction. If the partition is just being switched, it has to come again.
+
+        It could not take along to the other tier what its coordinator has said.
+        """
+        if self.replica.gate is not None:
+            self.replica.gate.check_not_held(records)
         header = read_header(records)
         if header.producer_id not in self.replica.log.producers.entries:
             ProducerEntry(header.producer_id).check_verified(header, verification)

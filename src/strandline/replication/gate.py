@@ -137,6 +137,15 @@ class ClientGate:
         if self._seal is not None:
             raise copy(self._seal)
 
+    def check_not_held(self, records: memoryview) -> None:
+        """Raise the error of the seal, also if appends are held: for one that must not go on elsewhere as it is."""
+        if self._seal is not None:
+            raise self._refusal(self._seal, records)
+
+    def _refusal(self, seal: StrandlineError, records: memoryview) -> StrandlineError:
+        self.first_batches = with_refused(self.first_batches, self._log, records)
+        return copy(seal)  # one that is raised again and again would keep the frames of every time alive
+
     def admit(self, records: memoryview, acks: int, origin: AppendOrigin, done: Done) -> Appended | None:
         """The answer to an append that is held; None if it may go on. Raises the seal's error, TransactionAbortable."""
         if self._seal is None:
@@ -144,8 +153,7 @@ class ClientGate:
                 check_transaction_goes_on(self._log, records)
             return None
         if self._held is None or acks == _NO_ACKS:
-            self.first_batches = with_refused(self.first_batches, self._log, records)
-            raise copy(self._seal)  # one that is raised again and again would keep the frames of every time alive
+            raise self._refusal(self._seal, records)
         held = HeldAppend(records, acks, origin, done)
         self._held.append(held)
         return Appended(held.info, is_done=False, is_written=False, is_copied=True)

@@ -15,10 +15,10 @@ from strandline.controlplane.plane import SqlControlPlane
 from strandline.controlplane.values import BoundarySet, NewBoundary, TopicMigration
 from strandline.errors import RequestTimedOut, StrandlineError, TransactionAbortable
 from strandline.hybrid.diskless.topics import DisklessTopics
-from strandline.hybrid.migration import switches, turns
+from strandline.hybrid.migration import sealing, switches, turns
 from strandline.hybrid.migration.status import MigrationPhase
 from strandline.log import AppendOrigin
-from strandline.records import Record, build_batch
+from strandline.records import NOT_VERIFIED, Record, TransactionVerification, build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from strandline.sql import StoreUnavailable
 from tests.hybrid.migration.world import SECONDS, SwitchingBroker, switching_broker
@@ -27,7 +27,9 @@ from tests.moments import T0
 OPEN = 7
 
 
-async def begin(broker: SwitchingBroker, producer_id: int) -> None:
+async def begin(
+    broker: SwitchingBroker, producer_id: int, *, verification: TransactionVerification = NOT_VERIFIED
+) -> None:
     """Write the first record of a transaction, as one that its coordinator has admitted. Raises the refusal."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -37,7 +39,9 @@ async def begin(broker: SwitchingBroker, producer_id: int) -> None:
     records = build_batch(
         [Record(0, T0, None, b"x")], producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True
     )
-    appended = broker.served("t").append(memoryview(records), acks=-1, origin=AppendOrigin.CLIENT, done=finished)
+    appended = broker.served("t").append(
+        memoryview(records), acks=-1, origin=AppendOrigin.CLIENT, done=finished, verification=verification
+    )
     if not appended.is_done:
         await done
 
@@ -145,3 +149,28 @@ async def test_a_sealed_partition_takes_no_transaction_until_its_boundary_is_kno
     monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", is_set)
     await draining.switched("t")
     await begin(draining, 8)
+
+
+async def test_what_a_coordinator_has_said_is_not_lost_on_the_way_to_the_other_tier(
+    draining: SwitchingBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain batch is held while its partition is sealed, and goes on behind the boundary; this one comes again."""
+    is_sealed, may_go_on = asyncio.Event(), asyncio.Event()
+    initialize = SqlControlPlane.initialize_diskless_migration
+
+    async def slowly(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+        is_sealed.set()
+        await may_go_on.wait()
+        return await initialize(plane, boundaries)
+
+    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", slowly)
+    monkeypatch.setattr(sealing, "HOLD_S", SECONDS)
+    await end(draining, OPEN)
+    await asyncio.wait_for(is_sealed.wait(), SECONDS)
+    plain = asyncio.create_task(draining.append("t"))
+    with pytest.raises(RequestTimedOut):
+        await begin(draining, 8, verification=TransactionVerification(5))
+    may_go_on.set()
+    partition = await draining.switched("t")
+    assert await plain >= partition.boundary
+    await begin(draining, 8, verification=TransactionVerification(5))
