@@ -32,6 +32,7 @@ from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
 from strandline.server import connection, network
 from strandline.server.times import recording
+from strandline.server.transactions import peers
 from strandline.tiering import client as tiering_client
 from strandline.tiering import session
 from strandline.tiering.driver import rounds, troubles
@@ -158,6 +159,7 @@ FIGURES = (
     Figure("docs/protocol.md", r"more than ([\d,]+) elements", primitives.MAX_ELEMENTS),
     Figure("docs/protocol.md", r"NOT_CONTROLLER after (\d+) seconds", active_controller.PATIENCE_SECONDS),
     Figure("docs/roadmap.md", r"takes up to (\d+) seconds", _SUCCESSOR_SECONDS),
+    Figure("docs/roadmap.md", r"over up to (\d+) connections to each coordinator", peers.MOST_AT_ONCE),
     Figure(
         "docs/roadmap.md", r"its session is over \((\d+) seconds\)", DEFAULTS.cluster.broker_session_timeout_ms / SECOND
     ),

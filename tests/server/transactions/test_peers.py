@@ -14,7 +14,7 @@ import pytest
 from strandline.errors import LeaderNotAvailable
 from strandline.metadata import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.image import BrokerImage, Listener
-from strandline.server.transactions.peers import BrokerPeers, ParallelPeers
+from strandline.server.transactions.peers import MOST_AT_ONCE, BrokerPeers, ParallelPeers
 from strandline.tasks import next_turn
 from strandline.wire.api import SERVED_APIS, ApiKey
 from strandline.wire.messages.add_partitions_to_txn import (
@@ -127,7 +127,7 @@ async def test_over_one_connection_they_wait_for_each_other() -> None:
 
 
 async def test_there_is_a_most_of_connections_and_few_are_kept() -> None:
-    names = [f"slow {number}" for number in range(64)]
+    names = [f"slow {number}" for number in range(MOST_AT_ONCE)]
     broker = SlowBroker(held={name: asyncio.Event() for name in names})
     async with peers_of(broker, ParallelPeers) as peers:
         waiting = [asyncio.create_task(ask(peers, name)) for name in names]
@@ -138,7 +138,7 @@ async def test_there_is_a_most_of_connections_and_few_are_kept() -> None:
         for held in broker.held.values():
             held.set()
         await asyncio.gather(*waiting, next_one)
-        assert broker.connections <= 65
+        assert broker.connections <= MOST_AT_ONCE + 1
         assert "one too many" not in broker.asked
         opened = broker.connections
         await asyncio.gather(*(ask(peers, f"again {number}") for number in range(8)))

@@ -13,7 +13,7 @@ from strandline.wire.api import ApiKey
 from strandline.wire.kept_connection import BrokerAddress, BrokerUnreachable, KeptConnection
 from strandline.wire.registry import Message
 
-_MOST_AT_ONCE: Final = 64
+MOST_AT_ONCE: Final = 64
 _KEPT_IDLE: Final = 8
 
 
@@ -64,7 +64,7 @@ class ParallelPeers(BrokerPeers):
     def __init__(self, images: Images, *, node_id: BrokerId, listener: str, purpose: str) -> None:
         super().__init__(images, node_id=node_id, listener=listener, purpose=purpose)
         self._idle = defaultdict[BrokerId, list[KeptConnection]](list)
-        self._room = defaultdict[BrokerId, asyncio.Semaphore](lambda: asyncio.Semaphore(_MOST_AT_ONCE))
+        self._room = defaultdict[BrokerId, asyncio.Semaphore](lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
     async def ask(self, broker: BrokerId, api_key: ApiKey, message: Message, *, within: float) -> Message:
         """See `BrokerPeers.ask`."""
