@@ -66,23 +66,39 @@ class TransactionGate:
         """Append now, or when the coordinator has given leave; see `PartitionAppends.append`."""
         producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
         producer = ProducerAndEpoch(producer_id, epoch)
-        who = Participant(transactional_id or "", producer, adds=version >= ADDS_PARTITIONS)
-        must_ask = who.adds or self._settings().transactions.transaction_partition_verification_enable
-        is_open = partition.has_transaction(producer)
-        if is_open or self._has_added(partition, who, records) or not must_ask:
-            try:
-                return partition.append(
-                    records,
-                    acks=acks,
-                    origin=AppendOrigin.CLIENT,
-                    done=done,
-                    written=written,
-                    is_borrowed=is_borrowed,
-                    verification=_ADDED if who.adds and not is_open else NOT_VERIFIED,
-                )
-            except TransactionAbortable as error:
-                raise _understood(error, version) from error
-        if transactional_id is None:
+        verification = NOT_VERIFIED
+        if not partition.has_transaction(producer):
+            who = Participant(transactional_id or "", producer, adds=version >= ADDS_PARTITIONS)
+            if self._has_added(partition, who, records):
+                verification = _ADDED
+            elif who.adds or self._settings().transactions.transaction_partition_verification_enable:
+                return self._ask_first(partition, records, who, sequence, version=version, acks=acks, done=done)
+        try:
+            return partition.append(
+                records,
+                acks=acks,
+                origin=AppendOrigin.CLIENT,
+                done=done,
+                written=written,
+                is_borrowed=is_borrowed,
+                verification=verification,
+            )
+        except TransactionAbortable as error:
+            raise _understood(error, version) from error
+
+    def _ask_first(
+        self,
+        partition: ServedPartition,
+        records: memoryview,
+        who: Participant,
+        sequence: int,
+        *,
+        version: int,
+        acks: int,
+        done: Done,
+    ) -> Appended:
+        """Append when the coordinator has given leave."""
+        if not who.transactional_id:
             raise InvalidTxnState(
                 f"A transactional batch for {partition.topic_partition} came without a transactional id, and no "
                 "transaction of its producer is open there."
@@ -101,7 +117,7 @@ class TransactionGate:
                     raise producer_error(answer.error, who, knows_abortable=version >= _KNOWS_ABORTABLE)
             except StrandlineError as refusal:
                 if refusal.retriable:
-                    self._remember(partition.topic_partition, producer, sequence)
+                    self._remember(partition.topic_partition, who.producer, sequence)
                 held.refuse(refusal)
             else:
                 verification = TransactionVerification(answer.start_ms, has_epoch_bump=who.adds)
