@@ -75,3 +75,12 @@ def test_groups_are_described_with_the_settings_of_the_broker_behind_their_own()
     assert (own.value, own.source) == ("50000", ConfigSource.DYNAMIC_GROUP_CONFIG)
     assert (inherited.value, inherited.source) == ("6000", ConfigSource.STATIC_BROKER_CONFIG)
     assert "consumer.session.timeout.ms" in entries
+
+
+def test_a_setting_that_only_groups_have_shows_its_default_behind_its_own() -> None:
+    """As Kafka 4.3.1 does; kafka-configs prints these synonyms."""
+    name = "share.auto.offset.reset"
+    for overrides, values in (({}, ["latest"]), ({name: "earliest"}, ["earliest", "latest"])):
+        (entry,) = describe_group(Settings.from_properties({}), overrides, [name])
+        assert [one.value for one in entry.synonyms] == values
+        assert entry.synonyms[-1].source is ConfigSource.DEFAULT_CONFIG

@@ -228,13 +228,14 @@ class DeliveryAgainstModel(RuleBasedStateMachine):
         )
         return found
 
-    @rule(target=changes, member=MEMBERS)
-    def leave(self, member: str) -> DeliveryChange:
-        found = self.delivery.release(member)
+    @rule(target=changes, member=MEMBERS, max_deliveries=DELIVERIES)
+    def leave(self, member: str, max_deliveries: int) -> DeliveryChange:
+        found = self.delivery.release(member, max_deliveries=max_deliveries)
         changed = [offset for offset, one in self.model.offsets.items() if one.is_held and one.member == member]
         for offset in changed:
             one = self.model.offsets[offset]
-            self.model.offsets[offset] = replace(one, state=S.AVAILABLE, count=one.count - 1, member="", before=one)
+            state = S.ARCHIVED if one.count >= max_deliveries else S.AVAILABLE
+            self.model.offsets[offset] = replace(one, state=state, member="", before=one)
         self.offsets_of[found] = changed
         return found
 

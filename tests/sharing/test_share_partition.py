@@ -308,7 +308,8 @@ async def test_a_member_that_renews_keeps_its_records_if_the_group_allows_it() -
             await world.said(2, 3, renew)
 
 
-async def test_records_of_a_member_that_leaves_were_never_delivered_to_it() -> None:
+async def test_records_of_a_member_that_leaves_were_delivered_once_more() -> None:
+    """As in Kafka 4.3.1: a record that ends its members does so only as often as the group allows."""
     async with opened() as world:
         world.acquire(0, 1)
         world.acquire(2, 3, "other")
@@ -316,9 +317,19 @@ async def test_records_of_a_member_that_leaves_were_never_delivered_to_it() -> N
         assert stored is not None
         assert world.acquire(4, 4) == [(4, 4, 1)], "another session of the same member keeps what it gets"
         assert await stored is None
-        assert world.states.writes[-1].batches == (DeliveryBatch(0, 1, S.AVAILABLE, 0),)
-        assert world.acquire(0, 1) == [(0, 1, 1)]
+        assert world.states.writes[-1].batches == (DeliveryBatch(0, 1, S.AVAILABLE, 1),)
+        assert world.acquire(0, 1) == [(0, 1, 2)]
         assert world.share.release("nobody") is None
+
+
+async def test_records_of_a_member_that_leaves_are_given_up_after_their_last_delivery() -> None:
+    async with opened(share_delivery_count_limit=1) as world:
+        world.acquire(0, 1)
+        stored = world.share.release("m")
+        assert stored is not None
+        assert await stored is None
+        assert world.states.writes[-1].batches == (DeliveryBatch(0, 1, S.ARCHIVED, 1),)
+        assert world.acquire(0, 2) == [(2, 2, 1)]
 
 
 async def test_as_many_records_as_the_group_may_lock_are_delivered() -> None:

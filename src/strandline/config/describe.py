@@ -73,7 +73,7 @@ def describe_topic(
     entries = []
     for declaration in _chosen(TOPIC_DECLARATIONS, names, overrides):
         text = declaration.text_of(getattr(config, declaration.attribute))
-        synonyms = () if declaration.broker_name is None else _broker_synonyms(settings, declaration.broker_name)
+        synonyms = _inherited_synonyms(settings, declaration)
         if declaration.name in overrides:
             own = ConfigSynonym(name=declaration.name, value=text, source=ConfigSource.DYNAMIC_TOPIC_CONFIG)
             synonyms = (own, *synonyms)
@@ -108,12 +108,20 @@ def describe_group(
         elif declaration.name in SHARE_GROUP_DECLARATIONS:
             config = delivery
         text = declaration.text_of(getattr(config, declaration.attribute))
-        synonyms = () if declaration.broker_name is None else _broker_synonyms(settings, declaration.broker_name)
+        synonyms = _inherited_synonyms(settings, declaration)
         if declaration.name in overrides:
             own = ConfigSynonym(name=declaration.name, value=text, source=ConfigSource.DYNAMIC_GROUP_CONFIG)
             synonyms = (own, *synonyms)
         entries.append(_entry(declaration, text, synonyms, read_only=False))
     return entries
+
+
+def _inherited_synonyms(settings: Settings, declaration: Declaration) -> tuple[ConfigSynonym, ...]:
+    """What holds for a group that sets nothing itself: the broker's setting, or a default that only groups have."""
+    if declaration.broker_name is not None:
+        return _broker_synonyms(settings, declaration.broker_name)
+    default = declaration.text_of(declaration.default)
+    return (ConfigSynonym(name=declaration.name, value=default, source=ConfigSource.DEFAULT_CONFIG),)
 
 
 def describe_broker(settings: Settings, names: Collection[str] | None = None) -> list[ConfigEntry]:

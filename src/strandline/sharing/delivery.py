@@ -272,11 +272,11 @@ class ShareDelivery:
                         f"Records {max(run.first, first)} to {min(run.last, last)} are not acquired by member {member}."
                     )
 
-    def release(self, member: str) -> DeliveryChange:
-        """The member is gone: what it has acquired counts as never delivered to it."""
+    def release(self, member: str, *, max_deliveries: int) -> DeliveryChange:
+        """The member is gone: what it has acquired was delivered once more, and failed. It may be what ended it."""
         changed = DeliveryChange([run for run in self._runs if run.is_held() and run.member == member])
         for run in changed.runs:
-            run.begin_change(_S.AVAILABLE, run.count - 1)
+            run.begin_change(_after(_S.AVAILABLE, run.count, max_deliveries), run.count)
         return changed
 
     def commit(self, transition: DeliveryChange) -> None:

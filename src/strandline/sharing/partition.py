@@ -231,7 +231,8 @@ class SharePartition:
         The result comes when that is stored; None if the member has nothing. Raises StrandlineError.
         """
         self._check()
-        return self._store(self._delivery.release(member))
+        limit = self.config().share_delivery_count_limit
+        return self._store(self._delivery.release(member, max_deliveries=limit))
 
     # Locks
 

@@ -199,6 +199,14 @@ def test_a_state_that_begins_anew_still_fences_old_leaders(world: World) -> None
     assert (state.start_offset, state.state_epoch, state.snapshot_epoch) == (50, 2, 1)
 
 
+def test_a_state_whose_start_is_known_has_nothing_settled_behind_it(world: World) -> None:
+    """So the lag can be told before anybody has fetched, as Kafka does after offsets were reset."""
+    for state_epoch, start, settled in ((1, -1, -1), (2, 0, 0), (3, 50, 0), (4, -1, -1)):
+        world.initialize(state_epoch=state_epoch, start=start)
+        world.sink.finish()
+        assert world.shard.summary(KEY) == ShareStateSummary(state_epoch, 0, start, settled)
+
+
 def test_snapshots_come_after_so_many_updates_as_in_kafka() -> None:
     world = World(updates_per_snapshot=2)
     world.begun()

@@ -113,7 +113,7 @@ async def test_another_broker_goes_on_and_this_one_says_so(clock: VirtualClock) 
             await first.summary(KEY)
         second.runtime.elected(partition, 1)
         await second.runtime.wait_loaded()
-        assert await second.summary(KEY) == ShareStateSummary(1, 0, 10, -1)
+        assert await second.summary(KEY) == ShareStateSummary(1, 0, 10, 0)
         with pytest.raises(UnknownTopicOrPartition):
             await second.summary(KEY._replace(partition=9))
 

@@ -23,6 +23,7 @@ from strandline.coordinators.share.schemas import (
     update_record,
 )
 from strandline.coordinators.share.values import (
+    NO_COUNT,
     SharePartitionKey,
     ShareState,
     ShareStateSummary,
@@ -112,6 +113,8 @@ class ShareShard:
                 state_epoch=state_epoch,
                 leader_epoch=0,
                 start_offset=start_offset,
+                # Where the start is known nothing behind it has been settled, and so there is a lag to tell.
+                delivery_complete_count=NO_COUNT if start_offset == NO_OFFSET else 0,
                 created_ms=now_ms,
                 written_ms=now_ms,
             )

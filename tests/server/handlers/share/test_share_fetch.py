@@ -59,7 +59,7 @@ async def test_acknowledgements_come_along_with_the_next_fetch(world: SharingWor
     assert (partition.error_code, partition.acknowledge_error_code) == (0, ErrorCode.INVALID_REQUEST)
     assert await one.fetch(epoch=-1, said=[(2, 2, [ACCEPT])]) == []
     other = await world.member("other")
-    assert await other.fetch(max_wait_ms=5000) == [(3, 3, 1)], "given back, as if it was never delivered"
+    assert await other.fetch(max_wait_ms=5000) == [(3, 3, 2)], "given back"
 
 
 async def test_a_fetch_waits_for_records(world: SharingWorld) -> None:
@@ -95,7 +95,7 @@ async def test_records_of_a_member_whose_connection_is_gone_go_to_others_at_once
     assert await one.fetch() == [(0, 4, 1)]
     waiting = asyncio.create_task(other.fetch(max_wait_ms=20_000))
     one.client.drop()
-    assert await waiting == [(0, 4, 1)]
+    assert await waiting == [(0, 4, 2)]
 
 
 async def test_a_member_that_begins_another_session_gets_its_records_again(world: SharingWorld) -> None:
@@ -103,7 +103,7 @@ async def test_a_member_that_begins_another_session_gets_its_records_again(world
     one = await world.member("one")
     assert await one.fetch() == [(0, 2, 1)]
     one.epoch = 0
-    assert await one.fetch() == [(0, 2, 1)], "as if they were never delivered"
+    assert await one.fetch() == [(0, 2, 2)]
     await one.settle((0, 2, [ACCEPT]))
     assert len(world.broker.coordination.shares.partitions.sessions) == 1
 
@@ -131,8 +131,11 @@ async def test_settled_records_stay_settled_after_a_restart(tmp_path: Path) -> N
         await one.settle((0, 3, [ACCEPT]), (6, 6, [RELEASE]), (8, 8, [REJECT]))
     async with sharing_broker(tmp_path) as world:
         other = await world.member("other")
-        # What was acquired counts as never delivered; 6 was released, so it was.
-        assert await other.fetch(max_wait_ms=20_000) == [(4, 5, 1), (6, 6, 2), (7, 7, 1), (9, 9, 1)]
+        acquired = await other.fetch(max_wait_ms=20_000)
+        counts = {offset: count for first, last, count in acquired for offset in range(first, last + 1)}
+        assert [*counts] == [4, 5, 6, 7, 9]
+        # 6 was released. Whether the others were, by a connection that ended with the broker, may not be stored.
+        assert counts[6] == 2
 
 
 async def test_deleted_records_are_skipped(world: SharingWorld) -> None:
@@ -254,6 +257,6 @@ async def test_share_partitions_without_members_are_forgotten(world: SharingWorl
     assert (len(shares), len(shares.sessions)) == (1, 1)
     await one.acknowledge(epoch=-1)
     other = await world.member("other")
-    assert await other.fetch(max_wait_ms=20_000) == [(0, 0, 1)]
+    assert await other.fetch(max_wait_ms=20_000) == [(0, 0, 2)]
     with pytest.raises(StrandlineError, match="not initialized"):
         await world.broker.coordination.shares.states.read(world.key._replace(group_id="x"), leader_epoch=0)
