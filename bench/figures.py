@@ -8,6 +8,7 @@ from statistics import median
 from typing import Final
 
 from bench.figure import Against, Figure, Target
+from bench.group_figures import group_figures
 from bench.tiering.figures import tiering_figures
 
 
@@ -349,6 +350,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         _latency,
         _connections,
         _transactions,
+        group_figures,
         _footprint,
         _diskless,
         _services,

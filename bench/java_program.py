@@ -5,15 +5,20 @@ The Eclipse compiler from Maven Central compiles them: a machine that runs Kafka
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from bench import kafka
+from bench.generator import Answer, LoadFailed
 from bench.process import ProcessFailed
+
+_PATIENCE_SECONDS: Final = 120.0
 
 _COMPILER: Final = (("org.eclipse.jdt", "ecj", "3.39.0"),)
 _COMPILER_MAIN: Final = "org.eclipse.jdt.internal.compiler.batch.Main"
@@ -29,6 +34,19 @@ class JavaProgram:
 
     def command(self, *arguments: str, jvm: tuple[str, ...] = ("-Xmx512M",)) -> list[str]:
         return kafka.java_command(self.libraries, self.main_class, *arguments, jvm=jvm, plugins=self.directory)
+
+    def measure(self, options: Mapping[str, str | int]) -> Answer:
+        """Run it to its end; the JSON object that it prints last. Raises LoadFailed: no figure after a failure."""
+        command = self.command(*(f"{name}={value}" for name, value in options.items()))
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise LoadFailed(f"{self.main_class} {options} did not end within {_PATIENCE_SECONDS:g} s.") from None
+        lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
+        if run.returncode != 0 or not lines:
+            raise LoadFailed(f"{self.main_class} {options} failed:\n{run.stdout[-1000:]}{run.stderr[-1000:]}")
+        answer: Answer = json.loads(lines[-1])
+        return answer
 
 
 def why_unavailable(cache: Path | None = None) -> str | None:

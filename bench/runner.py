@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import diskless, measures, migration, s3_server, tiered, transactions
+from bench import diskless, groups, java_program, measures, migration, s3_server, share, tiered, transactions
 from bench.controlplane_load import DATABASES, databases
 from bench.figures import WORKLOADS, Results
 from bench.footprint import footprint
@@ -33,6 +33,8 @@ GROUPS: Final = (
     "loaded",
     "requests",
     "transactions",
+    "groups",
+    "share",
     "footprint",
     "diskless",
     "services",
@@ -111,15 +113,23 @@ class Runner:
             yield Step("latency beside load", measures.loaded_latency)
         if "requests" in self.groups:
             yield Step("small requests", measures.requests)
-        if "transactions" in self.groups:
-            yield from self._transaction_steps()
+        yield from self._coordinator_steps()
 
-    def _transaction_steps(self) -> Iterator[Step]:
-        reason = transactions.why_unavailable(self.cache)
+    def _coordinator_steps(self) -> Iterator[Step]:
+        if "transactions" in self.groups:
+            yield from self._java_steps("transactions", transactions.steps)
+        if "groups" in self.groups:
+            yield from groups.steps()
+        if "share" in self.groups:
+            yield from self._java_steps("share", share.steps)
+
+    def _java_steps(self, group: str, steps: Callable[[Path], Iterable[Step]]) -> Iterator[Step]:
+        """Those with a client in Java, if there is one."""
+        reason = java_program.why_unavailable(self.cache)
         if reason is not None:
-            self.console.print(f"[yellow]Without transactions: {reason}[/yellow]")
+            self.console.print(f"[yellow]Without {group}: {reason}[/yellow]")
             return
-        yield from transactions.steps(transactions.TransactionLoad.build(self.cache))
+        yield from steps(self.cache)
 
     def _run_steps(
         self, brokers: Mapping[str, Broker], steps: Iterable[Step], *, warms_up: bool = True, keeps_data: bool = False

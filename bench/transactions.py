@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,25 +9,20 @@ from pathlib import Path
 from typing import Final
 
 from bench import java_program
-from bench.generator import Answer, LoadFailed
+from bench.generator import Answer
 from bench.java_program import JavaProgram
 from bench.measures import Bench, Measured, Step
 
 _SOURCE: Final = Path(__file__).resolve().parent / "java" / "TransactionLoad.java"
 _PARTITIONS: Final = 16
-_PATIENCE_SECONDS: Final = 120.0
 _ONE_RECORD: Final = 0
 
 TRANSACTION_MILLISECONDS: Final = (1, 10, 100)
 
 
-def why_unavailable(cache: Path) -> str | None:
-    return java_program.why_unavailable(cache)
-
-
 @dataclass(frozen=True, slots=True)
 class TransactionLoad:
-    """The program that writes and reads. A failure is an exception: no figure without all records."""
+    """The program that writes and reads."""
 
     program: JavaProgram
 
@@ -49,20 +42,12 @@ class TransactionLoad:
             "warmup": bench.scale.transaction_warmup_seconds,
             "seconds": bench.scale.transaction_seconds,
         }
-        command = self.program.command(*(f"{name}={value}" for name, value in options.items()))
-        try:
-            run = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise LoadFailed(f"{_SOURCE.stem} {options} did not end within {_PATIENCE_SECONDS:g} s.") from None
-        lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
-        if run.returncode != 0 or not lines:
-            raise LoadFailed(f"{_SOURCE.stem} {options} failed:\n{run.stdout[-1000:]}{run.stderr[-1000:]}")
-        answer: Answer = json.loads(lines[-1])
-        return answer
+        return self.program.measure(options)
 
 
-def steps(load: TransactionLoad) -> Iterator[Step]:
+def steps(cache: Path) -> Iterator[Step]:
     """The measurements, each with a topic of its own."""
+    load = TransactionLoad.build(cache)
     for milliseconds in TRANSACTION_MILLISECONDS:
         yield Step(f"transactions of {milliseconds} ms", partial(_produce, load=load, milliseconds=milliseconds))
     yield Step("transactions of one record", partial(_commits, load=load))
