@@ -79,6 +79,8 @@ class RunningClient:
         if self.is_running:
             self._process.kill()
             self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         self._file.close()
 
     # What it said
