@@ -181,8 +181,8 @@ class TestEnd:
             (S.ONGOING, S.PREPARE_COMMIT, S.PREPARE_ABORT),
             (S.COMPLETE_COMMIT, InvalidTxnState, S.PREPARE_ABORT),
             (S.COMPLETE_ABORT, InvalidTxnState, S.PREPARE_ABORT),
-            (S.PREPARE_COMMIT, ProducerFenced, ProducerFenced),
-            (S.PREPARE_ABORT, ProducerFenced, ProducerFenced),
+            (S.PREPARE_COMMIT, ConcurrentTransactions, ConcurrentTransactions),
+            (S.PREPARE_ABORT, ConcurrentTransactions, ConcurrentTransactions),
             (S.EMPTY, InvalidTxnState, S.PREPARE_ABORT),
         ],
     )
@@ -199,8 +199,8 @@ class TestEnd:
             (S.ONGOING, ProducerFenced, ProducerFenced),
             (S.COMPLETE_COMMIT, None, InvalidTxnState),
             (S.COMPLETE_ABORT, InvalidTxnState, None),
-            (S.PREPARE_COMMIT, ConcurrentTransactions, InvalidTxnState),
-            (S.PREPARE_ABORT, InvalidTxnState, ConcurrentTransactions),
+            (S.PREPARE_COMMIT, ConcurrentTransactions, ConcurrentTransactions),
+            (S.PREPARE_ABORT, ConcurrentTransactions, ConcurrentTransactions),
         ],
     )
     def test_version_2_that_is_repeated_with_the_epoch_before(

@@ -151,13 +151,7 @@ def decide_end(
 ) -> TransactionMetadata | Step | None:
     """The producer ends its transaction; None if that has happened before. Raises a StrandlineError."""
     bumps = client_version >= EPOCH_BUMP_VERSION
-    is_retry = bumps and _is_retry(current, producer)
-    if current.producer_id != producer.producer_id and not is_retry:
-        raise _unknown(current, producer.producer_id)
-    if not is_retry and (not _is_current(current, producer) or (bumps and current.state.is_prepared)):
-        raise _fenced(current, producer.epoch)
-    if is_pending:
-        raise _concurrent(current)
+    is_retry = _check_end(current, producer, bumps=bumps, is_pending=is_pending)
     match current.state:
         case _S.ONGOING:
             pass
@@ -179,6 +173,22 @@ def decide_end(
         next_producer_id=new_producer_id if bumps and current.is_epoch_exhausted else NO_PRODUCER_ID,
         now_ms=now_ms,
     )
+
+
+def _check_end(current: TransactionMetadata, producer: ProducerAndEpoch, *, bumps: bool, is_pending: bool) -> bool:
+    """Whether the end is a repetition. Raises ConcurrentTransactions, InvalidProducerIdMapping, ProducerFenced.
+
+    A producer whose epoch is bumped learns the next one while the markers are being written, and may end a transaction
+    without records with it at once. That is no reason to fence it: as in Kafka, it waits before anything is checked.
+    """
+    if bumps and (is_pending or current.state.is_prepared):
+        raise _concurrent(current)
+    is_retry = bumps and _is_retry(current, producer)
+    if not is_retry:
+        _check_producer(current, producer)
+    if is_pending:
+        raise _concurrent(current)
+    return is_retry
 
 
 _RESULTS: Final = {
