@@ -24,12 +24,14 @@ CLIENT_ID: Final = "client_id"
 CLIENT_SOFTWARE_NAME: Final = "client_software_name"
 CLIENT_SOFTWARE_VERSION: Final = "client_software_version"
 CLIENT_SOURCE_ADDRESS: Final = "client_source_address"
+CLIENT_SOURCE_PORT: Final = "client_source_port"
 _ATTRIBUTES: Final = (
     CLIENT_INSTANCE_ID,
     CLIENT_ID,
     CLIENT_SOFTWARE_NAME,
     CLIENT_SOFTWARE_VERSION,
     CLIENT_SOURCE_ADDRESS,
+    CLIENT_SOURCE_PORT,
 )
 
 
@@ -93,8 +95,9 @@ def validate_client_metrics(name: str, overrides: Mapping[str, str]) -> None:
 
 def _pattern(part: str) -> tuple[str, Any]:
     attribute, equals, expression = (piece.strip() for piece in part.partition("="))
-    if not equals or attribute not in _ATTRIBUTES:
-        raise InvalidConfig(f"match={part!r} must be attribute=expression, and the attribute one of {_ATTRIBUTES}.")
+    if not equals or "=" in expression or attribute not in _ATTRIBUTES:  # as in Kafka, no expression has an equals sign
+        known = ", ".join(_ATTRIBUTES)
+        raise InvalidConfig(f"match={part!r} must be attribute=expression, and the attribute one of {known}.")
     try:
         return attribute, compile_pattern(expression, name="match")
     except InvalidRegularExpression as error:

@@ -85,11 +85,11 @@ def describe_client_metrics(overrides: Mapping[str, str], names: Collection[str]
     """The settings of a subscription to metrics of clients, by name."""
     entries = []
     for declaration in _chosen(CLIENT_METRICS_DECLARATIONS, names, overrides):
-        text, source = overrides.get(declaration.name), ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG
-        if text is None:
-            text, source = declaration.text_of(declaration.default), ConfigSource.DEFAULT_CONFIG
-        synonyms = [ConfigSynonym(name=declaration.name, value=text, source=source)]
-        entries.append(_entry(declaration, text, synonyms, read_only=False))
+        given = overrides.get(declaration.name)
+        text = declaration.text_of(declaration.default if given is None else declaration.parse(given))
+        own = ConfigSynonym(name=declaration.name, value=text, source=ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG)
+        # As in Kafka a default is not among the synonyms.
+        entries.append(_entry(declaration, text, () if given is None else (own,), read_only=False))
     return entries
 
 
@@ -126,6 +126,7 @@ def _inherited_synonyms(settings: Settings, declaration: Declaration) -> tuple[C
 
 def describe_broker(settings: Settings, names: Collection[str] | None = None) -> list[ConfigEntry]:
     """The settings of a broker, by name; all of them, or those of `names` that exist."""
+    given = {**settings.static, **settings.cluster_default, **settings.per_broker}
     return [
         _entry(
             declaration,
@@ -133,7 +134,7 @@ def describe_broker(settings: Settings, names: Collection[str] | None = None) ->
             _broker_synonyms(settings, declaration.name),
             read_only=declaration.dynamic is Dynamic.READ_ONLY,
         )
-        for declaration in _chosen(BROKER_DECLARATIONS, names, settings.static)
+        for declaration in _chosen(BROKER_DECLARATIONS, names, given)
     ]
 
 

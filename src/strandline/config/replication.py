@@ -8,6 +8,7 @@ from strandline.config.declare import CLUSTER_WIDE, INT, LONG, setting
 from strandline.errors import InvalidConfig
 
 _ONE_BROKER = "brokers do not copy partitions from each other yet"
+_NO_LIMIT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,37 @@ class ReplicationSettings:
         5000,
         "How often the checkpoints of a log directory are written, if something in it has moved.",
         least=1,
+    )
+    # Kafka's reassignment tool sets the three throttles. As in Kafka they are shown only while they are set.
+    leader_replication_throttled_rate: int = setting(
+        "leader.replication.throttled.rate",
+        LONG,
+        _NO_LIMIT,
+        "Bytes a second that leaders send to throttled followers.",
+        least=0,
+        dynamic=CLUSTER_WIDE,
+        no_effect=_ONE_BROKER,
+        is_internal=True,
+    )
+    follower_replication_throttled_rate: int = setting(
+        "follower.replication.throttled.rate",
+        LONG,
+        _NO_LIMIT,
+        "Bytes a second that throttled followers fetch.",
+        least=0,
+        dynamic=CLUSTER_WIDE,
+        no_effect=_ONE_BROKER,
+        is_internal=True,
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second: int = setting(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        LONG,
+        _NO_LIMIT,
+        "Bytes a second that replicas are moved with between log directories.",
+        least=0,
+        dynamic=CLUSTER_WIDE,
+        no_effect="replicas cannot move between log directories yet",
+        is_internal=True,
     )
 
     def check(self) -> None:

@@ -31,7 +31,7 @@ from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
     from strandline.server.buffers import FrameBuffer
-    from strandline.server.network import NetworkServer
+    from strandline.server.network import NetworkServer, Peer
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ class Connection:
         "_sending",
         "_waiting_for",
         "client_host",
+        "client_port",
         "connection_id",
         "fd",
         "is_closed",
@@ -76,12 +77,11 @@ class Connection:
         "uncommitted",
     )
 
-    def __init__(self, server: NetworkServer, sock: socket.socket, *, listener: str, host: str, number: int) -> None:
-        self.server = server
-        self.sock = sock
+    def __init__(self, server: NetworkServer, sock: socket.socket, *, listener: str, peer: Peer, number: int) -> None:
+        self.server, self.sock = server, sock
         self.fd = sock.fileno()
         self.listener = listener
-        self.client_host = host
+        self.client_host, self.client_port = peer
         self.connection_id = number
         self.is_closed = False
         self._loop = server.loop

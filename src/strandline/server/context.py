@@ -21,6 +21,8 @@ class RequestContext:
     listener: str
     principal: str
     connection_id: int
+    client_port: int | None = None
+    """None if the request was forwarded by another broker, or made by this one."""
 
 
 # Requests and responses are the generated classes of `wire.messages`; a table of handlers holds many of them.

@@ -96,6 +96,7 @@ class ApiDispatcher:
             listener=connection.listener,
             principal=ANONYMOUS,
             connection_id=connection.connection_id,
+            client_port=connection.client_port,
         )
         self._tasks.start(self._serve(handler, message, context, exchange), name="request")
 

@@ -9,7 +9,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from strandline.clock import Clock
 from strandline.config.network import NetworkSettings
@@ -35,6 +35,9 @@ _KAFKA_BUFFER_DEFAULT: Final = 102_400
 _DRAIN_ANSWERS_SECONDS: Final = 1.0
 _DRAIN_UPLOADS_SECONDS: Final = 4.0
 _DRAIN_LINGER_SECONDS: Final = 0.25
+
+Peer: TypeAlias = tuple[str, int]
+"""The address and the port of a client."""
 
 
 class CannotListen(StrandlineError):
@@ -142,9 +145,10 @@ class NetworkServer:
                 self.loop.remove_reader(listening.fileno())
                 self.loop.call_later(_ACCEPT_PAUSE_SECONDS, self._listen, listening, name)
                 return
-            self._open(sock, name, str(address[0]))
+            self._open(sock, name, (str(address[0]), int(address[1])))
 
-    def _open(self, sock: socket.socket, listener: str, host: str) -> None:
+    def _open(self, sock: socket.socket, listener: str, peer: Peer) -> None:
+        host, _ = peer
         limit = self._per_host_limits.get(host, self._settings.max_connections_per_ip)
         if self._per_host[host] >= limit:
             logger.warning("refusing a connection from %s: max.connections.per.ip is %d", host, limit)
@@ -158,7 +162,7 @@ class NetworkServer:
         self._size_buffers(sock)
         self._per_host[host] += 1
         self.accepted[listener] += 1
-        self.connections.add(Connection(self, sock, listener=listener, host=host, number=next(self._numbers)))
+        self.connections.add(Connection(self, sock, listener=listener, peer=peer, number=next(self._numbers)))
 
     def _size_buffers(self, sock: socket.socket) -> None:
         """The kernel sizes them, unless a size is set: Kafka's default of 100 KB costs a fifth of the throughput."""

@@ -91,7 +91,7 @@ async def test_a_replacement_removes_what_it_does_not_name() -> None:
         assert await cluster.controller.replace_configs([wish]) == [None]
         assert cluster.image.topic_overrides("t") == {"retention.ms": "9"}
         bad = ConfigReplacement(resource=TOPIC, values={"retention.ms": None})
-        assert type((await cluster.controller.replace_configs([bad]))[0]) is InvalidConfig
+        assert type((await cluster.controller.replace_configs([bad]))[0]) is InvalidRequest
         assert await cluster.controller.replace_configs([ConfigReplacement(resource=TOPIC, values={})]) == [None]
         assert cluster.image.topic_overrides("t") == {}
 
@@ -125,6 +125,8 @@ async def test_brokers_have_settings_one_by_one_and_together() -> None:
         (BROKER, ConfigChange("log.retention.ms", SET, "soon")),
         (ConfigResource(ConfigResourceType.BROKER, "one"), ConfigChange("log.retention.ms", SET, "1")),
         (ConfigResource(ConfigResourceType.BROKER, "²"), ConfigChange("log.retention.ms", SET, "1")),
+        (ConfigResource(ConfigResourceType.BROKER, "9"), ConfigChange("log.retention.ms", SET, "1")),
+        (ConfigResource(ConfigResourceType.BROKER, "01"), ConfigChange("log.retention.ms", SET, "1")),
         (ConfigResource(ConfigResourceType.BROKER_LOGGER, "1"), ConfigChange("root", SET, "DEBUG")),
     ],
 )

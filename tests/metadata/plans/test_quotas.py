@@ -87,12 +87,31 @@ async def test_an_entity_is_changed_as_a_whole_or_not_at_all_and_does_not_stop_t
         wishes = [
             QuotaAlteration(entity=ALICE, changes=[(PRODUCE, 1.0), (PERCENTAGE, -1.0)]),
             QuotaAlteration(entity=HOST, changes=[(CONNECTIONS, 7.0)]),
-            QuotaAlteration(entity=HOST, changes=[(CONNECTIONS, 8.0)]),
             QuotaAlteration(entity=ANY_USER, changes=[(PRODUCE, 1.0), (PRODUCE, 2.0)]),
         ]
         answers = await cluster.controller.alter_quotas(wishes)
-        assert [type(answer) for answer in answers] == [InvalidRequest, type(None), InvalidRequest, InvalidRequest]
+        assert [type(answer) for answer in answers] == [InvalidRequest, type(None), InvalidRequest]
         assert cluster.image.administered.quotas == {HOST: {CONNECTIONS: 7.0}}
+
+
+async def test_an_entity_that_is_named_twice_is_not_changed_and_does_not_stop_the_others() -> None:
+    async with open_cluster() as cluster:
+        wishes = [
+            QuotaAlteration(entity=ALICE_APP, changes=[(PRODUCE, 1.0)]),
+            QuotaAlteration(entity=HOST, changes=[(CONNECTIONS, 7.0)]),
+            QuotaAlteration(entity=ALICE_APP[::-1], changes=[(PERCENTAGE, 2.0)]),
+        ]
+        answers = await cluster.controller.alter_quotas(wishes)
+        assert [type(answer) for answer in answers] == [InvalidRequest, type(None), InvalidRequest]
+        assert cluster.image.administered.quotas == {HOST: {CONNECTIONS: 7.0}}
+
+
+async def test_the_largest_whole_number_is_a_legal_quota() -> None:
+    """Tools set Long.MAX_VALUE for no limit, and as a floating-point number that is a little more."""
+    async with open_cluster() as cluster:
+        assert await alter(cluster, ALICE, (PRODUCE, float(2**63 - 1))) is None
+        assert await alter(cluster, HOST, (CONNECTIONS, float(2**31 - 1))) is None
+        assert cluster.image.administered.quotas == {ALICE: {PRODUCE: 2.0**63}, HOST: {CONNECTIONS: 2.0**31 - 1}}
 
 
 def part(kind: str, match: int, name: str | None = None) -> QuotaFilterPart:

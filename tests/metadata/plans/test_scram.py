@@ -31,8 +31,12 @@ SERVER_SIGNATURE = base64.b64decode("6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4
 OWNER = ScramOwner("user", ScramMechanism.SCRAM_SHA_256)
 
 
-def upsertion(user: str = "user", *, mechanism: int = 1, iterations: int = 4096) -> ScramUpsertion:
-    return ScramUpsertion(user=user, mechanism=mechanism, iterations=iterations, salt=SALT, salted_password=PENCIL)
+def upsertion(
+    user: str = "user", *, mechanism: int = 1, iterations: int = 4096, salted_password: bytes = PENCIL
+) -> ScramUpsertion:
+    return ScramUpsertion(
+        user=user, mechanism=mechanism, iterations=iterations, salt=SALT, salted_password=salted_password
+    )
 
 
 async def change(cluster: Cluster, *changes: ScramDeletion | ScramUpsertion) -> dict[str, StrandlineError | None]:
@@ -67,6 +71,7 @@ async def test_a_credential_is_replaced_and_removed() -> None:
         (upsertion(iterations=4095), UnacceptableCredential),
         (upsertion(iterations=16385), UnacceptableCredential),
         (upsertion(""), UnacceptableCredential),
+        (upsertion(salted_password=b""), UnacceptableCredential),
         (upsertion(mechanism=0), UnsupportedSaslMechanism),
         (upsertion(mechanism=3), UnsupportedSaslMechanism),
         (ScramDeletion(user="user", mechanism=2), ResourceNotFound),

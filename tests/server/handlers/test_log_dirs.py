@@ -56,6 +56,17 @@ def test_a_replica_stays_where_it_is(two_directories: BrokerProcess) -> None:
         assert put(client, here, "missing") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_of_two_places_for_a_replica_the_last_one_counts(two_directories: BrokerProcess) -> None:
+    with Client.connect("127.0.0.1", two_directories.port) as client:
+        topic = create_topic(client, "placed-twice")
+        wishes = [
+            AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[0, 0])])
+            for path in ("/nowhere", place_of(client, topic))
+        ]
+        answer = client.request(ApiKey.ALTER_REPLICA_LOG_DIRS, AlterReplicaLogDirsRequest(dirs=wishes))
+        assert [[row.error_code for row in one.partitions] for one in answer.results] == [[ErrorCode.NONE]]
+
+
 def test_a_diskless_partition_is_in_no_directory(two_directories: BrokerProcess) -> None:
     with Client.connect("127.0.0.1", two_directories.port) as client:
         topic = create_topic(client, "objects", configs={"diskless.enable": "true"})

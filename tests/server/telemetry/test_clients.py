@@ -154,7 +154,7 @@ async def test_a_changed_subscription_is_asked_for_again_at_once(cluster: Cluste
     ("payload", "codec", "error"),
     [
         (bytes(MAX_BYTES + 1), 0, TelemetryTooLarge),
-        (compress(Codec.ZSTD, bytes(MAX_BYTES + 1)), Codec.ZSTD, InvalidRecord),
+        (compress(Codec.ZSTD, bytes(16 * MAX_BYTES + 1)), Codec.ZSTD, InvalidRecord),
         (b"\xff\xff", Codec.GZIP, InvalidRecord),
         (b"\x0a", 0, InvalidRecord),
         (PAYLOAD, 5, UnsupportedCompressionType),
@@ -168,6 +168,16 @@ async def test_payloads_that_are_refused(
     with pytest.raises(error):
         await telemetry.push(push_of(instance_id, subscription, payload, codec), APP, "app")
     assert shown(telemetry) == {}
+
+
+async def test_the_limit_is_about_what_is_sent(telemetry: ClientTelemetry) -> None:
+    """A client whose metrics were refused as a broken record would never push again."""
+    instance_id, subscription = telemetry.subscribe(ZERO_UUID, APP)
+    payload = metrics_data(metric(f"org.apache.kafka.producer.{number}", point(1.0)) for number in range(100))
+    packed = compress(Codec.ZSTD, payload)
+    assert len(packed) < MAX_BYTES < len(payload)
+    await telemetry.push(push_of(instance_id, subscription, packed, Codec.ZSTD), APP, "app")
+    assert len(shown(telemetry)) == 100
 
 
 async def test_an_id_that_no_client_has_is_refused(telemetry: ClientTelemetry) -> None:
@@ -185,6 +195,33 @@ async def test_silent_clients_are_forgotten(cluster: Cluster, telemetry: ClientT
     move(cluster, 1.0)
     status = telemetry.status()
     assert (status.instances, status.samples) == (0, ())
+
+
+async def test_a_client_that_has_gone_is_shown_for_a_minute_more(cluster: Cluster, telemetry: ClientTelemetry) -> None:
+    """Its place is needed: clients that live for seconds would keep others out for three intervals of up to an hour."""
+    await subscribe(cluster, "all", metrics="*", interval_ms="3600000")
+    instance_id, subscription = telemetry.subscribe(ZERO_UUID, APP)
+    await telemetry.push(push_of(instance_id, subscription, is_last=True), APP, "app")
+    move(cluster, 59.0)
+    assert len(telemetry.status().samples) == 1
+    move(cluster, 1.0)
+    assert telemetry.status().samples == ()
+
+
+async def test_the_names_of_the_numbers_of_a_client_are_bounded_together(
+    cluster: Cluster, telemetry: ClientTelemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures_module, "MOST_NAME_BYTES", 30)
+    await subscribe(cluster, "all", metrics="*", interval_ms="1000")
+    client: Mapping[str, str | None] = {"client_id": "x" * 5000}
+    instance_id, subscription = telemetry.subscribe(ZERO_UUID, client)
+    for first in ("a", "b"):
+        payload = metrics_data([metric("m" * 10, point(1.0, {"n": first * 5}), point(1.0, {"n": "c" * 5}))])
+        await telemetry.push(push_of(instance_id, subscription, payload), client, "x" * 5000)
+        move(cluster, 1.0)
+    status = telemetry.status()
+    assert [sample.attributes for sample in status.samples] == ["n=bbbbb"]
+    assert (status.dropped_samples, len(status.samples[0].client_id)) == (2, 512)
 
 
 async def test_only_so_many_clients_and_numbers_are_shown(

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from strandline.config import TopicConfig
 from strandline.config.migration_state import MIGRATION_STATE
 from strandline.config.names import unknown_name
-from strandline.errors import InvalidConfig, InvalidRequest, RequestTimedOut, StrandlineError
+from strandline.errors import InvalidRequest, RequestTimedOut, StrandlineError
 from strandline.metadata.image import ConfigResource, ConfigResourceType, MetadataImage, TopicImage
 from strandline.metadata.plans.diskless_switch import (
     DISKLESS_FLAG,
@@ -171,7 +171,7 @@ class ConfigPlanner:
 def _replaced(before: Mapping[str, str], wish: ConfigReplacement) -> dict[str, str]:
     missing = sorted(key for key, value in wish.values.items() if value is None)
     if missing:
-        raise InvalidConfig(f"Null value not supported for topic configs: {','.join(missing)}")
+        raise InvalidRequest(f"Null value not supported for : {','.join(missing)}")
     return with_kept_flags(before, {key: value for key, value in wish.values.items() if value is not None})
 
 

@@ -6,6 +6,7 @@ one. Quotas are stored only; nothing enforces them yet.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,10 +18,11 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import ClientQuotaRecord, MetadataRecord
 from strandline.metadata.requests import Plan
 
-_INT32_MAX: Final = 2**31 - 1
-_INT64_MAX: Final = 2**63 - 1
+# Quotas travel as floating-point numbers: the largest one that fits into 64 bits arrives as 2**63, and Kafka takes it.
+_INT32_MAX: Final = float(2**31 - 1)
+_INT64_MAX: Final = float(2**63 - 1)
 _ANY: Final = float("inf")
-_TOLERANCE: Final = 1e-6  # as large as in Kafka: quotas travel as floating-point numbers
+_TOLERANCE: Final = 1e-6  # as large as in Kafka
 
 _OF_CLIENTS: Final = {
     "producer_byte_rate": _INT64_MAX,
@@ -58,16 +60,18 @@ class QuotaFilterPart:
 
 
 def plan_quotas(image: MetadataImage, wishes: Sequence[QuotaAlteration]) -> Plan[list[StrandlineError | None]]:
-    """Change quotas. Each entity is changed as a whole or not at all; the answer is None for a change."""
+    """Change quotas. Each entity is changed as a whole or not at all; the answer is None for a change.
+
+    An entity that is named more than once is not changed: nobody can say which of its wishes counts.
+    """
     records: list[MetadataRecord] = []
     answers: list[StrandlineError | None] = []
-    seen: set[QuotaEntity] = set()
+    times = Counter(frozenset(wish.entity) for wish in wishes)
     for wish in wishes:
         try:
             entity = _checked_entity(wish)
-            if entity in seen:
+            if times[frozenset(wish.entity)] > 1:
                 raise InvalidRequest(f"The quota entity {_shown(entity)} is named more than once.")
-            seen.add(entity)
             records += _records(entity, image.administered.quotas.get(entity, {}), _checked_changes(entity, wish))
         except StrandlineError as error:
             answers.append(error)
@@ -115,7 +119,7 @@ def _check_value(key: str, value: float, limits: Mapping[str, float]) -> None:
     if limits[key] == _ANY:
         return
     if value > limits[key]:
-        raise InvalidRequest(f"The quota {key} is {value}; it can be {limits[key]} at most.")
+        raise InvalidRequest(f"The quota {key} is {value}; it can be {limits[key]:.0f} at most.")
     if value % 1.0 > _TOLERANCE:
         raise InvalidRequest(f"The quota {key} is {value}; it must be a whole number.")
 

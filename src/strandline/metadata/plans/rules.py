@@ -120,10 +120,8 @@ class ConfigRules:
         """Raise the error for a resource that cannot have settings."""
         if resource.type is ConfigResourceType.TOPIC and resource.name not in image.topics:
             raise UnknownTopicOrPartition(f"The topic '{resource.name}' does not exist.")
-        if resource.type is ConfigResourceType.BROKER and resource.name and not resource.name.isascii():
-            raise InvalidRequest(f"'{resource.name}' is not a broker id.")
-        if resource.type is ConfigResourceType.BROKER and resource.name and not resource.name.isdigit():
-            raise InvalidRequest(f"'{resource.name}' is not a broker id.")
+        if resource.type is ConfigResourceType.BROKER and resource.name not in ("", *map(str, image.brokers)):
+            raise InvalidRequest(f"No broker is registered with the id '{resource.name}'.")
         if resource.type is ConfigResourceType.GROUP and not resource.name:
             raise InvalidRequest("Settings of all groups are those of the brokers; name a group.")
 

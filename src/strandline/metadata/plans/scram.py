@@ -59,7 +59,7 @@ def plan_credentials(
     for change in changes:
         answers[change.user] = None
         try:
-            if times[change.user] > 1:
+            if times[change.user] > 1 and change.user:
                 raise DuplicateResource(f"The request changes credentials of user {change.user} more than once.")
             records.append(_record(image, change))
         except StrandlineError as error:
@@ -86,6 +86,8 @@ def _credential(mechanism: ScramMechanism, wish: ScramUpsertion) -> ScramCredent
             f"The credential of user {wish.user} has {wish.iterations} iterations; "
             f"it needs {MIN_ITERATIONS} to {MAX_ITERATIONS}."
         )
+    if not wish.salted_password:
+        raise UnacceptableCredential(f"The credential of user {wish.user} has an empty salted password.")
     client_key = hmac.digest(wish.salted_password, b"Client Key", mechanism.digest)
     return ScramCredential(
         salt=wish.salt,

@@ -55,14 +55,19 @@ class LogDirsHandler:
     async def alter_replica_log_dirs(
         self, request: AlterReplicaLogDirsRequest, context: RequestContext
     ) -> AlterReplicaLogDirsResponse:
-        """One answer per replica."""
+        """One answer per replica. Of several places for the same one the last counts, as in Kafka."""
+        wishes = {
+            TopicPartition(topic.name, index): place.path
+            for place in request.dirs
+            for topic in place.topics
+            for index in topic.partitions
+        }
         topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-        for place in request.dirs:
-            for topic in place.topics:
-                results = topics.setdefault(topic.name, [])
-                for index in topic.partitions:
-                    code = self._placed(TopicPartition(topic.name, index), place.path)
-                    results.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+        for partition, path in wishes.items():
+            result = AlterReplicaLogDirPartitionResult(
+                partition_index=partition.partition, error_code=self._placed(partition, path)
+            )
+            topics.setdefault(partition.topic, []).append(result)
         return AlterReplicaLogDirsResponse(
             results=[
                 AlterReplicaLogDirTopicResult(topic_name=name, partitions=results) for name, results in topics.items()

@@ -31,6 +31,8 @@ from strandline.server.telemetry.subscriptions import ClientAttributes, Subscrip
 MOST_INSTANCES: Final = 16_384
 _LEAST_MEMORY_SECONDS: Final = 60.0
 _INTERVALS_REMEMBERED: Final = 3
+_MOST_EXPANSION: Final = 16
+"""How many times telemetry.max.bytes, which limits what is sent, a push may be when it is decompressed."""
 _RESERVED_IDS: Final = (ZERO_UUID, UUID(int=1))
 _ASK_AGAIN: Final = (UnknownSubscriptionId, UnsupportedCompressionType)
 
@@ -70,6 +72,11 @@ class _Instance:
     @property
     def interval(self) -> float:
         return self.subscription.interval_ms / 1000
+
+    @property
+    def shown_until(self) -> float:
+        """When its figures go. Those of a client that has gone stay long enough to be read once more."""
+        return self.heard_at + _LEAST_MEMORY_SECONDS if self.is_gone else self.remembered_until
 
     @property
     def remembered_until(self) -> float:
@@ -131,7 +138,7 @@ class ClientTelemetry:
         finally:
             instance.is_gone = push.is_last
         instance.failed_with = None
-        now, until = self._clock.monotonic(), instance.remembered_until
+        now, until = self._clock.monotonic(), instance.shown_until
         self._figures.add(push.instance_id, client_id, samples, now=now, expires_at=until)
 
     def _check(self, push: Push, instance: _Instance) -> None:
@@ -151,8 +158,9 @@ class ClientTelemetry:
 
     def _read(self, push: Push) -> list[MetricSample]:
         """In a thread: what is decompressed may be large."""
+        limit = self.max_bytes * _MOST_EXPANSION
         try:
-            plain = decompress(Codec(push.compression), push.payload, self.max_bytes) if push.payload else b""
+            plain = decompress(Codec(push.compression), push.payload, limit) if push.payload else b""
         except CorruptMessage as error:
             raise InvalidRecord(f"The metrics of client {push.instance_id} cannot be decompressed: {error}") from error
         return read_metrics(plain)

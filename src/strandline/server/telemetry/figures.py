@@ -1,7 +1,8 @@
 """The newest metrics of clients, for `/metrics`.
 
-Bounded: the first clients that push keep their places until they have been silent for long; further ones are counted
-and not shown, so that the ones that are shown have no gaps.
+Bounded in clients, in numbers of a client, and in bytes of their names: the first clients that push keep their places
+until they have been silent for long or have said good-bye; further ones are counted and not shown, so that those that
+are shown have no gaps.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from strandline.server.telemetry.otlp import Attributes, MetricSample
+from strandline.server.telemetry.otlp import MOST_TEXT_BYTES, Attributes, MetricSample
 
 MOST_CLIENTS: Final = 100
 MOST_SAMPLES: Final = 250
+MOST_NAME_BYTES: Final = 256 * 1024
 
 
 class PushedSample(NamedTuple):
@@ -27,12 +29,28 @@ class PushedSample(NamedTuple):
 
 
 class _Client:
-    __slots__ = ("client_id", "expires_at", "samples")
+    __slots__ = ("_name_bytes", "client_id", "expires_at", "samples")
 
     def __init__(self, client_id: str) -> None:
-        self.client_id = client_id
+        self.client_id = client_id[:MOST_TEXT_BYTES]
         self.expires_at = 0.0
         self.samples: dict[tuple[str, Attributes], float] = {}
+        self._name_bytes = 0
+
+    def empty(self) -> dict[tuple[str, Attributes], float]:
+        """Begin with no numbers; those it had."""
+        before, self.samples, self._name_bytes = self.samples, {}, 0
+        return before
+
+    def put(self, key: tuple[str, Attributes], value: float) -> bool:
+        """Show a number; False if there is no room for one more."""
+        if key not in self.samples:
+            size = len(key[0]) + sum(len(name) + len(text) for name, text in key[1])
+            if len(self.samples) >= MOST_SAMPLES or self._name_bytes + size > MOST_NAME_BYTES:
+                return False
+            self._name_bytes += size
+        self.samples[key] = value
+        return True
 
 
 class PushedFigures:
@@ -61,17 +79,15 @@ class PushedFigures:
                 return
             client = self._clients[instance_id] = _Client(client_id)
         client.expires_at = expires_at
-        before, client.samples = client.samples, {}
+        before = client.empty()
         for sample in samples:
             key = (sample.name, sample.attributes)
             value = sample.value + before.get(key, 0.0) if sample.is_delta else sample.value
-            if key in client.samples or len(client.samples) < MOST_SAMPLES:
-                client.samples[key] = value
-            else:
+            if not client.put(key, value):
                 self.dropped += 1
         for key, value in before.items():  # a client may leave out what has not changed
-            if len(client.samples) < MOST_SAMPLES:
-                client.samples.setdefault(key, value)
+            if key not in client.samples:
+                client.put(key, value)
 
     def shown(self, now: float) -> Iterator[PushedSample]:
         """Every number, client by client."""

@@ -48,6 +48,23 @@ def test_quotas_are_stored_described_and_removed(client: Client) -> None:
     assert described(client, "user", EXACT, "wire") == []
 
 
+def test_an_entity_that_is_named_twice_has_one_answer(client: Client) -> None:
+    entries = [
+        RequestEntryData(
+            entity=[EntityData(entity_type="user", entity_name=name)],
+            ops=[OpData(key="producer_byte_rate", value=rate)],
+        )
+        for name, rate in (("once", 1.0), ("twice", 2.0), ("twice", 3.0))
+    ]
+    answer = client.request(ApiKey.ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest(entries=entries))
+    assert [(entry.entity[0].entity_name, entry.error_code) for entry in answer.entries] == [
+        ("once", ErrorCode.NONE),
+        ("twice", ErrorCode.INVALID_REQUEST),
+    ]
+    assert described(client, "user", EXACT, "twice") == []
+    assert alter(client, {"user": "once"}, "producer_byte_rate", None) is ErrorCode.NONE
+
+
 def test_the_address_of_an_ip_entity_has_to_make_sense(client: Client) -> None:
     key = "connection_creation_rate"
     assert alter(client, {"ip": "::1"}, key, 5.0) is ErrorCode.NONE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from uuid import UUID
 
 from strandline.wire.api import ApiKey
@@ -15,8 +17,10 @@ from strandline.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from strandline.wire.messages.push_telemetry import PushTelemetryRequest
+from tests.broker import Broker
 from tests.server.telemetry.payloads import metric, metrics_data, point
 from tests.waiting import wait_until
+from tests.wirelevel.raw import connected
 
 PAYLOAD = metrics_data([metric("m", point(1.0))])
 ZSTD, LZ4, GZIP, SNAPPY = 4, 3, 1, 2
@@ -56,16 +60,38 @@ def offered(client: Client) -> set[int]:
 def test_clients_are_not_asked_for_metrics_that_nobody_wants(client: Client) -> None:
     telemetry = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
     assert not telemetry & offered(client)
+    with subscribed(client, {"interval.ms": "1000"}):
+        wait_until(lambda: telemetry <= offered(client), what="telemetry to be offered")
+    wait_until(lambda: not telemetry & offered(client), what="telemetry not to be offered any more")
 
-    def subscribe(operation: int) -> None:
-        config = AlterableConfig(name="interval.ms", config_operation=operation, value="1000")
-        resource = AlterConfigsResource(resource_type=_CLIENT_METRICS, resource_name="curious", configs=[config])
+
+def test_a_subscription_finds_clients_by_their_address_and_port(broker: Broker) -> None:
+    host, port = broker.bootstrap.rsplit(":", 1)
+    with connected(broker.bootstrap) as raw, Client.connect(host, int(port)) as other:
+        local = raw.socket.getsockname()
+        match = f"client_source_address=127[.]0[.]0[.]1,client_source_port={local[1]}"
+        with subscribed(other, {"metrics": "org.", "match": match}):
+            request = GetTelemetrySubscriptionsRequest()
+            found = raw.call(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, request)
+            assert found.requested_metrics == ["org."]
+            not_found = other.request(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, request, version=0)
+            assert not_found.requested_metrics == []
+
+
+@contextmanager
+def subscribed(client: Client, settings: Mapping[str, str]) -> Iterator[None]:
+    """While there is a subscription with these settings."""
+
+    def alter(operation: int) -> None:
+        configs = [
+            AlterableConfig(name=name, config_operation=operation, value=value) for name, value in settings.items()
+        ]
+        resource = AlterConfigsResource(resource_type=_CLIENT_METRICS, resource_name="curious", configs=configs)
         answer = client.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource]))
         assert [one.error_code for one in answer.responses] == [ErrorCode.NONE]
 
-    subscribe(_SET)
+    alter(_SET)
     try:
-        wait_until(lambda: telemetry <= offered(client), what="telemetry to be offered")
+        yield
     finally:
-        subscribe(_DELETE)
-    wait_until(lambda: not telemetry & offered(client), what="telemetry not to be offered any more")
+        alter(_DELETE)

@@ -71,6 +71,7 @@ def test_a_subscription_is_made_changed_listed_and_removed(client: Client, new_n
         ("match", "client_id", ErrorCode.INVALID_CONFIG),
         ("match", "shoe_size=42", ErrorCode.INVALID_CONFIG),
         ("match", "client_id=(", ErrorCode.INVALID_CONFIG),
+        ("match", "client_id=a=b", ErrorCode.INVALID_CONFIG),
         ("push", "now", ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -80,6 +81,18 @@ def test_illegal_subscriptions(
     name = new_name()
     assert alter(client, name, (key, SET, value)) is code
     assert name not in listed(client)
+
+
+def test_only_what_is_set_has_a_synonym_and_lists_are_shown_without_spaces(
+    client: Client, new_name: Callable[[], str]
+) -> None:
+    name = new_name()
+    alter(client, name, ("match", SET, "client_id=a.*, client_source_port=9.*"))
+    resource = DescribeConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=None)
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    (answer,) = client.request(ApiKey.DESCRIBE_CONFIGS, request).results
+    shown = {entry.name: [(one.value, one.source) for one in entry.synonyms] for entry in answer.configs}
+    assert shown == {"interval.ms": [], "match": [("client_id=a.*,client_source_port=9.*", DYNAMIC)], "metrics": []}
 
 
 def test_a_subscription_can_be_replaced_as_a_whole(client: Client, new_name: Callable[[], str]) -> None:

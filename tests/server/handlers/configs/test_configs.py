@@ -130,6 +130,9 @@ def test_this_broker(client: Client) -> None:
         (TOPIC, "not a name", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "2", ErrorCode.INVALID_REQUEST),
         (BROKER, "one", ErrorCode.INVALID_REQUEST),
+        (BROKER, "--1", ErrorCode.INVALID_REQUEST),
+        (BROKER, " 1", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER, "--1", ErrorCode.INVALID_REQUEST),
         (BROKER_LOGGER, "2", ErrorCode.INVALID_REQUEST),
         (77, "x", ErrorCode.INVALID_REQUEST),
     ],
@@ -251,6 +254,17 @@ def test_settings_of_a_share_group(client: Client, new_name: Callable[[], str]) 
     assert change(client, GROUP, group, ("share.auto.offset.reset", SET, "whenever")) is ErrorCode.INVALID_CONFIG
 
 
+def test_a_setting_that_only_groups_have_falls_back_to_its_default(client: Client, new_name: Callable[[], str]) -> None:
+    group, name = new_name(), "share.isolation.level"
+    found = entry(client, GROUP, group, name, include_synonyms=True)
+    default = (name, "read_uncommitted", DEFAULT)
+    assert [(one.name, one.value, one.source) for one in found.synonyms] == [default]
+    assert change(client, GROUP, group, (name, SET, "read_committed")) is ErrorCode.NONE
+    found = entry(client, GROUP, group, name, include_synonyms=True)
+    own = (name, "read_committed", DYNAMIC_GROUP)
+    assert [(one.name, one.value, one.source) for one in found.synonyms] == [own, default]
+
+
 def test_all_groups_have_no_settings_of_their_own(client: Client) -> None:
     refused = change(client, GROUP, "", ("consumer.session.timeout.ms", SET, "50000"))
     assert refused is ErrorCode.INVALID_REQUEST
@@ -278,6 +292,15 @@ def test_dynamic_settings_of_brokers(client: Client, topic: str) -> None:
     for name in ("", "1"):
         assert change(client, BROKER, name, ("log.retention.bytes", DELETE, None)) is ErrorCode.NONE
     assert entry(client, BROKER, "1", "log.retention.bytes").config_source == DEFAULT
+
+
+def test_throttles_of_a_reassignment_are_shown_while_they_are_set(client: Client) -> None:
+    """Kafka's tool sets them before it sends a reassignment, also one that changes nothing."""
+    rates = ["leader.replication.throttled.rate", "follower.replication.throttled.rate"]
+    assert change(client, BROKER, "1", *((name, SET, "1000") for name in rates)) is ErrorCode.NONE
+    assert [entry(client, BROKER, "1", name).value for name in rates] == ["1000", "1000"]
+    assert change(client, BROKER, "1", *((name, DELETE, None) for name in rates)) is ErrorCode.NONE
+    assert not {one.name for one in describe(client, BROKER, "1").configs} & set(rates)
 
 
 def test_broker_settings_that_are_fixed(client: Client) -> None:

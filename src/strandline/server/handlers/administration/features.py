@@ -1,7 +1,7 @@
 """UpdateFeatures, versions 0 to 2: the levels of the features that ApiVersions announces.
 
-All updates of a request are made, or none of them. Up to version 1 the answer has a line for each feature; all lines
-then have the error of the first feature that may not have its level, as in Kafka.
+All updates of a request are made, or none of them: the error is that of the first feature that may not have its level.
+Up to version 1 the answer to a request that succeeds has a line for each feature, as in Kafka.
 """
 
 from __future__ import annotations
@@ -43,14 +43,11 @@ class FeaturesHandler:
         except StrandlineError as error:
             answer = error
         code, message = outcome(answer)
-        lines = [] if context.api_version >= _HAS_NO_LINES else request.feature_updates
+        has_lines = answer is None and context.api_version < _HAS_NO_LINES
         return UpdateFeaturesResponse(
             error_code=code,
             error_message=message,
-            results=[
-                UpdatableFeatureResult(feature=update.feature, error_code=code, error_message=message)
-                for update in lines
-            ],
+            results=[UpdatableFeatureResult(feature=update.feature) for update in request.feature_updates if has_lines],
         )
 
 

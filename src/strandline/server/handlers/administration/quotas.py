@@ -70,7 +70,7 @@ class ClientQuotasHandler:
     async def alter_client_quotas(
         self, request: AlterClientQuotasRequest, context: RequestContext
     ) -> AlterClientQuotasResponse:
-        """One answer per entity; an entity is changed as a whole or not at all."""
+        """One answer per entity, also if it is named twice; an entity is changed as a whole or not at all."""
         answers = [await _unresolvable(entry) for entry in request.entries]
         wishes = {index: _alteration(entry) for index, entry in enumerate(request.entries) if answers[index] is None}
         try:
@@ -81,11 +81,12 @@ class ClientQuotasHandler:
             made = [error] * len(wishes)
         for index, answer in zip(wishes, made, strict=True):
             answers[index] = answer
-        entries = []
+        entries: dict[frozenset[tuple[str, str | None]], ResponseEntryData] = {}
         for entry, answer in zip(request.entries, answers, strict=True):
             code, message = outcome(answer)
-            entries.append(ResponseEntryData(error_code=code, error_message=message, entity=entry.entity))
-        return AlterClientQuotasResponse(entries=entries)
+            line = ResponseEntryData(error_code=code, error_message=message, entity=entry.entity)
+            entries[frozenset(_alteration(entry).entity)] = line
+        return AlterClientQuotasResponse(entries=list(entries.values()))
 
 
 def _alteration(entry: RequestEntryData) -> QuotaAlteration:

@@ -1,9 +1,8 @@
 """GetTelemetrySubscriptions and PushTelemetry, version 0 (KIP-714). What clients push is shown on `/metrics`.
 
-Kafka offers them only with a plugin that takes the metrics; here they are always offered. Clients are asked for numbers
-that count from their start on (Kafka asks for the difference from push to push), because that is what Prometheus needs.
-
-Known gap: the port of a client cannot be matched by a subscription.
+Kafka offers them only with a plugin that takes the metrics; here they are offered while there is a subscription, and
+answered always. Clients are asked for numbers that count from their start on (Kafka asks for the difference from push
+to push), because that is what Prometheus needs.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from strandline.config.client_metrics import (
     CLIENT_SOFTWARE_NAME,
     CLIENT_SOFTWARE_VERSION,
     CLIENT_SOURCE_ADDRESS,
+    CLIENT_SOURCE_PORT,
 )
 from strandline.errors import StrandlineError
 from strandline.records.codecs import Codec
@@ -89,4 +89,5 @@ class TelemetryHandler:
             CLIENT_SOFTWARE_NAME: software.name,
             CLIENT_SOFTWARE_VERSION: software.version,
             CLIENT_SOURCE_ADDRESS: context.client_host,
+            CLIENT_SOURCE_PORT: None if context.client_port is None else str(context.client_port),
         }

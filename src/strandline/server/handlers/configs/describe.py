@@ -11,6 +11,7 @@ settings whether or not they exist; only those whose settings were changed are l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
@@ -48,6 +49,7 @@ from strandline.wire.messages.list_config_resources import (
 )
 
 DYNAMIC_BROKER_LOGGER: Final = 6
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _LISTED: Final = (
     ConfigResourceType.GROUP,
     ConfigResourceType.CLIENT_METRICS,
@@ -163,7 +165,7 @@ class ConfigsHandler:
         return describe_client_metrics(overrides, names)
 
     def _check_broker(self, name: str) -> None:
-        if not name.lstrip("-").isdecimal():
+        if not _INTEGER.fullmatch(name):
             raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
         if int(name) != self._node_id:
             raise InvalidRequest(f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}")
