@@ -133,8 +133,8 @@ class Cluster:
                 client = Client.connect(host, port, timeout_s=self._timeout_s)
             except (OSError, MalformedRequest) as error:
                 raise CommandFailed(
-                    f"No Kafka broker answers at {join_address(host, port)}: {error}. Start it, or name another "
-                    "one with --bootstrap."
+                    f"No Kafka broker answers at {join_address(host, port)}: {_reason(error)}. "
+                    "Start it, or name another one with --bootstrap."
                 ) from error
             self._clients[host, port] = client
         return client
@@ -195,7 +195,12 @@ def sentences() -> Iterator[None]:
     except StrandlineError as error:
         raise CommandFailed(str(error)) from error
     except (OSError, MalformedRequest) as error:
-        raise CommandFailed(f"The broker did not answer: {error}.") from error
+        raise CommandFailed(f"The broker did not answer: {_reason(error)}.") from error
+
+
+def _reason(error: Exception) -> str:
+    """The text of an error as a part of a sentence."""
+    return str(error).rstrip(".")
 
 
 def parse_assignments(entries: Collection[str], *, option: str) -> dict[str, str]:

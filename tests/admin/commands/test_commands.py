@@ -193,7 +193,8 @@ def test_groups_are_listed_and_described_with_members_offsets_and_lag(ask: Comma
     assert member["client"] == "cashier"
     assert member["assignment"] == [[orders, 0], [orders, 1]]
     assert described["offsets"] == [
-        {"topic": orders, "partition": 0, "committed": 10, "end": 15, "lag": 5, "member": member["member"]}
+        {"topic": orders, "partition": 0, "committed": 10, "end": 15, "lag": 5, "member": member["member"]},
+        {"topic": orders, "partition": 1, "committed": None, "end": 15, "lag": None, "member": member["member"]},
     ]
     text = ask("groups", "describe", "billing").out
     assert "cashier" in text

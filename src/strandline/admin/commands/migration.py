@@ -12,6 +12,7 @@ from strandline.admin.commands.output import (
     DEFAULT_BOOTSTRAP,
     AsJson,
     Bootstrap,
+    confirm,
     print_json,
     print_json_line,
     print_line,
@@ -193,8 +194,7 @@ def complete(
         typer.echo(cost_of_completing(before.status), err=as_json)
         for sentence in before.unreached:
             typer.echo(f"There may be more: {sentence}", err=as_json)
-        if not yes and not typer.confirm(f"Complete the switch of {topic}?", default=False, err=as_json):
-            raise CommandFailed("Nothing was changed.")
+        confirm(f"Complete the switch of {topic}?", yes=yes, otherwise="Nothing was changed.")
         client.complete(topic)
         after = client.status(topic)
     if as_json:

@@ -14,6 +14,8 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
+from strandline.client import CommandFailed
+
 _T = TypeVar("_T")
 
 Bootstrap = Annotated[
@@ -29,6 +31,19 @@ Bootstrap = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+def confirm(question: str, *, yes: bool, otherwise: str) -> None:
+    """Ask on standard error, unless `yes`. Raises CommandFailed(otherwise) for any answer but yes, also for none."""
+    if yes:
+        return
+    try:
+        is_agreed = typer.confirm(question, default=False, err=True)
+    except typer.Abort as error:  # Ctrl-C, or an input that has ended; its own word would be "Aborted!"
+        sys.stderr.write("\n")
+        raise CommandFailed(otherwise) from error
+    if not is_agreed:
+        raise CommandFailed(otherwise)
 
 
 def print_json(value: Any) -> None:

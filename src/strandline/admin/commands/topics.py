@@ -9,14 +9,21 @@ import typer
 
 from strandline.admin.commands.configs import topic_overrides
 from strandline.admin.commands.migration_client import MigrationClient
-from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.admin.commands.output import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    confirm,
+    print_json,
+    print_line,
+    print_table,
+)
 from strandline.admin.commands.topic_kinds import ON_THE_WAY, topic_kinds
 from strandline.admin.commands.topic_tiers import topic_tiers
 from strandline.client import (
     EARLIEST,
     LATEST,
     Cluster,
-    CommandFailed,
     Json,
     check,
     list_offsets,
@@ -205,8 +212,7 @@ def delete_topics(
 
     Example: strandline topics delete orders --yes
     """
-    if not yes and not typer.confirm(f"Delete {', '.join(topics)} with all records?", default=False):
-        raise CommandFailed("Nothing was deleted.")
+    confirm(f"Delete {', '.join(topics)} with all records?", yes=yes, otherwise="Nothing was deleted.")
     with sentences(), Cluster(bootstrap) as cluster:
         controller = cluster.controller()
         request = DeleteTopicsRequest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -212,6 +213,51 @@ def test_deleting_asks_first(ask: Command, group: str, committed: Committed, mon
     for words in (("groups", "delete", group), ("groups", "delete-offsets", group, "--all-topics")):
         assert ask(*words).err.endswith("Nothing was deleted.\n")
     assert committed(group) == [4, NONE]
+
+
+def test_no_answer_is_no(ask: Command, group: str, committed: Committed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    for words in (("groups", "delete", group), ("groups", "delete-offsets", group, "--all-topics")):
+        outcome = ask(*words)
+        assert (outcome.status, outcome.out.strip()) == (1, "")
+        assert outcome.err.endswith("\nstrandline: Nothing was deleted.\n")
+    assert committed(group) == [4, NONE]
+
+
+def test_every_group_that_was_not_deleted_is_named(ask: Command) -> None:
+    outcome = ask("groups", "delete", "nobody", "nobody-else", "--yes")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "Group nobody was not deleted: " in outcome.err
+    assert "Group nobody-else was not deleted: " in outcome.err
+
+
+def test_assigned_partitions_are_shown_before_there_is_an_offset(ask: Command, broker: Broker, tides: str) -> None:
+    group = f"{tides}-silent"
+    with _consumer(broker, group) as consumer:
+        consumer.subscribe([tides])
+
+        def is_assigned() -> bool:
+            consumer.poll(0.1)
+            return len(consumer.assignment()) == 2
+
+        wait_until(is_assigned, what="an assignment")
+        rows = ask("groups", "describe", group, "--json").json["offsets"]
+    assert [(row["partition"], row["committed"], row["end"], row["lag"]) for row in rows] == [
+        (0, None, 10, None),
+        (1, None, 10, None),
+    ]
+    assert all(row["member"] for row in rows)
+
+
+@pytest.mark.parametrize(("option", "word"), [("--state", "bored"), ("--type", "folk")])
+def test_a_filter_that_no_group_can_fit_is_refused(ask: Command, option: str, word: str) -> None:
+    outcome = ask("groups", "list", option, word)
+    assert outcome.status == 1
+    assert f"{option} must be one of " in outcome.err
+
+
+def test_groups_that_do_not_fit_are_not_called_missing(ask: Command, group: str) -> None:
+    assert ask("groups", "list", "--type", "streams").out == "No group is as asked for.\n"
 
 
 def test_groups_are_deleted(ask: Command, group: str) -> None:

@@ -95,6 +95,11 @@ def test_what_is_no_duration(text: str) -> None:
         parse_duration(text)
 
 
+def test_a_duration_that_is_longer_than_any_log() -> None:
+    with pytest.raises(CommandFailed, match="longer than any log"):
+        parse_duration("P999999999999D")
+
+
 def test_rows_with_and_without_the_group() -> None:
     rows = ["a,0,5\n", "\n", "billing,b,1,7\n"]
     assert parse_rows(rows, "billing", name="plan.csv") == {("a", 0): 5, ("b", 1): 7}
@@ -105,6 +110,7 @@ def test_rows_with_and_without_the_group() -> None:
     [
         (["a,0\n"], "plan.csv, line 1: a row must be topic,partition,offset, but is a,0."),
         (["a,0,-1\n"], "plan.csv, line 1: a row must be"),
+        (["a,0," + "9" * 5000 + "\n"], "plan.csv, line 1: a row must be"),
         (["a,0,1\n", "a,0,2\n"], "plan.csv, line 2: partition 0 of topic a is named twice."),
         (["others,a,0,1\n"], "plan.csv, line 1: the row is of group others, not of billing."),
         ([], "plan.csv has no rows"),

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from strandline.admin.commands.groups.kinds import SHARE, GroupView, describe
+from strandline.admin.commands.groups.kinds import CLASSIC, CONSUMER, SHARE, STREAMS, GroupView, describe
 from strandline.admin.commands.groups.offsets import GroupOffset, delete_offsets, group_offsets
 from strandline.admin.commands.groups.reset import AllTopics, Topics, reset_offsets
 from strandline.admin.commands.groups.scope import parse_scope, within_scope
-from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.admin.commands.output import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    confirm,
+    print_json,
+    print_line,
+    print_table,
+)
 from strandline.client import (
     LATEST,
     Cluster,
@@ -20,6 +28,7 @@ from strandline.client import (
     Json,
     Pair,
     check,
+    explain,
     list_offsets,
     partition_leaders,
     sentences,
@@ -32,6 +41,12 @@ from strandline.wire.messages.list_groups import ListGroupsRequest
 groups_app = typer.Typer(help="List, describe and delete groups; reset and delete their offsets.", no_args_is_help=True)
 groups_app.command("reset-offsets")(reset_offsets)
 GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="The id of the group.")]
+_NOTHING_DELETED: Final = "Nothing was deleted."
+_HINTS: Final[Mapping[int, str]] = {ErrorCode.NON_EMPTY_GROUP: "It has members; stop them first"}
+_KINDS: Final = (CLASSIC, CONSUMER, SHARE, STREAMS)
+_STATES: Final = (
+    "Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Dead",
+)  # fmt: skip
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -50,6 +65,8 @@ def list_groups(
 
     Example: strandline groups list --state Empty
     """
+    _check_choice("--state", state, _STATES)
+    _check_choice("--type", kind, _KINDS)
     found: list[Any] = []
     with sentences(), Cluster(bootstrap) as cluster:
         for node_id in cluster.brokers():
@@ -66,7 +83,14 @@ def list_groups(
         print_json(rows)
         return
     columns = ("group", "state", "type", "protocol")
-    print_table(columns, [tuple(row.values()) for row in rows], empty="There are no groups.")
+    empty = "No group is as asked for." if found else "There are no groups."
+    print_table(columns, [tuple(row.values()) for row in rows], empty=empty)
+
+
+def _check_choice(option: str, wanted: list[str] | None, known: Sequence[str]) -> None:
+    for text in wanted or ():
+        if not _is_one_of(text, list(known)):
+            raise CommandFailed(f"{option} must be one of {', '.join(known)}, but is {text!r}.")
 
 
 def _is_one_of(value: str, wanted: list[str] | None) -> bool:
@@ -78,7 +102,8 @@ def _is_one_of(value: str, wanted: list[str] | None) -> bool:
 def describe_group(group: GroupId, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
     """Show a group: its type and state, its members, and for each partition its offset and the lag.
 
-    The offset of a share group is the one where it starts: everything before is done with.
+    Partitions that a member has are shown, too, if the group has no offset of them yet. The offset of a share group is
+    the one where it starts: everything before is done with.
 
     Example: strandline groups describe billing
     """
@@ -89,7 +114,9 @@ def describe_group(group: GroupId, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_
         if view is None and not offsets:
             raise CommandFailed(f"There is no group {group}.")
         view = view or GroupView(group=group, kind="", state="Dead", assignor="", members=())
-        progress = _progress(view, offsets, _end_offsets(cluster, {topic for topic, _ in offsets}))
+        owners = _owners(view)
+        pairs = sorted(offsets.keys() | owners.keys())
+        progress = _progress(pairs, owners, offsets, _end_offsets(cluster, {topic for topic, _ in pairs}))
     if as_json:
         print_json(
             {
@@ -120,27 +147,38 @@ def _print_group(view: GroupView, offsets: list[Json]) -> None:
     print_table(("topic", "partition", offset, "end", "lag", "member"), rows, empty="No committed offsets.")
 
 
-def _progress(view: GroupView, offsets: Mapping[Pair, GroupOffset], ends: Mapping[Pair, int]) -> list[Json]:
+def _owners(view: GroupView) -> dict[Pair, list[str]]:
+    """The members that each partition is assigned to: several in a share group."""
     owners: dict[Pair, list[str]] = {}
     for member in view.members:
         for pair in member.assignment:
             owners.setdefault(pair, []).append(member.member)
+    return owners
+
+
+def _progress(
+    pairs: Sequence[Pair],
+    owners: Mapping[Pair, Sequence[str]],
+    offsets: Mapping[Pair, GroupOffset],
+    ends: Mapping[Pair, int],
+) -> list[Json]:
+    """Where the group is in each partition that it has an offset of, or that a member has, also without an offset."""
     return [
         {
             "topic": pair[0],
             "partition": pair[1],
-            "committed": known.offset,
+            "committed": offsets[pair].offset if pair in offsets else None,
             "end": ends.get(pair),
-            "lag": _lag(known, ends.get(pair)),
+            "lag": _lag(offsets.get(pair), ends.get(pair)),
             "member": ",".join(owners[pair]) if pair in owners else None,
         }
-        for pair, known in sorted(offsets.items())
+        for pair in pairs
     ]
 
 
-def _lag(known: GroupOffset, end: int | None) -> int | None:
-    if known.lag is not None:
-        return known.lag
+def _lag(known: GroupOffset | None, end: int | None) -> int | None:
+    if known is None or known.lag is not None:
+        return None if known is None else known.lag
     return None if end is None else max(end - known.offset, 0)
 
 
@@ -160,8 +198,7 @@ def delete_groups(
 
     Example: strandline groups delete billing --yes
     """
-    if not yes and not typer.confirm(f"Delete {', '.join(groups)} with all offsets?", default=False, err=True):
-        raise CommandFailed("Nothing was deleted.")
+    confirm(f"Delete {', '.join(groups)} with all offsets?", yes=yes, otherwise=_NOTHING_DELETED)
     codes: dict[str, int] = {}
     with sentences(), Cluster(bootstrap) as cluster:
         for group in dict.fromkeys(groups):
@@ -173,9 +210,13 @@ def delete_groups(
     else:
         for group in (group for group, code in codes.items() if code == ErrorCode.NONE):
             print_line(f"Group {group} was deleted.")
-    for group, code in codes.items():
-        hint = "It has members; stop them first" if code == ErrorCode.NON_EMPTY_GROUP else None
-        check(code, hint, f"Group {group} was not deleted")
+    refused = [
+        f"Group {group} was not deleted: {explain(code, _HINTS.get(code))}"
+        for group, code in codes.items()
+        if code != ErrorCode.NONE
+    ]
+    if refused:
+        raise CommandFailed(" ".join(refused))
 
 
 @groups_app.command("delete-offsets")
@@ -204,8 +245,7 @@ def delete_group_offsets(
         absent = f"is not among those that group {group} has offsets of"
         pairs = sorted(offsets) if all_topics else within_scope(scope, offsets, missing=absent)
         question = f"Delete the offsets of group {group} for {len(pairs)} partitions?"
-        if not yes and not typer.confirm(question, default=False, err=True):
-            raise CommandFailed("Nothing was deleted.")
+        confirm(question, yes=yes, otherwise=_NOTHING_DELETED)
         delete_offsets(coordinator, group, view, pairs)
     rows = [{"topic": topic, "partition": number, "deleted": offsets[topic, number].offset} for topic, number in pairs]
     if as_json:

@@ -134,7 +134,7 @@ def _read_rows(path: Path, group: str) -> dict[Pair, int]:
     try:
         with path.open(encoding="utf-8", newline="") as lines:
             return parse_rows(lines, group, name=str(path))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CommandFailed(f"{path} cannot be read: {error}.") from error
 
 

@@ -15,6 +15,7 @@ from strandline.client import CommandFailed, Pair
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
 )
+_NUMBER: Final = re.compile(r"[0-9]{1,19}")
 _PLAIN_ROW: Final = 3
 _ROW_WITH_GROUP: Final = 4
 
@@ -125,7 +126,10 @@ def parse_duration(text: str) -> int:
     if match is None or not any(match.groups()):
         raise CommandFailed(f"--by-duration must be like P7D, PT12H or P1DT2H30M, but is {text!r}.")
     parts = {name: float(value) for name, value in match.groupdict(default="0").items()}
-    return timedelta(**parts) // timedelta(milliseconds=1)
+    try:
+        return timedelta(**parts) // timedelta(milliseconds=1)
+    except OverflowError as error:
+        raise CommandFailed(f"--by-duration is {text!r}, which is longer than any log.") from error
 
 
 def parse_rows(lines: Iterable[str], group: str, *, name: str) -> dict[Pair, int]:
@@ -142,7 +146,7 @@ def parse_rows(lines: Iterable[str], group: str, *, name: str) -> dict[Pair, int
             if cells[0] != group:
                 raise CommandFailed(f"{name}, line {number}: the row is of group {cells[0]}, not of {group}.")
             cells = cells[1:]
-        if len(cells) != _PLAIN_ROW or not (cells[1].isdecimal() and cells[2].isdecimal()):
+        if len(cells) != _PLAIN_ROW or not (_NUMBER.fullmatch(cells[1]) and _NUMBER.fullmatch(cells[2])):
             raise CommandFailed(f"{name}, line {number}: a row must be topic,partition,offset, but is {','.join(row)}.")
         pair = (cells[0], int(cells[1]))
         if pair in rows:

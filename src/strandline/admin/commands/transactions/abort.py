@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line
+from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, confirm, print_json, print_line
 from strandline.admin.commands.transactions.asking import describe_producers, describe_transaction, leader_of
 from strandline.admin.commands.transactions.hanging import find_holders, hanging_among
 from strandline.client import Cluster, CommandFailed, check, sentences
@@ -29,6 +29,7 @@ from strandline.wire.messages.write_txn_markers import (
 _ONGOING: Final = "Ongoing"
 _ATTEMPTS: Final = 150
 _PAUSE_S: Final = 0.2
+_NOTHING_ABORTED: Final = "Nothing was aborted."
 _HINTS: Final = {
     ErrorCode.INVALID_PRODUCER_EPOCH: "The producer has a newer epoch by now, which ended the transaction",
     ErrorCode.TRANSACTION_COORDINATOR_FENCED: "The partition has a marker of a newer coordinator epoch; look "
@@ -104,7 +105,11 @@ def abort_transaction(
             raise CommandFailed(
                 "Give either --start-offset, or --producer-id, --producer-epoch and --coordinator-epoch."
             )
-        _confirm(f"Abort the transaction of producer id {marker.producer_id} in {topic}-{partition}?", yes=yes)
+        confirm(
+            f"Abort the transaction of producer id {marker.producer_id} in {topic}-{partition}?",
+            yes=yes,
+            otherwise=_NOTHING_ABORTED,
+        )
         _write(cluster, marker)
     if as_json:
         print_json({"aborted": True, **asdict(marker)})
@@ -121,7 +126,11 @@ def _abort_by_id(transactional_id: str, bootstrap: str, *, yes: bool, as_json: b
             raise CommandFailed(
                 f"Transactional id {transactional_id} has no transaction to abort: it is {found.state}."
             )
-        _confirm(f"Abort the transaction of {transactional_id} and fence its producer?", yes=yes)
+        confirm(
+            f"Abort the transaction of {transactional_id} and fence its producer?",
+            yes=yes,
+            otherwise=_NOTHING_ABORTED,
+        )
         _, coordinator = cluster.transaction_coordinator(transactional_id)
         request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=found.timeout_ms)
         for _ in range(_ATTEMPTS):
@@ -164,11 +173,6 @@ def _marker_at(cluster: Cluster, topic: str, partition: int, start_offset: int, 
 def _usable_epoch(coordinator_epoch: int) -> int:
     """0 for a producer that no coordinator has ended a transaction of (-1): no epoch of a coordinator is below it."""
     return max(coordinator_epoch, 0)
-
-
-def _confirm(question: str, *, yes: bool) -> None:
-    if not yes and not typer.confirm(question, default=False, err=True):
-        raise CommandFailed("Nothing was aborted.")
 
 
 def _write(cluster: Cluster, marker: AbortMarker) -> None:

@@ -156,6 +156,8 @@ def find_hanging(
     now_ms = SystemClock().now_ms()
     with sentences(), Cluster(bootstrap) as cluster:
         leaders = _leaders(cluster, topic, partition)
+        if broker is not None and broker not in cluster.brokers():
+            raise CommandFailed(f"There is no broker {broker}, or it does not run.")
         searched = {pair: leader for pair, leader in leaders.items() if leader >= 0 and broker in (None, leader)}
         longest_ms = max_transaction_timeout * _MS_PER_MINUTE
         candidates = long_open(describe_producers(cluster, searched), now_ms=now_ms, longest_ms=longest_ms)
