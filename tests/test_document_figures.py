@@ -31,6 +31,8 @@ from strandline.remote.storage import StorageDeadlines, names
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
 from strandline.server import connection, network
+from strandline.server.telemetry import clients as telemetry_clients
+from strandline.server.telemetry import figures
 from strandline.server.times import recording
 from strandline.server.transactions import peers
 from strandline.tiering import client as tiering_client
@@ -82,6 +84,10 @@ FIGURES = (
     Figure("docs/operations.md", r"quantiles of the last (\w+) to six minutes", recording.WINDOW_SECONDS / 60),
     Figure("CONTRIBUTING.md", r"in random order, (\w+) at a time", _workers()),
     Figure("docs/operations.md", r"--http 0\.0\.0\.0:(\d+)", _http_port()),
+    Figure("docs/operations.md", r"of the first (\d+) clients and", figures.MOST_CLIENTS),
+    Figure("docs/operations.md", r"clients and (\d+) values of each", figures.MOST_SAMPLES),
+    Figure("docs/operations.md", r"names have (\d+) KiB together", figures.MOST_NAME_BYTES / KIB),
+    Figure("docs/protocol.md", r"at most (\d+) times `telemetry.max.bytes`", telemetry_clients.MOST_EXPANSION),
     Figure("docs/operations.md", r"another takes over within (\d+) seconds", _SUCCESSOR_SECONDS),
     Figure(
         "docs/operations.md",

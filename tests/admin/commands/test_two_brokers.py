@@ -54,6 +54,26 @@ def test_groups_are_reset_described_and_deleted_through_either_broker(
     assert not set(groups) & {row["group"] for row in command("groups", "list", "--json", *at).json}
 
 
+def test_a_list_says_what_it_lacks_while_a_broker_is_away(command: Command, cluster: BrokerCluster) -> None:
+    at = ("-b", cluster.brokers[1].bootstrap)
+    group, transactional_id = "group-before", "id-before"
+    reset = command("groups", "reset-offsets", group, "-t", "tides", "--to-latest", "--execute", *at)
+    assert reset.status == 0, reset.err
+    Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": transactional_id}).init_transactions(30)
+    lists = {"Groups": ("groups", "list", *at), "Transactional ids": ("transactions", "list", *at)}
+    assert [command(*words).err for words in lists.values()] == ["", ""]
+    cluster.brokers[2].kill()
+    try:
+        cluster.wait_alive(1)
+        for what, words in lists.items():
+            outcome = command(*words, "--json")
+            assert isinstance(outcome.json, list)
+            assert outcome.err.startswith(f"strandline: {what} are missing in the list: ")
+    finally:
+        cluster.brokers[2].start()
+        cluster.wait_alive(1, 2)
+
+
 @pytest.mark.parametrize("via", [1, 2])
 def test_transactions_of_both_coordinators_hang_and_are_aborted_through_either_broker(
     command: Command, cluster: BrokerCluster, via: int

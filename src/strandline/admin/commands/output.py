@@ -14,7 +14,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from strandline.client import CommandFailed
+from strandline.client import Cluster, CommandFailed, partition_leaders
 
 _T = TypeVar("_T")
 
@@ -44,6 +44,17 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         raise CommandFailed(otherwise) from error
     if not is_agreed:
         raise CommandFailed(otherwise)
+
+
+def warn_of_missing(what: str, cluster: Cluster, topic: str) -> None:
+    """Say on standard error that a list lacks something: the partitions of `topic` that keep it have no leader."""
+    absent = [number for (_, number), leader in partition_leaders(cluster, [topic]).items() if leader < 0]
+    if absent:
+        typer.echo(
+            f"strandline: {what} are missing in the list: {len(absent)} partitions of {topic}, which keep some of "
+            "them, have no leader at the moment.",
+            err=True,
+        )
 
 
 def print_json(value: Any) -> None:

@@ -29,10 +29,10 @@ from strandline.server.telemetry.otlp import MetricSample, read_metrics
 from strandline.server.telemetry.subscriptions import ClientAttributes, Subscription, Subscriptions
 
 MOST_INSTANCES: Final = 16_384
+MOST_EXPANSION: Final = 16
+"""How many times telemetry.max.bytes, which limits what is sent, a push may be when it is decompressed."""
 _LEAST_MEMORY_SECONDS: Final = 60.0
 _INTERVALS_REMEMBERED: Final = 3
-_MOST_EXPANSION: Final = 16
-"""How many times telemetry.max.bytes, which limits what is sent, a push may be when it is decompressed."""
 _RESERVED_IDS: Final = (ZERO_UUID, UUID(int=1))
 _ASK_AGAIN: Final = (UnknownSubscriptionId, UnsupportedCompressionType)
 
@@ -158,7 +158,7 @@ class ClientTelemetry:
 
     def _read(self, push: Push) -> list[MetricSample]:
         """In a thread: what is decompressed may be large."""
-        limit = self.max_bytes * _MOST_EXPANSION
+        limit = self.max_bytes * MOST_EXPANSION
         try:
             plain = decompress(Codec(push.compression), push.payload, limit) if push.payload else b""
         except CorruptMessage as error:

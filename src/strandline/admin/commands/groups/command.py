@@ -20,6 +20,7 @@ from strandline.admin.commands.output import (
     print_json,
     print_line,
     print_table,
+    warn_of_missing,
 )
 from strandline.client import (
     LATEST,
@@ -41,6 +42,7 @@ from strandline.wire.messages.list_groups import ListGroupsRequest
 groups_app = typer.Typer(help="List, describe and delete groups; reset and delete their offsets.", no_args_is_help=True)
 groups_app.command("reset-offsets")(reset_offsets)
 GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="The id of the group.")]
+_GROUPS_TOPIC: Final = "__consumer_offsets"
 _NOTHING_DELETED: Final = "Nothing was deleted."
 _HINTS: Final[Mapping[int, str]] = {ErrorCode.NON_EMPTY_GROUP: "It has members; stop them first"}
 _KINDS: Final = (CLASSIC, CONSUMER, SHARE, STREAMS)
@@ -73,6 +75,7 @@ def list_groups(
             answer = cluster.broker(node_id).request(ApiKey.LIST_GROUPS, ListGroupsRequest())
             check(answer.error_code, None, f"Broker {node_id} cannot list its groups")
             found += answer.groups
+        warn_of_missing("Groups", cluster, _GROUPS_TOPIC)
     found.sort(key=lambda group: str(group.group_id))
     rows = [
         {"group": row.group_id, "state": row.group_state, "type": row.group_type, "protocol": row.protocol_type}

@@ -7,7 +7,15 @@ from typing import Annotated, Final
 
 import typer
 
-from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, print_json, print_line, print_table
+from strandline.admin.commands.output import (
+    DEFAULT_BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    print_json,
+    print_line,
+    print_table,
+    warn_of_missing,
+)
 from strandline.admin.commands.transactions.abort import abort_transaction
 from strandline.admin.commands.transactions.asking import (
     TransactionDetails,
@@ -17,7 +25,7 @@ from strandline.admin.commands.transactions.asking import (
     leader_of,
     list_transactions,
 )
-from strandline.admin.commands.transactions.hanging import find_holders, hanging_among, long_open
+from strandline.admin.commands.transactions.hanging import STATE_TOPIC, find_holders, hanging_among, long_open
 from strandline.admin.text import duration, timestamp
 from strandline.client import Cluster, CommandFailed, Json, Pair, partition_leaders, sentences
 from strandline.clock import SystemClock
@@ -61,6 +69,7 @@ def list_all(
     )
     with sentences(), Cluster(bootstrap) as cluster:
         rows = [asdict(row) for row in list_transactions(cluster, filters)]
+        warn_of_missing("Transactional ids", cluster, STATE_TOPIC)
     if as_json:
         print_json(rows)
         return

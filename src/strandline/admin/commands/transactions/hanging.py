@@ -20,7 +20,7 @@ from strandline.admin.commands.transactions.asking import (
 )
 from strandline.client import Cluster, CommandFailed, partition_leaders
 
-_STATE_TOPIC: Final = "__transaction_state"
+STATE_TOPIC: Final = "__transaction_state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def find_holders(cluster: Cluster, producer_ids: Collection[int]) -> dict[int, T
     """
     if not producer_ids:
         return {}
-    for (topic, partition), leader in partition_leaders(cluster, [_STATE_TOPIC]).items():
+    for (topic, partition), leader in partition_leaders(cluster, [STATE_TOPIC]).items():
         if leader < 0:
             raise CommandFailed(
                 f"Partition {partition} of {topic} has no leader, so the coordinator of some transactional ids cannot "
