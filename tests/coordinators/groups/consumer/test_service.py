@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.coordinators.groups import GroupState, HeartbeatRequest
+from strandline.coordinators.groups.consumer.description import describe
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey, ConsumerRecordType
 from strandline.coordinators.groups.modern.partitions import pairs
@@ -171,6 +172,30 @@ def test_an_expression_is_matched_and_takes_effect_with_the_next_heartbeat(world
     assert world.group.expressions["(orders|pay.*)"].topics == ("orders", "payments")
     assert world.obey("m1").assignment == world.topics.partitions(orders={0, 1, 2, 3}, payments={0, 1})
     check_replay(world)
+
+
+def test_an_expression_takes_effect_although_others_read_its_topics_by_name(world: ShardWorld) -> None:
+    world.join("m1", "orders")
+    world.obey("m1")
+    world.join("m2", regex="ord.*")
+    assert world.assigned("m2") == {}
+    for _ in range(2):
+        world.obey("m1")
+        world.obey("m2")
+    assert sorted(len(world.assigned(name)[world.topics.id_of("orders")]) for name in ("m1", "m2")) == [2, 2]
+    check_replay(world)
+
+
+def test_what_a_member_has_to_give_up_is_its_own_until_it_has(world: ShardWorld) -> None:
+    world.join("m1", "orders")
+    world.obey("m1")
+    world.join("m2", "orders")
+    world.heartbeat("m1", world.group.members["m1"].epoch)  # it is told, and has not answered
+    shown = {member.member_id: member.assigned for member in describe(world.group, "uniform").members}
+    assert shown == {"m1": world.topics.partitions(orders={0, 1, 2, 3}), "m2": {}}
+    world.obey("m1")
+    shown = {member.member_id: member.assigned for member in describe(world.group, "uniform").members}
+    assert [len(numbers) for numbers in shown["m1"].values()] == [2]
 
 
 def test_an_expression_matches_whole_names(world: ShardWorld) -> None:

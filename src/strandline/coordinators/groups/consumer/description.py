@@ -34,7 +34,7 @@ def _described(member: ConsumerMember, target: Partitions) -> DescribedConsumer:
         client_host=subscription.client_host,
         topics=subscription.topics,
         regex=subscription.regex,
-        assigned=without_epochs(member.assigned),
+        assigned=without_epochs(member.owned),  # as in Kafka also what it is to give up, until it has
         target=target,
         is_classic=member.is_classic,
     )

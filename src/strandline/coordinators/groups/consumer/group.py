@@ -138,14 +138,15 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """The names of all topics that members read, by name or by expression."""
         names = super().topics()
         for expression in self._expression_readers:
-            names.update(self._matched(expression))
+            names.update(self.matched_by(expression))
         return names
 
     def topics_of(self, member: ConsumerMember) -> set[str]:
         """The names of the topics that the member reads. An expression that was not matched yet matches none."""
-        return {*member.subscription.topics, *self._matched(member.regex)}
+        return {*member.subscription.topics, *self.matched_by(member.regex)}
 
-    def _matched(self, expression: str) -> tuple[str, ...]:
+    def matched_by(self, expression: str) -> tuple[str, ...]:
+        """The topics that the expression was found to match; none if it was not matched yet."""
         found = self.expressions.get(expression)
         return () if found is None else found.topics
 
@@ -215,7 +216,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Allowed at any time: topics that members read are refused one by one."""
 
     def is_subscribed_to(self, topic: str) -> bool:
-        return super().is_subscribed_to(topic) or any(topic in self._matched(one) for one in self._expression_readers)
+        return super().is_subscribed_to(topic) or any(topic in self.matched_by(one) for one in self._expression_readers)
 
     def expires_at(self, offset: OffsetValue, retention_ms: int) -> int | None:
         if offset.expire_timestamp != NO_TIMESTAMP:

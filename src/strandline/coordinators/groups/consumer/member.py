@@ -68,6 +68,16 @@ class ConsumerMember:
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.state is ReconciliationState.STABLE and self.epoch == target_epoch
 
+    @property
+    def owned(self) -> PartitionEpochs:
+        """What it has, also what it was told to give up and may still be reading."""
+        if not self.pending_revocation:
+            return self.assigned
+        return {
+            topic_id: {**self.assigned.get(topic_id, {}), **self.pending_revocation.get(topic_id, {})}
+            for topic_id in self.assigned.keys() | self.pending_revocation.keys()
+        }
+
     def owned_since(self, topic_id: UUID, partition: int) -> int | None:
         """The epoch in which the member was assigned the partition; None if it does not own it."""
         for owned in (self.assigned, self.pending_revocation):

@@ -317,7 +317,7 @@ class ConsumerGroupService:
             return
         around = self.around(group.group_id)
         changes = ConsumerChanges(group)
-        before = group.topics()
+        before = {expression: group.matched_by(expression) for expression in found}
         for expression in sorted(found):
             if group.readers_of(expression):
                 topics = tuple(sorted(found[expression]))
@@ -325,7 +325,8 @@ class ConsumerGroupService:
                 self._put_matched(changes, expression, value)
         group.matched_topics = names
         has_other_hash = around.hashes.of_topics(group.topics(), around.image) != group.metadata_hash
-        if before != group.topics() or has_other_hash:
+        # Not the topics of the whole group: others may read by name what one member has just been found to read.
+        if has_other_hash or any(group.matched_by(expression) != topics for expression, topics in before.items()):
             raise_epoch(changes, around)
         self.table.write_unasked(changes)
         self.look_after(group, around)
