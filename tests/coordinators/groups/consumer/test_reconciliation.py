@@ -107,7 +107,7 @@ def test_what_the_member_itself_gave_up_is_free_for_it() -> None:
 def test_after_a_revocation_the_member_can_have_more_to_give_up() -> None:
     revoking = step(member(4, 1, 2, 3), 5, 2, 3)
     again = step(revoking, 7, 3, owned={A: frozenset({2, 3})})
-    assert (again.epoch, again.state) == (5, UNREVOKED)
+    assert (again.epoch, again.state) == (4, UNREVOKED)  # seen in Kafka 4.3.1: the epoch stays until all is given up
     assert (again.assigned, again.pending_revocation) == ({A: {3: 4}}, {A: {2: 4}})
 
 

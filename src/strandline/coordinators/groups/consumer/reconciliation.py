@@ -51,8 +51,7 @@ def reconcile(
         case ReconciliationState.UNREVOKED_PARTITIONS:
             if step.still_owns(member.pending_revocation):
                 return step.unsubscribed() if subscription_changed else member
-            # Revocations that a new subscription caused may end before there is a newer target.
-            return step.advanced(min(member.epoch + 1, target.epoch))
+            return step.advanced(member.epoch)  # while there is more to revoke, its epoch stays
         case ReconciliationState.UNRELEASED_PARTITIONS:
             return step.advanced(member.epoch)
         case ReconciliationState.UNKNOWN:
