@@ -11,6 +11,7 @@ from uuid import UUID
 from strandline.coordinators.groups.consumer.partitions import (
     PartitionEpochs,
     epoch_values,
+    merged,
     read_epochs,
 )
 from strandline.coordinators.groups.consumer.schemas import CurrentAssignmentValue, SubscriptionValue
@@ -71,12 +72,7 @@ class ConsumerMember:
     @property
     def owned(self) -> PartitionEpochs:
         """What it has, also what it was told to give up and may still be reading."""
-        if not self.pending_revocation:
-            return self.assigned
-        return {
-            topic_id: {**self.assigned.get(topic_id, {}), **self.pending_revocation.get(topic_id, {})}
-            for topic_id in self.assigned.keys() | self.pending_revocation.keys()
-        }
+        return merged(self.assigned, self.pending_revocation) if self.pending_revocation else self.assigned
 
     def owned_since(self, topic_id: UUID, partition: int) -> int | None:
         """The epoch in which the member was assigned the partition; None if it does not own it."""

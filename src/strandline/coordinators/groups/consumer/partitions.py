@@ -19,6 +19,10 @@ def without_epochs(owned: PartitionEpochs) -> Partitions:
     return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
 
 
+def merged(some: PartitionEpochs, others: PartitionEpochs) -> PartitionEpochs:
+    return {topic_id: {**some.get(topic_id, {}), **others.get(topic_id, {})} for topic_id in {**some, **others}}
+
+
 def is_within(part: Partitions, whole: PartitionEpochs) -> bool:
     """Whether the member's partitions are all among these."""
     return all(number in whole.get(topic_id, ()) for topic_id, number in pairs(part))

@@ -16,6 +16,7 @@ from strandline.coordinators.groups.consumer.partitions import (
     NO_EPOCHS,
     PartitionEpochs,
     have_common,
+    merged,
 )
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.errors import FencedMemberEpoch
@@ -80,7 +81,7 @@ class _Step:
         if not gone:
             return self.member
         kept = {t: p for t, p in self.member.assigned.items() if t not in gone}
-        revoked = _merged(self.member.pending_revocation, gone)
+        revoked = merged(self.member.pending_revocation, gone)
         if self.still_owns(revoked):
             unrevoked = ReconciliationState.UNREVOKED_PARTITIONS
             return replace(self.member, state=unrevoked, assigned=kept, pending_revocation=revoked)
@@ -124,7 +125,3 @@ class _Step:
         # What this member itself has just given up counts as owned until this step is written.
         is_mine = number in self.member.pending_revocation.get(topic_id, ())
         return is_mine or not self.is_owned_by_anyone(topic_id, number)
-
-
-def _merged(some: PartitionEpochs, others: PartitionEpochs) -> PartitionEpochs:
-    return {topic_id: {**some.get(topic_id, {}), **others.get(topic_id, {})} for topic_id in {**some, **others}}
