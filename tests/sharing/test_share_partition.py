@@ -26,6 +26,7 @@ from strandline.errors import (
     InvalidRequest,
     LeaderNotAvailable,
     NotCoordinator,
+    NotLeaderOrFollower,
     StrandlineError,
     UnknownTopicOrPartition,
 )
@@ -43,17 +44,8 @@ KEY = SharePartitionKey("g", UUID(int=1), 0)
 ACCEPT, RELEASE = [AcknowledgeType.ACCEPT], [AcknowledgeType.RELEASE]
 
 
-class States:
-    """`ShareGroupStates` of one share partition, which can be told to fail or to wait."""
-
-    def __init__(self, start_offset: int = 0, *batches: DeliveryBatch) -> None:
-        self.state = ShareState(
-            state_epoch=3, leader_epoch=0, start_offset=start_offset, batches=batches, created_ms=0, written_ms=0
-        )
-        self.writes: list[ShareStateUpdate] = []
-        self.fail_with: StrandlineError | None = None
-        self.is_open = asyncio.Event()
-        self.is_open.set()
+class LeaderStates:
+    """The part of `ShareGroupStates` that a leader does not use."""
 
     async def initialize(self, key: SharePartitionKey, *, state_epoch: int, start_offset: int) -> None:
         raise AssertionError("a leader does not initialize")
@@ -64,6 +56,20 @@ class States:
     async def summary(self, key: SharePartitionKey) -> ShareStateSummary:
         raise AssertionError("a leader needs the batches")
 
+
+class States(LeaderStates):
+    """`ShareGroupStates` of one share partition, which can be told to fail or to wait."""
+
+    def __init__(self, start_offset: int = 0, *batches: DeliveryBatch) -> None:
+        self.state = ShareState(
+            state_epoch=3, leader_epoch=0, start_offset=start_offset, batches=batches, created_ms=0, written_ms=0
+        )
+        self.writes: list[ShareStateUpdate] = []
+        self.fail_with: StrandlineError | None = None
+        self.write_fails_with: StrandlineError | None = None
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+
     async def read(self, key: SharePartitionKey, *, leader_epoch: int) -> ShareState:
         await self._wait()
         assert leader_epoch == 7
@@ -71,6 +77,8 @@ class States:
 
     async def write(self, key: SharePartitionKey, update: ShareStateUpdate) -> None:
         await self._wait()
+        if self.write_fails_with is not None:
+            raise self.write_fails_with
         self.writes.append(update)
 
     async def _wait(self) -> None:
@@ -111,7 +119,7 @@ class Witness:
 
 
 class World:
-    def __init__(self, states: States, config: ShareGroupConfig) -> None:
+    def __init__(self, states: States, config: ShareGroupConfig, *, predecessor: SharePartition | None = None) -> None:
         self.states, self.config, self.clock = states, config, VirtualClock()
         self.served, self.witness = Served(), Witness()
         self.timers, self.tasks = Timers(self.clock), TaskSet()
@@ -125,6 +133,7 @@ class World:
             timers=self.timers,
             spawn=self.spawn,
             on_fenced=self.fenced.append,
+            predecessor=predecessor,
         )
         self.share.watch(self.witness)
 
@@ -142,8 +151,10 @@ class World:
 
 
 @asynccontextmanager
-async def opened(states: States | None = None, **config: Any) -> AsyncIterator[World]:
-    world = World(states or States(), ShareGroupConfig(**config))
+async def opened(
+    states: States | None = None, *, predecessor: SharePartition | None = None, **config: Any
+) -> AsyncIterator[World]:
+    world = World(states or States(), ShareGroupConfig(**config), predecessor=predecessor)
     timers = asyncio.ensure_future(world.timers.run())
     try:
         await world.clock.settle()
@@ -167,6 +178,33 @@ async def test_a_group_without_an_offset_begins_where_its_setting_says(
     async with opened(States(-1), share_auto_offset_reset=reset) as world:
         assert world.share.next_offset() == start
         assert world.served.asked == asked
+        [kept] = world.states.writes
+        assert (kept.start_offset, kept.delivery_complete_count, kept.batches) == (start, 0, ())
+
+
+async def test_nobody_gets_records_before_the_first_offset_is_kept() -> None:
+    states = States(-1)
+    states.write_fails_with = CoordinatorNotAvailable("the share coordinator is away")
+    async with opened(states) as world:
+        with pytest.raises(CoordinatorNotAvailable):
+            world.share.next_offset()
+
+
+async def test_a_successor_reads_what_its_predecessor_was_still_writing() -> None:
+    """In the same leader epoch nothing else keeps them apart."""
+    async with opened() as former:
+        former.acquire(0, 3)
+        former.states.is_open.clear()
+        waiting = former.said(0, 3, ACCEPT)
+        await former.clock.settle()
+        assert former.share.is_writing
+        former.share.fence(NotLeaderOrFollower("No member fetches it any more."))
+        async with opened(predecessor=former.share) as world:
+            assert not world.share.is_loaded
+            former.states.is_open.set()
+            await waiting
+            await world.clock.settle()
+            assert world.share.is_loaded
 
 
 async def test_a_group_with_an_offset_goes_on_there() -> None:
@@ -175,6 +213,22 @@ async def test_a_group_with_an_offset_goes_on_there() -> None:
         assert world.served.asked == []
         assert world.share.next_offset() == 12
         assert world.acquire(12, 16) == [(12, 13, 1), (14, 15, 3), (16, 16, 1)]
+
+
+async def test_one_that_is_fenced_while_it_loads_leaves_the_first_offset_to_its_successor() -> None:
+    """It would choose another one, and what its successor has delivered before that would be lost."""
+    states = States(-1)
+    states.is_open.clear()
+    async with opened(states, share_auto_offset_reset="latest") as former:
+        former.share.fence(NotLeaderOrFollower("It is served in another way now."))
+        assert former.share.is_writing
+        async with opened(States(-1), predecessor=former.share, share_auto_offset_reset="latest") as world:
+            assert not world.share.is_loaded
+            states.is_open.set()
+            await former.clock.settle()
+            await world.clock.settle()
+            assert world.share.next_offset() == 50
+        assert former.states.writes == []
 
 
 async def test_until_it_is_loaded_nobody_gets_records_and_a_failed_load_says_why() -> None:
@@ -291,6 +345,27 @@ async def test_a_lock_that_ends_while_an_acknowledgement_is_stored_ends_if_that_
         await world.clock.advance(1)
         assert world.share.next_offset() == 0
         assert world.acquire(0, 1, "other") == [(0, 1, 2)]
+
+
+async def test_an_end_of_a_lock_that_could_not_be_stored_goes_with_the_next_write() -> None:
+    """Else another leader would deliver the records more often than the limit says."""
+    async with opened(share_record_lock_duration_ms=20_000, share_delivery_count_limit=3) as world:
+        assert world.acquire(0, 1) == [(0, 1, 1)]
+        world.states.fail_with = NotCoordinator("it moved")
+        await world.clock.advance(21)
+        assert world.acquire(0, 0) == [(0, 0, 2)]
+        await world.clock.advance(21)
+        world.states.fail_with = None
+        assert world.acquire(2, 2) == [(2, 2, 1)]
+        await world.said(2, 2, ACCEPT)
+        assert world.states.writes[-1].batches == (
+            DeliveryBatch(0, 0, S.AVAILABLE, 2),
+            DeliveryBatch(1, 1, S.AVAILABLE, 1),
+            DeliveryBatch(2, 2, S.ACKNOWLEDGED, 1),
+        )
+        assert world.acquire(3, 3) == [(3, 3, 1)]
+        await world.said(3, 3, ACCEPT)
+        assert list(world.states.writes[-1].batches) == [DeliveryBatch(3, 3, S.ACKNOWLEDGED, 1)], "once is enough"
 
 
 async def test_a_member_that_renews_keeps_its_records_if_the_group_allows_it() -> None:

@@ -33,7 +33,8 @@ class GroupSettings:
         LIST,
         ("classic", "consumer", "streams"),
         "The group protocols that are served. The classic protocol is served whatever is named; without `consumer`, "
-        "members of the consumer protocol are refused; `streams` and `share` have no effect yet.",
+        "members of the consumer protocol are refused; `streams` has no effect yet, and `share` has none, as in Kafka: "
+        "the feature share.version switches share groups.",
         allowed=("classic", "consumer", "streams", "share"),
         may_be_empty=False,
     )

@@ -99,7 +99,7 @@ _REFUSED_FAMILIES: Final[Mapping[str, str]] = {
     "inkless.storage.azure.": "credentials come from the environment: AZURE_STORAGE_ACCOUNT_NAME and others",
     "inkless.client.az.": "clients are not told apart by zone in this version",
     "inkless.consolidation.": _CONVERSION,
-    "group.share.": "share groups are not available in this version",
+    "group.share.": "the feature share.version switches share groups",
     "group.streams.": "streams groups are not available in this version",
     "replica.selector.": "reading from followers is not available in this version",
     "create.topic.policy.": "policies are not available in this version",

@@ -16,6 +16,7 @@ from strandline.metadata.image import FeatureSupport, MetadataImage
 
 TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
+SHARE_VERSION: Final = "share.version"
 
 
 class FeatureRange(NamedTuple):
@@ -32,10 +33,11 @@ class FeatureRange(NamedTuple):
 SUPPORTED_FEATURES: Final[Mapping[str, FeatureRange]] = MappingProxyType(
     {
         GROUP_VERSION: FeatureRange(0, 1, default=1),
+        SHARE_VERSION: FeatureRange(0, 1, default=1),
         TRANSACTION_VERSION: FeatureRange(0, 2, default=2),
     }
 )
-ANNOUNCED_FEATURES: Final[tuple[str, ...]] = (GROUP_VERSION, TRANSACTION_VERSION)
+ANNOUNCED_FEATURES: Final[tuple[str, ...]] = (GROUP_VERSION, SHARE_VERSION, TRANSACTION_VERSION)
 
 
 OWN_SUPPORT: Final = tuple(FeatureSupport(name, known.min, known.max) for name, known in SUPPORTED_FEATURES.items())

@@ -26,7 +26,7 @@ from strandline.server.sharing.membership import StatesOfGroups
 from strandline.server.transactions.coordinators import CoordinatorsOfCluster
 from strandline.server.transactions.gate import TransactionGate
 from strandline.server.transactions.marker_transport import ClusterMarkerTransport
-from strandline.server.transactions.peers import BrokerPeers, ParallelPeers
+from strandline.server.transactions.peers import BrokerPeers, ParallelPeers, PeerLanes
 from strandline.tasks import in_background
 
 
@@ -101,7 +101,7 @@ class Coordination:
         self.shares = ShareGroups(
             tiers,
             log_of(share_state_topic(static.sharing)),
-            peers_for("share-states"),
+            PeerLanes(lambda: peers_for("share-states")),
             loader,
             creator,
             node_id=node_id,
@@ -145,7 +145,7 @@ class Coordination:
             now = self._settings()
             self.groups.follow_settings(now.groups, now.share_groups)
         self.groups.apply(delta, image)
-        self.shares.coordinator.apply(delta, image)
+        self.shares.apply(delta, image)
         self.markers.metadata_changed()
         if delta.deleted_topics:
             deleted = {topic.name for topic in delta.deleted_topics.values()}

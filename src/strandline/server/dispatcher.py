@@ -115,7 +115,8 @@ class ApiDispatcher:
         for code in error_codes(response):
             exchange.count_error(code)
         exchange.waits()
-        exchange.respond([_framed(payload)])
+        # Fetch counts what it holds by itself; ShareFetch has copied the records that it sends.
+        exchange.respond([_framed(payload)], memory=len(payload) if context.api_key == ApiKey.SHARE_FETCH else 0)
 
     async def close(self) -> None:
         """Cancel the requests that are being served."""

@@ -17,6 +17,7 @@ from strandline.coordinators.share import (
     ShareStateUpdate,
     combined,
 )
+from strandline.crash import crash_point
 from strandline.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -68,9 +69,10 @@ class SharePartition:
         timers: Timers,
         spawn: Spawn,
         on_fenced: Callable[[SharePartition], None],
+        predecessor: SharePartition | None = None,
     ) -> None:
         """`on_fenced` is called when the coordinator says that another leader, or another life of the group, has taken
-        the share partition over."""
+        the share partition over. `predecessor` was fenced, and may still be writing."""
         self.key, self.served, self.config = key, served, config
         self.leader_epoch = served.leader_epoch
         self.is_fetching = False
@@ -87,8 +89,12 @@ class SharePartition:
         self._timer: Timer | None = None
         self._unstored: list[tuple[DeliveryChange, Stored]] = []
         self._expired: list[DeliveryBatch] = []
-        self._is_writing = False
-        self._spawn(self._load())
+        """Locks that have ended, and are to be written."""
+        self._missed: tuple[DeliveryBatch, ...] = ()
+        """Those whose write failed: they have ended all the same, and go with the next write."""
+        self._is_idle = asyncio.Event()
+        """Set while nothing is under way to the share coordinator."""
+        self._spawn(self._load(predecessor))
 
     # Loading
 
@@ -96,18 +102,33 @@ class SharePartition:
     def is_loaded(self) -> bool:
         return self._loaded.is_set()
 
-    async def _load(self) -> None:
+    async def _load(self, predecessor: SharePartition | None) -> None:
         try:
-            state = await self._states.read(self.key, leader_epoch=self.leader_epoch)
-            start = state.start_offset if state.start_offset != NO_OFFSET else await self._first_offset()
-            self._delivery, self._state_epoch = ShareDelivery(start, state.batches), state.state_epoch
+            if predecessor is not None:
+                # In the same leader epoch the coordinator tells them apart by nothing: what it writes has to be read.
+                await predecessor.wait_written()
+            if self.failure is None:
+                await self._read_state()
         except StrandlineError as error:
             self.fence(member_error(error))
         except Exception as error:  # the requests that wait for it must be answered
             logger.exception("share partition %s cannot be loaded", self.key)
             self.fence(StrandlineError(f"The share partition {self.key} cannot be loaded: {error}"))
+        finally:
+            self._is_idle.set()
         self._loaded.set()
         self._notify()
+
+    async def _read_state(self) -> None:
+        state = await self._states.read(self.key, leader_epoch=self.leader_epoch)
+        self._state_epoch, start = state.state_epoch, state.start_offset
+        if start == NO_OFFSET:
+            start = await self._first_offset()
+            if self.failure is not None:
+                return  # its successor chooses
+            # Kept before anybody gets records: a leader that chose again could choose an offset behind them.
+            await self._states.write(self.key, self._update(start, settled_count=0))
+        self._delivery = ShareDelivery(start, state.batches)
 
     async def _first_offset(self) -> Offset:
         """Where a group begins that has not read the partition before."""
@@ -136,6 +157,15 @@ class SharePartition:
                 self._timer.cancel()
             self._loaded.set()
             self._notify()
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the share coordinator may still hear from it, also after `fence`."""
+        return not self._is_idle.is_set()
+
+    async def wait_written(self) -> None:
+        """Return when the coordinator hears nothing more from this one, which is fenced."""
+        await self._is_idle.wait()
 
     def _check(self) -> None:
         if self.failure is not None:
@@ -191,7 +221,7 @@ class SharePartition:
         self._watch_locks()
         return acquired
 
-    def end_fetch(self, reader: Watcher) -> None:
+    def end_fetch(self, reader: Watcher | None = None) -> None:
         """The request that read is through: others may look."""
         self.is_fetching = False
         waiting, self._turned_away = self._turned_away - {reader}, set()
@@ -202,9 +232,18 @@ class SharePartition:
         """Another request reads: notify `watcher` when it is through."""
         self._turned_away.add(watcher)
 
-    def move_start(self, log_start: Offset) -> None:
-        """Records were deleted, or expired."""
-        self._delivery.move_start(log_start)
+    def follow_log_start(self) -> None:
+        """Records were deleted, or expired: begin where the log does. Nobody reads meanwhile."""
+        self.is_fetching = True
+        self._spawn(self._follow_log_start())
+
+    async def _follow_log_start(self) -> None:
+        try:
+            self._delivery.move_start(await self._list_offset(EARLIEST))
+        except StrandlineError as error:
+            logger.warning("it is not known where the log of share partition %s begins: %s", self.key, error)
+        finally:
+            self.end_fetch()
 
     # Answers of members
 
@@ -274,16 +313,20 @@ class SharePartition:
         return done
 
     def _write_soon(self) -> None:
-        if not self._is_writing:
-            self._is_writing = True
+        if self._is_idle.is_set():
+            self._is_idle.clear()
             self._spawn(self._write())
 
     async def _write(self) -> None:
         try:
             while self._unstored or self._expired:
                 changes, self._unstored = self._unstored, []
-                expired, self._expired = self._expired, []
+                expired = [*self._missed, *self._expired]
+                self._expired, self._missed = [], ()
                 error = await self._write_once([*expired, *(b for change, _ in changes for b in change.batches())])
+                if error is not None:
+                    # Where offsets have gone on by then, the larger count wins.
+                    self._missed = combined(expired, self._delivery.start)
                 for change, _ in changes:
                     (self._delivery.commit if error is None else self._delivery.roll_back)(change)
                 for _, done in changes:
@@ -292,20 +335,14 @@ class SharePartition:
                 self._watch_locks()
                 self._notify()
         finally:
-            self._is_writing = False
+            self._is_idle.set()
 
     async def _write_once(self, batches: Sequence[DeliveryBatch]) -> StrandlineError | None:
         if self.failure is not None:
             return self.failure
-        start = self._delivery.start
-        update = ShareStateUpdate(
-            state_epoch=self._state_epoch,
-            leader_epoch=self.leader_epoch,
-            start_offset=start,
-            delivery_complete_count=self._delivery.settled_count,
-            batches=combined(batches, start),
-        )
+        crash_point("share.delivery.before_store")
         try:
+            update = self._update(self._delivery.start, batches, settled_count=self._delivery.settled_count)
             await self._states.write(self.key, update)
         except StrandlineError as error:
             logger.warning("the state of share partition %s could not be stored: %s", self.key, error)
@@ -318,7 +355,17 @@ class SharePartition:
         except Exception as error:  # the members that wait for it must be answered
             logger.exception("the state of share partition %s could not be stored", self.key)
             return StrandlineError(f"The state of share partition {self.key} could not be stored: {error}")
+        crash_point("share.delivery.after_store")
         return None
+
+    def _update(self, start: Offset, batches: Sequence[DeliveryBatch] = (), *, settled_count: int) -> ShareStateUpdate:
+        return ShareStateUpdate(
+            state_epoch=self._state_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=start,
+            delivery_complete_count=settled_count,
+            batches=combined(batches, start),
+        )
 
 
 def member_error(error: StrandlineError) -> StrandlineError:

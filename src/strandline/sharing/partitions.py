@@ -13,12 +13,18 @@ from strandline.config.share_group import ShareGroupConfig, share_group_config
 from strandline.config.sharing import ShareSettings
 from strandline.coordinators.runtime import Timers
 from strandline.coordinators.share import ShareGroupStates, SharePartitionKey
-from strandline.errors import NotLeaderOrFollower, StrandlineError, UnknownTopicId, UnknownTopicOrPartition
+from strandline.errors import (
+    NotLeaderOrFollower,
+    StrandlineError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
 from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.metadata.image import ConfigResource, ConfigResourceType, Images, TopicImage
 from strandline.sharing.partition import SharePartition, Stored
-from strandline.sharing.sessions import SessionKey, ShareSession, ShareSessions
+from strandline.sharing.sessions import ShareSession, ShareSessions
 from strandline.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
@@ -45,6 +51,8 @@ class SharePartitions:
         self.timers = Timers(clock)
         self.sessions = ShareSessions(lambda: settings().sharing.group_share_max_share_sessions, self._session_ended)
         self._found: dict[SharePartitionKey, SharePartition] = {}
+        self._still_writing: dict[SharePartitionKey, SharePartition] = {}
+        """The last one that was forgotten while it wrote, or waited for the one before: its successor waits for it."""
         self._tasks = TaskSet()
         self._configs: dict[str, tuple[Mapping[str, str], ShareSettings, ShareGroupConfig]] = {}
 
@@ -77,8 +85,9 @@ class SharePartitions:
                 lambda: self.config_of(key.group_id),
                 clock=self._clock,
                 timers=self.timers,
-                spawn=self._spawn,
+                spawn=self.spawn,
                 on_fenced=self._forget,
+                predecessor=self._still_writing.get(key),
             )
         return found
 
@@ -114,20 +123,36 @@ class SharePartitions:
         return served
 
     def _forget(self, share_partition: SharePartition) -> None:
-        if self._found.get(share_partition.key) is share_partition:
-            del self._found[share_partition.key]
+        key = share_partition.key
+        if self._found.get(key) is share_partition:
+            del self._found[key]
+        if share_partition.is_writing:
+            self._still_writing[key] = share_partition
+            self.spawn(self._wait_written(share_partition))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> object:
+    async def _wait_written(self, share_partition: SharePartition) -> None:
+        await share_partition.wait_written()
+        if self._still_writing.get(share_partition.key) is share_partition:
+            del self._still_writing[share_partition.key]
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> object:
+        """Do something that ends with the share partitions of this broker at the latest."""
         return self._tasks.start(work, name="share-partition")
 
     # Members that leave
 
-    def end_session(self, key: SessionKey) -> None:
-        """The member has ended its session."""
-        session = self.sessions.peek(key)
-        if session is not None:
-            self.sessions.end(key)
+    def end_session(self, session: ShareSession) -> None:
+        """The member has ended its session. Harmless if it has another one by now."""
+        if self.sessions.peek(session.key) is session:
+            self.sessions.end(session.key)
             self._session_ended(session)
+
+    def end_all(self) -> None:
+        """Share groups are switched off: nobody has a session any more."""
+        self.sessions.clear()
+        for found in tuple(self._found.values()):
+            self._forget(found)
+            found.fence(UnsupportedVersion("Share groups were switched off."))
 
     def _session_ended(self, session: ShareSession) -> None:
         """What the member has acquired is available again, as soon as that is stored."""
@@ -142,14 +167,15 @@ class SharePartitions:
                 logger.info("records of a member that left %s are not released yet: %s", key, error)
             else:
                 stored += [] if released is None else [released]
-        self._spawn(self._forget_idle(group_id, stored))
+        self.spawn(self._forget_idle(group_id, stored))
 
     async def _forget_idle(self, group_id: str, stored: Sequence[Stored]) -> None:
         """A group without members costs nothing here."""
         await asyncio.gather(*stored)
         if not self.sessions.has_group(group_id):
-            for key in [key for key in self._found if key.group_id == group_id]:
-                self._found.pop(key).fence(NotLeaderOrFollower(f"No member fetches {key} any more."))
+            for found in [found for key, found in self._found.items() if key.group_id == group_id]:
+                self._forget(found)
+                found.fence(NotLeaderOrFollower(f"No member fetches {found.key} any more."))
 
     # Life
 

@@ -120,6 +120,11 @@ class ShareSessions:
             if not keys:
                 self._of_connection.pop(session.connection_id, None)
 
+    def clear(self) -> None:
+        """End all sessions without a word to anybody."""
+        self._sessions.clear()
+        self._of_connection.clear()
+
     def connection_closed(self, connection_id: int) -> None:
         """Members whose connection is gone are gone."""
         for key in tuple(self._of_connection.get(connection_id, ())):

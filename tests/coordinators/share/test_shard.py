@@ -98,8 +98,8 @@ class World:
     def initialize(self, key: SharePartitionKey = KEY, *, state_epoch: int = 1, start: int = -1) -> None:
         self.shard.initialize(key, state_epoch=state_epoch, start_offset=start, answer=self.answers.append)
 
-    def read(self, leader_epoch: int, key: SharePartitionKey = KEY) -> None:
-        self.shard.read(key, leader_epoch=leader_epoch, answer=self.answers.append)
+    def read(self, leader_epoch: int, key: SharePartitionKey = KEY, *, by: str = "") -> None:
+        self.shard.read(key, leader_epoch=leader_epoch, reader=by, answer=self.answers.append)
 
     def write(
         self,
@@ -108,6 +108,7 @@ class World:
         leader: int = 4,
         state_epoch: int = 1,
         key: SharePartitionKey = KEY,
+        by: str = "",
     ) -> None:
         update = ShareStateUpdate(
             state_epoch=state_epoch,
@@ -116,7 +117,7 @@ class World:
             delivery_complete_count=len(batches),
             batches=batches,
         )
-        self.shard.write(key, update, self.answers.append)
+        self.shard.write(key, update, by, self.answers.append)
 
     def kinds(self) -> list[str]:
         found = [read_record(*record) for record in self.sink.records]
@@ -320,3 +321,71 @@ def test_a_new_coordinator_has_the_state_of_the_old_one(data: st.DataObject) -> 
     expected = dict(world.shard)
     world.reload()
     assert dict(world.shard) == expected
+
+
+def test_two_brokers_that_lead_in_one_epoch_do_not_both_write() -> None:
+    """Who read last may: what the other one knows is older. It may read, too, and then the first one may not."""
+    world = World()
+    world.begun()
+    world.read(4, by="other")
+    world.write(DeliveryBatch(0, 0, S.ACKNOWLEDGED, 1))
+    assert isinstance(world.answers[-1], FencedLeaderEpoch)
+    world.write(DeliveryBatch(0, 0, S.ACKNOWLEDGED, 1), by="other")
+    world.sink.finish_all()
+    assert world.answers[-1] is None
+    world.read(4)
+    world.write(DeliveryBatch(1, 1, S.ACKNOWLEDGED, 1), by="other")
+    assert isinstance(world.answers[-1], FencedLeaderEpoch)
+
+
+@pytest.mark.parametrize("updates_per_snapshot", [1, 500])
+def test_a_write_that_comes_late_does_not_bring_back_what_is_settled(updates_per_snapshot: int) -> None:
+    world = World(updates_per_snapshot)
+    world.begun()
+    world.write(DeliveryBatch(7, 8, S.ACKNOWLEDGED, 1), start=7)
+    world.sink.finish_all()
+    for _ in range(3):
+        world.write(DeliveryBatch(2, 3, S.AVAILABLE, 1), start=2)
+        world.sink.finish_all()
+        for known in (world.shard, world.new_shard()):
+            if known is not world.shard:
+                known.replay(
+                    ReadBatch(records=tuple(ReadRecord(at, *one) for at, one in enumerate(world.sink.records)))
+                )
+            [(_, state)] = known
+            assert (state.start_offset, state.batches) == (7, (DeliveryBatch(7, 8, S.ACKNOWLEDGED, 1),))
+
+
+def test_a_leader_of_a_group_that_was_deleted_does_not_write_for_the_next_one() -> None:
+    """Both lives of the group have the same state epoch, and the leader the same epoch."""
+    world = World()
+    world.begun()
+    world.shard.delete(KEY, world.answers.append)
+    world.initialize()
+    world.sink.finish_all()
+    world.write(DeliveryBatch(0, 0, S.ACKNOWLEDGED, 1))
+    assert isinstance(world.answers[-1], FencedLeaderEpoch)
+    world.read(4)
+    world.write(DeliveryBatch(0, 0, S.ACKNOWLEDGED, 1))
+    world.sink.finish_all()
+    assert world.answers[-1] is None
+
+
+def test_a_beginning_that_is_repeated_very_late_changes_nothing() -> None:
+    """The coordinator of the group gave it up and asked again; members have settled records since."""
+    world = World()
+    world.begun()
+    world.write(DeliveryBatch(0, 4, S.ACKNOWLEDGED, 1), start=5)
+    world.sink.finish_all()
+    before = len(world.sink.records)
+    world.initialize()
+    world.sink.finish_all()
+    assert world.answers[-1] is None
+    assert len(world.sink.records) == before
+    world.write(DeliveryBatch(5, 5, S.ACKNOWLEDGED, 1), start=5)
+    world.sink.finish_all()
+    assert world.answers[-1] is None, "its leader goes on"
+    world.initialize(start=3)
+    world.sink.finish_all()
+    [(_, state)] = world.shard
+    assert (state.start_offset, state.batches) == (3, ()), "an administrator may begin anew in the same epoch"

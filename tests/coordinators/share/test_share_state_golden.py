@@ -125,6 +125,7 @@ async def test_the_log_is_pruned_by_time(clock: VirtualClock) -> None:
         coordinator.runtime.elected(0, 0)
         await coordinator.runtime.wait_loaded()
         await coordinator.initialize(KEY, state_epoch=1, start_offset=0)
+        await coordinator.read(KEY, leader_epoch=0)
         batch = DeliveryBatch(0, 0, DeliveryState.ACKNOWLEDGED, 1)
         await coordinator.write(KEY, ShareStateUpdate(leader_epoch=0, batches=(batch,)))
         assert log.starts == {}

@@ -7,6 +7,7 @@ partitions whose coordinator this broker is. What does not go here: members and 
 """
 
 from strandline.coordinators.share.coordinator import PrunedLog, ShareCoordinator, share_state_topic
+from strandline.coordinators.share.offered import check_share_groups, has_share_groups
 from strandline.coordinators.share.values import (
     NO_COUNT,
     DeliveryBatch,
@@ -30,6 +31,8 @@ __all__ = [
     "ShareState",
     "ShareStateSummary",
     "ShareStateUpdate",
+    "check_share_groups",
     "combined",
+    "has_share_groups",
     "share_state_topic",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from strandline.clock import Clock
 from strandline.config.sharing import ShareSettings
@@ -22,6 +22,9 @@ from strandline.metadata import MetadataDelta, MetadataImage
 from strandline.metadata.image import Images
 from strandline.model import SHARE_GROUP_STATE_TOPIC, LeaderEpoch, Offset
 from strandline.records.codecs import Codec
+
+_HERE: Final = ""
+"""This broker, among those that ask."""
 
 
 def share_state_topic(settings: ShareSettings) -> InternalTopic:
@@ -96,20 +99,21 @@ class ShareCoordinator:
             lambda answer: shard.initialize(key, state_epoch=state_epoch, start_offset=start_offset, answer=answer)
         )
 
-    async def read(self, key: SharePartitionKey, *, leader_epoch: LeaderEpoch) -> ShareState:
+    async def read(self, key: SharePartitionKey, *, leader_epoch: LeaderEpoch, broker: str = _HERE) -> ShareState:
+        """`broker` is who asks: from now on, nobody else may write in this epoch."""
         shard = self._shard(key)
 
         def start(answer: Callable[[ShareState | StrandlineError], None]) -> None:
-            shard.read(key, leader_epoch=leader_epoch, answer=answer)
+            shard.read(key, leader_epoch=leader_epoch, reader=broker, answer=answer)
 
         found = await wait_result(start)
         if isinstance(found, StrandlineError):
             raise found
         return found
 
-    async def write(self, key: SharePartitionKey, update: ShareStateUpdate) -> None:
+    async def write(self, key: SharePartitionKey, update: ShareStateUpdate, *, broker: str = _HERE) -> None:
         shard = self._shard(key)
-        await _changed(lambda answer: shard.write(key, update, answer))
+        await _changed(lambda answer: shard.write(key, update, broker, answer))
 
     async def delete(self, key: SharePartitionKey) -> None:
         shard = self._shard(key)

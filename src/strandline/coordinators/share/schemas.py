@@ -55,6 +55,14 @@ def tombstone(key: SharePartitionKey) -> KeyValue:
     return _key(_SNAPSHOT, key), None
 
 
+def kind_of(record: KeyValue) -> str:
+    """What a record is, in a word."""
+    key, value = record
+    if value is None:
+        return "tombstone"
+    return "snapshot" if CoordinatorFieldReader(key).i16() == _SNAPSHOT else "update"
+
+
 def read_record(
     key: bytes | memoryview, value: bytes | memoryview | None
 ) -> tuple[SharePartitionKey, ShareState | ShareUpdateValue | None] | None:

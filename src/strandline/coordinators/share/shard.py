@@ -9,14 +9,23 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 from strandline.clock import Clock
 from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, WriteResult, client_error
+from strandline.coordinators.share.known import (
+    NOBODY,
+    KnownShareState,
+    check_leader_epoch,
+    check_state_epoch,
+    check_writer,
+    merged,
+)
 from strandline.coordinators.share.schemas import (
     ShareUpdateValue,
+    kind_of,
     read_record,
     snapshot_record,
     tombstone,
@@ -30,7 +39,8 @@ from strandline.coordinators.share.values import (
     ShareStateUpdate,
     combined,
 )
-from strandline.errors import FencedLeaderEpoch, InvalidRequest, StrandlineError, UnknownTopicOrPartition
+from strandline.crash import crash_point
+from strandline.errors import InvalidRequest, StrandlineError, UnknownTopicOrPartition
 from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset
 from strandline.share_errors import FencedStateEpoch
 
@@ -40,18 +50,6 @@ Changed: TypeAlias = Callable[[StrandlineError | None], None]
 """Is told that a change is committed, or why it is not known to be."""
 _Change: TypeAlias = ShareState | ShareUpdateValue | None
 _Decide: TypeAlias = Callable[[], KeyValue | None]
-
-
-@dataclass(slots=True)
-class _KnownState:
-    """What the log says about one share partition."""
-
-    state: ShareState
-    snapshot_offset: Offset
-    leader_epoch: LeaderEpoch
-    """The largest there was: a state that begins anew has none, and still fences."""
-    updates: int = -1
-    """Counted as Kafka does: the first update after the very first snapshot is number 0."""
 
 
 class ShareShard:
@@ -70,7 +68,7 @@ class ShareShard:
         the records of this shard's log before an offset; it raises StrandlineError."""
         self._sink, self._clock, self._delete_before = sink, clock, delete_before
         self._has_partition, self._updates_per_snapshot = has_partition, updates_per_snapshot
-        self._known: dict[SharePartitionKey, _KnownState] = {}
+        self._known: dict[SharePartitionKey, KnownShareState] = {}
         self._turns: dict[SharePartitionKey, deque[tuple[_Decide, Changed]]] = {}
         self._next_offset: Offset = 0
         self._pruned_before: Offset = 0
@@ -100,13 +98,20 @@ class ShareShard:
     # Requests
 
     def initialize(self, key: SharePartitionKey, *, state_epoch: int, start_offset: Offset, answer: Changed) -> None:
-        """Begin anew: whatever was delivered before does not count."""
+        """Begin anew: whatever was delivered before does not count, and a leader has to read before it writes.
 
-        def decide() -> KeyValue:
+        A group that begins (-1) does so once in an epoch: a request that was repeated may come very late.
+        """
+
+        def decide() -> KeyValue | None:
             known = self._known.get(key)
             if known is not None and state_epoch != NO_EPOCH:
-                _check_state_epoch(key, known, state_epoch)
+                check_state_epoch(key, known, state_epoch)
             self._check_partition(key)
+            if known is not None and start_offset == NO_OFFSET and state_epoch == known.state.state_epoch:
+                return None
+            if known is not None:
+                known.reader = NOBODY
             now_ms = self._clock.now_ms()
             state = ShareState(
                 snapshot_epoch=0 if known is None else known.state.snapshot_epoch + 1,
@@ -127,16 +132,18 @@ class ShareShard:
         key: SharePartitionKey,
         *,
         leader_epoch: LeaderEpoch,
+        reader: str,
         answer: Callable[[ShareState | StrandlineError], None],
     ) -> None:
-        """The state, when it is sure that leaders of earlier epochs cannot change it any more."""
+        """The state, when it is sure that leaders of earlier epochs, and other readers, cannot change it any more."""
         found: list[ShareState] = []
 
         def decide() -> KeyValue | None:
             known = self._existing(key, "read")
-            _check_leader_epoch(key, known, leader_epoch)
+            check_leader_epoch(key, known, leader_epoch)
             self._check_partition(key)
             found.append(known.state)
+            known.reader = reader
             if leader_epoch == known.leader_epoch:
                 return None
             state = known.state
@@ -153,20 +160,21 @@ class ShareShard:
 
         self._change(key, decide, lambda error: answer(found[0] if error is None else error))
 
-    def write(self, key: SharePartitionKey, update: ShareStateUpdate, answer: Changed) -> None:
+    def write(self, key: SharePartitionKey, update: ShareStateUpdate, writer: str, answer: Changed) -> None:
         """A leader has delivered records, or learned what became of them."""
 
         def decide() -> KeyValue:
             known = self._existing(key, "written")
             if update.leader_epoch != NO_EPOCH:
-                _check_leader_epoch(key, known, update.leader_epoch)
+                check_leader_epoch(key, known, update.leader_epoch)
             if update.state_epoch != NO_EPOCH:
-                _check_state_epoch(key, known, update.state_epoch)
+                check_state_epoch(key, known, update.state_epoch)
                 if update.state_epoch > known.state.state_epoch:
                     raise FencedStateEpoch(
                         f"The state of share partition {key} has epoch {known.state.state_epoch}; epoch "
                         f"{update.state_epoch} is of a group of that name that was deleted."
                     )
+            check_writer(key, known, writer)
             self._check_partition(key)
             return self._record(key, known, update, known.state.leader_epoch)
 
@@ -238,7 +246,7 @@ class ShareShard:
 
     # Rules
 
-    def _existing(self, key: SharePartitionKey, what: str) -> _KnownState:
+    def _existing(self, key: SharePartitionKey, what: str) -> KnownShareState:
         known = self._known.get(key)
         if known is None:
             raise InvalidRequest(f"The share partition {key} cannot be {what}: it was not initialized.")
@@ -249,7 +257,7 @@ class ShareShard:
             raise UnknownTopicOrPartition(f"The share partition {key} is of a topic or partition that does not exist.")
 
     def _record(
-        self, key: SharePartitionKey, known: _KnownState, update: ShareStateUpdate, leader_epoch: LeaderEpoch
+        self, key: SharePartitionKey, known: KnownShareState, update: ShareStateUpdate, leader_epoch: LeaderEpoch
     ) -> KeyValue:
         """An update, or a snapshot with the update in it if there were enough updates."""
         state = known.state
@@ -264,7 +272,7 @@ class ShareShard:
                     batches=combined(update.batches, update.start_offset),
                 ),
             )
-        start, now_ms = _newer(update.start_offset, state.start_offset), self._clock.now_ms()
+        start, now_ms = max(update.start_offset, state.start_offset), self._clock.now_ms()
         return snapshot_record(
             key,
             ShareState(
@@ -301,6 +309,7 @@ class ShareShard:
                 answer(error)
                 continue
             if record is not None:
+                crash_point(f"share.state.before_{kind_of(record)}")
                 self._sink.write([record], partial(self._written, key, record))
                 return
             turns.popleft()
@@ -318,7 +327,11 @@ class ShareShard:
             return
         found = read_record(*record)
         assert found is not None, "the record is of a type that we write"
+        crash_point(f"share.state.after_{kind_of(record)}")
+        is_first = key not in self._known
         self._apply(result.base_offset, *found)
+        if is_first and key in self._known:
+            self._known[key].reader = NOBODY
         turns.popleft()[1](None)
         self._go_on(key)
 
@@ -330,51 +343,20 @@ class ShareShard:
                 self._known.pop(key, None)
             case ShareState():
                 if known is None:
-                    self._known[key] = _KnownState(change, offset, change.leader_epoch)
+                    self._known[key] = KnownShareState(change, offset, change.leader_epoch)
                     return
                 known.state, known.snapshot_offset = change, offset
                 known.leader_epoch = max(known.leader_epoch, change.leader_epoch)
                 if known.updates >= self._updates_per_snapshot:
                     known.updates = 0
             case ShareUpdateValue() if known is not None:
-                known.state = _merged(known.state, change)
+                known.state = merged(known.state, change)
                 known.leader_epoch = max(known.leader_epoch, change.leader_epoch)
                 known.updates += 1
 
     def __iter__(self) -> Iterator[tuple[SharePartitionKey, ShareState]]:
         """Every share partition with its state."""
         return ((key, known.state) for key, known in self._known.items())
-
-
-def _merged(state: ShareState, update: ShareUpdateValue) -> ShareState:
-    start = _newer(update.start_offset, state.start_offset)
-    return replace(
-        state,
-        leader_epoch=_newer(update.leader_epoch, state.leader_epoch),
-        start_offset=start,
-        delivery_complete_count=update.delivery_complete_count,
-        batches=combined((*state.batches, *update.batches), start),
-    )
-
-
-def _newer(value: int, otherwise: int) -> int:
-    return otherwise if value == NO_OFFSET else value
-
-
-def _check_leader_epoch(key: SharePartitionKey, known: _KnownState, leader_epoch: LeaderEpoch) -> None:
-    if leader_epoch < known.leader_epoch:
-        raise FencedLeaderEpoch(
-            f"The share partition {key} was read by its leader of epoch {known.leader_epoch}; this is one of epoch "
-            f"{leader_epoch}."
-        )
-
-
-def _check_state_epoch(key: SharePartitionKey, known: _KnownState, state_epoch: int) -> None:
-    if state_epoch < known.state.state_epoch:
-        raise FencedStateEpoch(
-            f"The state of share partition {key} was begun anew with epoch {known.state.state_epoch}; this is epoch "
-            f"{state_epoch}."
-        )
 
 
 def _ignore(error: StrandlineError | None) -> None:

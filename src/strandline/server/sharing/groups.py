@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from strandline.clock import Clock
-from strandline.coordinators.share import PrunedLog, ShareCoordinator, ShareGroupStates
+from strandline.coordinators.share import PrunedLog, ShareCoordinator, ShareGroupStates, has_share_groups
 from strandline.hybrid.tiers import Tiers
+from strandline.metadata import MetadataDelta, MetadataImage
 from strandline.metadata.image import Images, TopicImage
 from strandline.model import BrokerId
 from strandline.server.handlers.common import CurrentSettings
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
 from strandline.server.sharing.states import ShareStatesOfCluster
-from strandline.server.transactions.peers import BrokerPeers
+from strandline.server.transactions.peers import PeerLanes
 from strandline.sharing.partitions import SharePartitions
 from strandline.tasks import in_background
 
@@ -25,7 +26,7 @@ class ShareGroups:
         self,
         tiers: Tiers,
         log: PrunedLog,
-        peers: BrokerPeers,
+        peers: PeerLanes,
         images: Images,
         creator: TopicAutoCreator,
         *,
@@ -42,6 +43,12 @@ class ShareGroups:
         self.partitions = SharePartitions(
             tiers.partitions, self.states, images, serves=self._serves, settings=settings, clock=clock
         )
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Topics were deleted, or share groups are switched off."""
+        self.coordinator.apply(delta, image)
+        if has_share_groups(delta.old) and not has_share_groups(image):
+            self.partitions.end_all()
 
     def _serves(self, topic: TopicImage, number: int) -> bool:
         """Whether clients are sent to this broker. A diskless partition is on every broker: only one may share it."""

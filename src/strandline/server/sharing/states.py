@@ -27,7 +27,7 @@ from strandline.errors import (
 from strandline.metadata.image import Images
 from strandline.model import NO_TIMESTAMP, SHARE_GROUP_STATE_TOPIC, BrokerId, LeaderEpoch, Offset
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
-from strandline.server.transactions.peers import BrokerPeers
+from strandline.server.transactions.peers import BrokerPeers, PeerLanes
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import error_of
 from strandline.wire.messages import delete_share_group_state as deletion
@@ -39,7 +39,8 @@ from strandline.wire.registry import Message
 
 R = TypeVar("R")
 
-_SECONDS: Final = 30.0
+# Twice as long as a coordinator waits for its log by default.
+_SECONDS: Final = 10.0
 _ATTEMPTS: Final = 5
 _FIRST_PAUSE_S: Final = 0.1
 
@@ -47,13 +48,14 @@ _FIRST_PAUSE_S: Final = 0.1
 class ShareStatesOfCluster:
     """`ShareGroupStates` by the leaders of `__share_group_state`, which is created when it is first needed.
 
-    While a coordinator moves or loads, a call is repeated a few times.
+    Each coordinator has a connection of its own: one that hangs holds up its own requests alone. While one moves or
+    loads, a call is repeated a few times; one that hangs is not asked again.
     """
 
     def __init__(
         self,
         local: ShareCoordinator,
-        peers: BrokerPeers,
+        peers: PeerLanes,
         images: Images,
         creator: TopicAutoCreator,
         *,
@@ -82,14 +84,15 @@ class ShareStatesOfCluster:
 
     async def _with_coordinator(self, key: SharePartitionKey, call: Callable[[ShareGroupStates], Awaitable[R]]) -> R:
         attempts, pause_s = 1, _FIRST_PAUSE_S
+        end = self._clock.monotonic() + _SECONDS
         while True:
             try:
                 return await call(await self._coordinator(key))
             except (NotCoordinator, CoordinatorNotAvailable, CoordinatorLoadInProgress):
-                if attempts == _ATTEMPTS:
+                if attempts == _ATTEMPTS or self._clock.monotonic() >= end:
                     raise
             except LeaderNotAvailable as error:
-                if attempts == _ATTEMPTS:
+                if attempts == _ATTEMPTS or self._clock.monotonic() >= end:
                     raise CoordinatorNotAvailable(str(error)) from error
             await self._clock.sleep(pause_s)
             attempts, pause_s = attempts + 1, pause_s * 2
@@ -100,10 +103,13 @@ class ShareStatesOfCluster:
             if failure is not None:
                 raise CoordinatorNotAvailable(f"{SHARE_GROUP_STATE_TOPIC} could not be created: {failure}") from failure
             await self._local.runtime.wait_loaded()
-        found = self._images.image.partition(SHARE_GROUP_STATE_TOPIC, self._local.partition_for(key))
+        number = self._local.partition_for(key)
+        found = self._images.image.partition(SHARE_GROUP_STATE_TOPIC, number)
         if found is None or not found.has_leader:
             raise CoordinatorNotAvailable(f"The partition of share partition {key} has no leader.")
-        return self._local if found.leader == self._node_id else RemoteShareStates(self._peers, found.leader)
+        return (
+            self._local if found.leader == self._node_id else RemoteShareStates(self._peers.lane(number), found.leader)
+        )
 
 
 class RemoteShareStates:

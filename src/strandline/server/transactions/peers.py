@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Final
 
 from strandline.errors import LeaderNotAvailable
@@ -52,6 +53,24 @@ class BrokerPeers:
         """Close the connections. The next request opens another."""
         for connection in self._connections.values():
             connection.close()
+
+
+class PeerLanes:
+    """The other brokers, over a connection for each lane: only requests of the same lane wait for each other."""
+
+    def __init__(self, new_peers: Callable[[], BrokerPeers]) -> None:
+        self._new_peers = new_peers
+        self._lanes: dict[int, BrokerPeers] = {}
+
+    def lane(self, number: int) -> BrokerPeers:
+        if number not in self._lanes:
+            self._lanes[number] = self._new_peers()
+        return self._lanes[number]
+
+    def close(self) -> None:
+        """Close the connections. The next request opens another."""
+        for peers in self._lanes.values():
+            peers.close()
 
 
 class ParallelPeers(BrokerPeers):

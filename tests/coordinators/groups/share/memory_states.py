@@ -17,6 +17,8 @@ class MemoryShareStates:
     def __init__(self) -> None:
         self.found: dict[tuple[str, UUID, int], tuple[int, ShareProgress]] = {}
         self.refused: dict[tuple[UUID, int], StrandlineError] = {}
+        self.silent: set[tuple[UUID, int]] = set()
+        """Partitions whose coordinator never answers."""
         self.calls = 0
         self._open = asyncio.Event()
         self._open.set()
@@ -41,6 +43,8 @@ class MemoryShareStates:
     async def _check(self, topic_id: UUID, partition: int) -> None:
         self.calls += 1
         await self._open.wait()
+        if (topic_id, partition) in self.silent:
+            await asyncio.Event().wait()
         if (topic_id, partition) in self.refused:
             raise self.refused[topic_id, partition]
 

@@ -27,7 +27,9 @@ from strandline.errors import (
     NotLeaderOrFollower,
     RequestTimedOut,
     UnknownTopicOrPartition,
+    UnsupportedVersion,
 )
+from strandline.metadata.features import SHARE_VERSION
 from strandline.model import TopicPartition
 from strandline.testing.clock import VirtualClock
 from tests.coordinators.groups.conftest import CountedIds
@@ -131,6 +133,36 @@ async def test_a_partition_without_state_does_not_keep_the_others_waiting(cluste
     cluster.states.refused.clear()
     await cluster.beat(epoch=told.member_epoch, topics=None)
     assert (await cluster.beat(epoch=told.member_epoch, topics=None)).assignment == cluster.topics.all_of("a")
+
+
+async def test_a_share_coordinator_that_hangs_keeps_its_own_partitions_waiting_alone(cluster: ShareCluster) -> None:
+    topic = cluster.id_of("a")
+    cluster.states.silent.add((topic, 1))
+    joined = await cluster.beat()
+    await cluster.clock.advance(1.1)
+    told = await cluster.beat(epoch=joined.member_epoch, topics=None)
+    assert told.assignment == {topic: frozenset({0})}
+    cluster.states.silent.clear()
+    await cluster.clock.advance(30)
+    await cluster.beat(epoch=told.member_epoch, topics=None)
+    assert (await cluster.beat(epoch=told.member_epoch, topics=None)).assignment == cluster.topics.all_of("a")
+
+
+async def test_without_the_feature_there_are_no_share_groups(cluster: ShareCluster) -> None:
+    joined = await cluster.beat()
+    image = cluster.topics.image
+    off = replace(image, administered=replace(image.administered, feature_levels={SHARE_VERSION: 0}))
+    cluster.topics.image = off
+    assert isinstance((await cluster.beat(epoch=joined.member_epoch, topics=None)).error, UnsupportedVersion)
+    assert isinstance(cluster.share.describe("g").error, UnsupportedVersion)
+    with pytest.raises(UnsupportedVersion):
+        await cluster.share.offsets("g", None)
+    with pytest.raises(UnsupportedVersion):
+        await cluster.share.alter_offsets("g", [AlteredShareOffset(topic="a", partition=0, start_offset=0)])
+    with pytest.raises(UnsupportedVersion):
+        await cluster.share.delete_offsets("g", ["a"])
+    cluster.topics.image = image
+    assert (await cluster.beat(epoch=joined.member_epoch, topics=None)).error is None
 
 
 async def test_state_is_created_once_for_a_group_that_is_deleted_meanwhile(cluster: ShareCluster) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from strandline.coordinators.groups.share import group as share_group
+from strandline.coordinators.groups.share import states
 from strandline.coordinators.groups.share.schemas import ShareRecordType, ShareTopicValue
 from strandline.coordinators.groups.share.values import ShareHeartbeatRequest
 from strandline.coordinators.groups.states import GroupState, GroupType
@@ -367,3 +371,35 @@ def test_members_never_go_back_to_an_earlier_epoch() -> None:
     world.let_time_pass(5)
     told = world.beat("m0")
     assert (told.member_epoch, told.assignment) == (epoch + 1, world.topics.all_of("a"))
+
+
+def test_a_heartbeat_that_changes_nothing_looks_at_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups may have tens of thousands of them, and hundreds of members."""
+    world = stable(2)
+    looks: list[str] = []
+
+    def watch(module: ModuleType, name: str) -> None:
+        function: Callable[..., Any] = getattr(module, name)
+
+        def noted(*args: Any) -> Any:
+            looks.append(name)
+            return function(*args)
+
+        monkeypatch.setattr(module, name, noted)
+
+    watch(share_group, "united")
+    watch(states, "_known")
+    for _ in range(3):
+        world.beat("m0")
+        world.beat("m1")
+    assert looks == []
+    world.topics.enlarge("a", 5)
+    world.beat("m0")
+    assert "_known" in looks
+    world.create_states()
+    world.let_time_pass(2)
+    world.beat("m0")
+    world.beat("m1")
+    assert "united" in looks
+    told = {number for member in world.group().members.values() for number in member.assigned[world.topics.id_of("a")]}
+    assert told == {0, 1, 2, 3, 4}

@@ -1,7 +1,4 @@
-"""A broker in this process that serves share groups over its listener, and members of a group that ask it.
-
-The APIs of share groups are not offered to clients yet; here the dispatcher lets them in.
-"""
+"""A broker in this process that serves share groups over its listener, and members of a group that ask it."""
 
 from __future__ import annotations
 
@@ -45,6 +42,8 @@ class Member:
     def __init__(self, name: str, client: Client, topic_id: UUID) -> None:
         self.name, self.client, self.topic_id = name, client, topic_id
         self.epoch = 0
+        self.other_topics: tuple[UUID, ...] = ()
+        """Which it fetches, too."""
 
     def request(
         self,
@@ -61,6 +60,9 @@ class Member:
         epoch = self.epoch if epoch is None else epoch
         partition = FetchPartition(partition_index=0, acknowledgement_batches=batches)
         topics = [FetchTopic(topic_id=self.topic_id, partitions=[partition])] if epoch == 0 or said else []
+        if epoch == 0:
+            others = [FetchPartition(partition_index=0)]
+            topics += [FetchTopic(topic_id=one, partitions=others) for one in self.other_topics]
         usual = {"min_bytes": 1, "max_records": 500, "batch_size": 500, "max_bytes": 1 << 20}
         return ShareFetchRequest(
             group_id=GROUP,
@@ -139,27 +141,31 @@ class SharingWorld:
 
     @property
     def topic_id(self) -> UUID:
-        return self.broker.loader.image.topics["topic"].topic_id
+        return self.id_of("topic")
 
     async def member(self, name: str) -> Member:
         return Member(name, await self.connect(), self.topic_id)
 
-    async def create_topic(self, **configs: str) -> None:
+    async def create_topic(self, topic_name: str = "topic", /, **configs: str) -> None:
         client = await self.connect()
         entries = [CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()]
-        topic = CreatableTopic(name="topic", num_partitions=1, replication_factor=1, configs=entries)
+        topic = CreatableTopic(name=topic_name, num_partitions=1, replication_factor=1, configs=entries)
         response = await client.call(ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=[topic]))
         assert [row.error_code for row in response.topics] == [0]
 
-    async def begin_group(self, start_offset: int = 0, state_epoch: int = 1) -> None:
+    def id_of(self, topic: str) -> UUID:
+        return self.broker.loader.image.topics[topic].topic_id
+
+    async def begin_group(self, start_offset: int = 0, state_epoch: int = 1, *, topic_name: str = "topic") -> None:
         client = await self.connect()
-        key = self.key.coordinator_key
+        topic_id = self.id_of(topic_name)
+        key = SharePartitionKey(GROUP, topic_id, 0).coordinator_key
         found = await client.call(
             ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest(key_type=2, coordinator_keys=[key])
         )
         assert [(one.error_code, one.node_id) for one in found.coordinators] == [(0, self.broker.node_id)]
         partition = beginning.PartitionData(partition=0, state_epoch=state_epoch, start_offset=start_offset)
-        topic = beginning.InitializeStateData(topic_id=self.topic_id, partitions=[partition])
+        topic = beginning.InitializeStateData(topic_id=topic_id, partitions=[partition])
         request = beginning.InitializeShareGroupStateRequest(group_id=GROUP, topics=[topic])
         answer = await client.call(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, request)
         assert [one.error_code for result in answer.results for one in result.partitions] == [0]
@@ -178,13 +184,13 @@ class SharingWorld:
         assert found.error_code == 0
         return found.start_offset, found.delivery_complete_count
 
-    async def produce(self, *batches: int) -> None:
-        """Batches of so many records each."""
+    async def produce(self, *batches: int, topic: str = "topic", size: int = 10) -> None:
+        """Batches of so many records each, which have values of at least so many bytes."""
         client = await self.connect()
         for count in batches:
             now = SystemClock().now_ms()
-            records = bytes(build_batch([Record(at, now, None, b"value %d" % at) for at in range(count)]))
-            data = TopicProduceData(name="topic", partition_data=[PartitionProduceData(index=0, records=records)])
+            records = bytes(build_batch([Record(at, now, None, b"value %d" % at + bytes(size)) for at in range(count)]))
+            data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])
             client.send(ApiKey.PRODUCE, PRODUCE, ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[data]))
             assert (await client.produced())[0] == 0
 

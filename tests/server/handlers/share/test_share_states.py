@@ -30,7 +30,7 @@ from strandline.errors import (
 from strandline.model import SHARE_GROUP_STATE_TOPIC
 from strandline.server.sharing.membership import StatesOfGroups
 from strandline.server.sharing.states import RemoteShareStates, ShareStatesOfCluster
-from strandline.server.transactions.peers import BrokerPeers
+from strandline.server.transactions.peers import BrokerPeers, PeerLanes
 from strandline.share_errors import FencedStateEpoch
 from strandline.testing.clock import VirtualClock
 from strandline.wire.api import KNOWN_APIS, ApiKey
@@ -102,6 +102,7 @@ async def test_coordinators_of_share_groups_see_how_far_a_group_is(world: Sharin
     group = ("another", world.topic_id, 0)
     assert await states.summary(*group) == ShareProgress()
     await states.initialize(*group, 1, 0)
+    await world.broker.coordination.shares.states.read(SharePartitionKey(*group), leader_epoch=0)
     update = ShareStateUpdate(leader_epoch=0, start_offset=2, delivery_complete_count=1)
     await world.broker.coordination.shares.states.write(SharePartitionKey(*group), update)
     assert await states.summary(*group) == ShareProgress(start_offset=2, leader_epoch=0, delivery_complete_count=1)
@@ -168,7 +169,7 @@ async def test_a_call_is_repeated_while_the_coordinator_moves_but_not_for_ever(w
     # As a broker with another id sees it, the coordinator is elsewhere.
     states = ShareStatesOfCluster(
         shares.coordinator,
-        cast(BrokerPeers, peers),
+        PeerLanes(lambda: cast(BrokerPeers, peers)),
         world.broker.loader,
         world.broker.coordination.creator,
         node_id=world.broker.node_id + 1,

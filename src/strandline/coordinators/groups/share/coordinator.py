@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -29,6 +29,8 @@ from strandline.coordinators.groups.share.values import (
     ShareOffset,
 )
 from strandline.coordinators.runtime import client_error, wait_result
+from strandline.coordinators.share import check_share_groups
+from strandline.crash import crash_point
 from strandline.errors import InvalidGroupId, NonEmptyGroup, RequestTimedOut, StrandlineError
 from strandline.metadata.image import Images
 from strandline.model import TopicPartition
@@ -37,6 +39,9 @@ from strandline.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_RECORDED_EVERY_S: Final = 1.0
+"""While state is created."""
 
 
 class ShareLogEnds(Protocol):
@@ -82,10 +87,13 @@ class ShareGroupCoordinator:
     async def heartbeat(self, request: ShareHeartbeatRequest) -> HeartbeatResponse:
         """Answers when what was decided is in the log, or at once with an error."""
         try:
+            check_share_groups(self._images.image)
+            crash_point("share.group.before_heartbeat")
             shard = self._groups.runtime.shard_for(request.group_id)
             outcome: ShareHeartbeatOutcome = await wait_result(lambda reply: shard.share.heartbeat(request, reply))
         except StrandlineError as error:
             return HeartbeatResponse(error=error)
+        crash_point("share.group.after_heartbeat")
         if outcome.creation is not None:
             name = f"state of share group {request.group_id}"
             self._creations.start(self._create_in_background(outcome.creation), name=name)
@@ -107,28 +115,53 @@ class ShareGroupCoordinator:
             return await self._create_now(creation)
 
     async def _create_now(self, creation: StateCreation) -> dict[tuple[UUID, int], StrandlineError]:
-        group_id = creation.group_id
-        failures = await self._for_each(
-            sorted_pairs(creation.partitions),
-            lambda topic_id, partition: self._states.initialize(
-                group_id, topic_id, partition, creation.state_epoch, creation.start_offset(topic_id, partition)
-            ),
-        )
+        """What is there is recorded every second: members do not wait for partitions whose coordinator hangs."""
+        crash_point("share.group.before_creation")
+        group_id, epoch, start_offset = creation.group_id, creation.state_epoch, creation.start_offset
+        calls = {
+            asyncio.ensure_future(
+                self._attempt(self._states.initialize(group_id, *one, epoch, start_offset(*one)))
+            ): one
+            for one in sorted_pairs(creation.partitions)
+        }
+        failures: dict[tuple[UUID, int], StrandlineError] = {}
+        pending = set(calls)
+        try:
+            while pending:
+                with suppress(TimeoutError):
+                    await within(self._clock, _RECORDED_EVERY_S, asyncio.wait(pending))
+                ended = {call for call in pending if call.done()}
+                pending -= ended
+                if ended:
+                    results = {calls[call]: call.result() for call in ended}
+                    failed = {one: error for one, error in results.items() if error is not None}
+                    await self._record(group_id, gathered(results), failed)
+                    failures |= failed
+        finally:
+            for call in pending:
+                call.cancel()
+        return failures
+
+    async def _record(
+        self, group_id: str, asked: Partitions, failures: Mapping[tuple[UUID, int], StrandlineError]
+    ) -> None:
+        """Write down which of these partitions have state now. Raises if that fails."""
+        crash_point("share.group.after_creation")
         failed = gathered(failures)
         for error in set(map(str, failures.values())):
             logger.warning("share group %s: the share coordinator did not create state: %s", group_id, error)
         shard = self._groups.runtime.shard_for(group_id)
         if failed:
             _check_written(await wait_result(lambda done: shard.share.not_created(group_id, failed, done)))
-        there = reduced(creation.partitions, failed)
+        there = reduced(asked, failed)
         if there:
             unwanted: list[Partitions] = []
             written: StrandlineError | None = await wait_result(
                 lambda done: unwanted.append(shard.share.created(group_id, there, done))
             )
             _check_written(written)
+            crash_point("share.group.after_recording")
             await self._delete(group_id, unwanted[0])
-        return failures
 
     def _turn_of(self, group_id: str) -> asyncio.Lock:
         """State of a group is created or deleted, never both at a time: what is decided last is done last."""
@@ -164,10 +197,16 @@ class ShareGroupCoordinator:
 
     # Administration ---------------------------------------------------------------------------------------------
 
+    def _check(self, group_id: str) -> None:
+        """Raises UnsupportedVersion, InvalidGroupId."""
+        check_share_groups(self._images.image)
+        if not group_id:
+            raise InvalidGroupId("The group id is empty.")
+
     def describe(self, group_id: str) -> DescribedShareGroup:
         """The members and assignments of a share group, or the error that says why not."""
         try:
-            _check_id(group_id)
+            self._check(group_id)
             return self._groups.runtime.shard_for(group_id).share.table.existing(group_id).described_share_group()
         except StrandlineError as error:
             return DescribedModernGroup(group_id=group_id, error=error)
@@ -177,7 +216,7 @@ class ShareGroupCoordinator:
 
         A partition without state has no offset, which is not an error.
         """
-        _check_id(group_id)
+        self._check(group_id)
         shard = self._groups.runtime.shard_for(group_id)
         image = self._images.image
         if partitions is None:
@@ -216,7 +255,7 @@ class ShareGroupCoordinator:
 
         Raises an error that concerns all of them.
         """
-        _check_id(group_id)
+        self._check(group_id)
         if not wishes:
             return []
         shard = self._groups.runtime.shard_for(group_id)
@@ -235,7 +274,7 @@ class ShareGroupCoordinator:
 
         Raises an error that concerns all of them.
         """
-        _check_id(group_id)
+        self._check(group_id)
         shard = self._groups.runtime.shard_for(group_id)
         result: OffsetDeletion | StrandlineError = await wait_result(
             lambda done: shard.share.begin_offset_deletion(group_id, topics, done)
@@ -277,11 +316,6 @@ class ShareGroupCoordinator:
         async with self._turn_of(group_id):
             failures = await self._delete(group_id, shard.share.still_deleted(group_id, partitions))
         return next(iter(failures.values()), None)
-
-
-def _check_id(group_id: str) -> None:
-    if not group_id:
-        raise InvalidGroupId("The group id is empty.")
 
 
 def _raise(result: T | StrandlineError) -> T:

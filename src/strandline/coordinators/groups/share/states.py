@@ -70,7 +70,7 @@ def begin_missing(changes: ShareChanges, around: ShareSurroundings) -> StateCrea
     wanted: dict[UUID, ShareTopicValue] = {}
     for name in group.topics():
         topic = around.image.topics.get(name)
-        if topic is not None:
+        if topic is not None and len(_numbers(group.states.initialized, topic.topic_id)) < len(topic.partitions):
             missing = frozenset(range(len(topic.partitions))) - _known(group, topic.topic_id, around)
             if missing:
                 wanted[topic.topic_id] = ShareTopicValue(name, missing)

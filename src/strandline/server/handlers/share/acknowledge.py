@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from strandline.coordinators.share import check_share_groups
 from strandline.errors import StrandlineError
 from strandline.metadata.image import Images
 from strandline.server.context import Handler, RequestContext
@@ -48,8 +49,9 @@ class ShareAcknowledgeHandler:
         self, request: ShareAcknowledgeRequest, context: RequestContext
     ) -> ShareAcknowledgeResponse:
         try:
+            check_share_groups(self._images.image)
             key = session_key(request.group_id, request.member_id)
-            self._shares.sessions.advance(key, request.share_session_epoch)
+            session = self._shares.sessions.advance(key, request.share_session_epoch)
         except StrandlineError as error:
             code, message = outcome(error)
             return ShareAcknowledgeResponse(error_code=code, error_message=message)
@@ -61,7 +63,7 @@ class ShareAcknowledgeHandler:
             is_renewal=request.is_renew_ack,
         )
         if request.share_session_epoch == LAST_EPOCH:
-            self._shares.end_session(key)
+            self._shares.end_session(session)
         return self._response(key.group_id, outcomes, context)
 
     def _response(self, group_id: str, outcomes: Outcomes, context: RequestContext) -> ShareAcknowledgeResponse:

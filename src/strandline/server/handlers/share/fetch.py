@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strandline.clock import Clock
+from strandline.coordinators.share import check_share_groups
 from strandline.errors import InvalidRequest, StrandlineError
 from strandline.metadata.image import Images
 from strandline.server.context import Handler, RequestContext
@@ -24,6 +25,7 @@ from strandline.server.handlers.share.acknowledgements import (
     session_key,
 )
 from strandline.server.handlers.share.poll import Shared, SharePoll
+from strandline.server.handlers.share.slow_reads import SlowShareReads
 from strandline.server.memory import AnswerMemory
 from strandline.share_errors import ShareSessionLimitReached
 from strandline.sharing.partitions import SharePartitions
@@ -58,6 +60,7 @@ class ShareFetchHandler:
     ) -> None:
         self._shares, self._images, self._settings = shares, images, settings
         self._memory, self._clock = memory, clock
+        self._slow_reads = SlowShareReads(shares, memory, clock)
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {ApiKey.SHARE_FETCH: self.share_fetch}
@@ -66,6 +69,7 @@ class ShareFetchHandler:
         is_renewal = context.api_version >= KNOWS_RENEWAL and request.is_renew_ack
         said = acknowledged(request.topics)
         try:
+            check_share_groups(self._images.image)
             if is_renewal:
                 _check_renewal(request)
             session = self._open(request, context, has_acknowledgements=bool(said))
@@ -80,7 +84,7 @@ class ShareFetchHandler:
         )
         found: dict[SharePlace, Shared] = {}
         if request.share_session_epoch == LAST_EPOCH:
-            self._shares.end_session(session.key)
+            self._shares.end_session(session)
         elif not is_renewal:
             found = await self._poll(session, request).run()
         return self._response(session, found, outcomes, request, context)
@@ -102,6 +106,7 @@ class ShareFetchHandler:
             request,
             clock=self._clock,
             memory=self._memory,
+            slow_reads=self._slow_reads,
             max_bytes=self._settings().network.fetch_max_bytes,
         )
 

@@ -1,7 +1,11 @@
 """One ShareFetch request until it is answered: reading for a member, and waiting for records to acquire.
 
 A request reads a partition only while no other request of its group does. It waits while there is nothing to acquire,
-or fewer bytes than the client wants; what it has acquired is sent at once.
+or fewer bytes than the client wants; what it has acquired is sent at once. A partition whose records are in a store is
+read in the background (`slow_reads`), so the others do not wait for it.
+
+A read that fails because a store or the database is away does not end the wait: clients would ask again at once. The
+error is sent when the time of the request is over, or with records of other partitions.
 """
 
 from __future__ import annotations
@@ -11,13 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from strandline.clock import Clock, within
+from strandline.clock import Clock
 from strandline.coordinators.share import SharePartitionKey
-from strandline.errors import OffsetOutOfRange, StrandlineError
+from strandline.crash import crash_point
+from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import Offset
-from strandline.reads import EARLIEST, FetchIsolation, ReadResult
+from strandline.reads import FetchIsolation, ReadResult
 from strandline.records.slices import MemorySlices
+from strandline.server.handlers.share.slow_reads import SlowShareReads
 from strandline.server.memory import AnswerMemory, ReadGrant
 from strandline.sharing.delivery import AcquiredBatch
 from strandline.sharing.partition import SharePartition
@@ -28,8 +34,6 @@ from strandline.wire.messages.share_fetch import ShareFetchRequest
 
 # How much is read of a partition at a time: a member gets few records by count, however many bytes it allows.
 READ_BYTES: Final = 4 * 1024 * 1024
-# How long a request waits for records in an object store if it would have nothing else to answer with.
-SLOW_READ_SECONDS: Final = 10.0
 _RECORD_LIMIT_MODE: Final = 1
 
 
@@ -62,10 +66,12 @@ class SharePoll:
         *,
         clock: Clock,
         memory: AnswerMemory,
+        slow_reads: SlowShareReads,
         max_bytes: int,
     ) -> None:
         self._shares, self._session, self._request = shares, session, request
         self._clock, self._memory, self._grant = clock, memory, ReadGrant(memory)
+        self._slow_reads = slow_reads
         self._config = shares.config_of(session.key.group_id)
         self._max_bytes = min(request.max_bytes, max_bytes)
         self._isolation = (
@@ -74,6 +80,10 @@ class SharePoll:
         self._deadline = clock.monotonic() + request.max_wait_ms / 1000
         self._news = asyncio.Event()
         self._used: dict[SharePlace, SharePartition] = {}
+        self._troubles: dict[SharePlace, KafkaStorageError] = {}
+        """Partitions whose store is away: this request does not read them again."""
+        self._followed: set[SharePlace] = set()
+        """Partitions whose log began further on: if it does not, its end was lost, and there is nothing to read yet."""
 
     def notify(self) -> None:
         """There may be something to acquire, or memory to read it."""
@@ -88,7 +98,8 @@ class SharePoll:
                 self._news.clear()
                 found, errors = await self._look()
                 left = self._deadline - self._clock.monotonic()
-                if found or len(errors) == len(self._session.places) or left <= 0 or not self._is_wanted():
+                is_hopeless = len(errors) == len(self._session.places) and not self._troubles
+                if found or is_hopeless or left <= 0 or not self._is_wanted():
                     return {place: Shared(error) for place, error in errors.items()} | found
                 await self._clock.wait_set(self._news, within=left)
         finally:
@@ -112,31 +123,28 @@ class SharePoll:
         ready: list[_ShareReading] = []
         for place in self._session.places:
             try:
-                share = self._use(place)
-                if share.is_fetching:
-                    share.turn_away(self)
-                offset = share.next_offset() if share.is_loaded and not share.is_fetching else None
+                reading = self._readable(place)
             except StrandlineError as error:
                 errors[place] = error
-                continue
-            if offset is not None:
-                ready.append(_ShareReading(place, share, offset))
+            else:
+                ready += [] if reading is None else [reading]
         if not ready or not self._has_enough(ready):
             return {}, errors
-        granted = self._grant.take(min(self._max_bytes, len(ready) * READ_BYTES))
-        if not granted:
-            self._memory.watch(self)
-            return {}, errors
-        for reading in ready:
-            reading.share.is_fetching = True
-        try:
-            found = await self._read(ready, granted, errors)
-        finally:
-            for reading in ready:
-                reading.share.end_fetch(self)
+        found = await self._read(ready, errors)
         if not found:
             self._grant.give_back()  # who waits for records needs no memory for them
         return found, errors
+
+    def _readable(self, place: SharePlace) -> _ShareReading | None:
+        """The partition, if it may be read for this member now. Raises StrandlineError."""
+        share = self._use(place)
+        if place in self._troubles:
+            raise self._troubles[place]
+        if share.is_fetching:
+            share.turn_away(self)
+            return None
+        offset = share.next_offset() if share.is_loaded else None
+        return None if offset is None else _ShareReading(place, share, offset)
 
     def _use(self, place: SharePlace) -> SharePartition:
         """Raises StrandlineError. One that has failed is not tried again for the same request."""
@@ -162,6 +170,8 @@ class SharePoll:
             return True
         found = 0
         for reading in ready:
+            if self._slow_reads.has(reading.share, reading.offset, self._isolation):
+                return True
             size = reading.share.served.available_bytes(reading.offset, self._isolation)
             if size is None:
                 return True
@@ -171,70 +181,74 @@ class SharePoll:
     # Reading
 
     async def _read(
-        self, ready: Sequence[_ShareReading], max_bytes: int, errors: dict[SharePlace, StrandlineError]
+        self, ready: Sequence[_ShareReading], errors: dict[SharePlace, StrandlineError]
     ) -> dict[SharePlace, Shared]:
-        results = await self._results(ready, max_bytes)
+        granted = self._grant.take(min(self._max_bytes, len(ready) * READ_BYTES))
+        if not granted:
+            self._memory.watch(self)
+            return {}
+        size_of_each = max(granted // len(ready), 1)
+        results = [(reading, self._read_one(reading, size_of_each)) for reading in ready]
+        at_hand = [(reading, result) for reading, result in results if result is not None]
+        self._grant.give_back_all_but(size_of_each * len(at_hand))
+        for reading, _ in at_hand:
+            reading.share.is_fetching = True
+        try:
+            return await self._acquire_all(at_hand, errors)
+        finally:
+            for reading, _ in at_hand:
+                reading.share.end_fetch(self)
+
+    def _read_one(self, reading: _ShareReading, max_bytes: int) -> ReadResult | StrandlineError | None:
+        """What is at hand; None if the records are in a store, or the log begins further on: then the request is
+        notified."""
+        share, offset = reading.share, reading.offset
+        result: ReadResult | StrandlineError | None = self._slow_reads.take(share, offset, self._isolation)
+        if result is None:
+            try:
+                found = share.served.read_now(offset, max_bytes, isolation=self._isolation, min_one_message=True)
+            except StrandlineError as error:
+                result = error
+            else:
+                if isinstance(found, PendingRead):
+                    self._slow_reads.begin(share, offset, self._isolation, found, max_bytes, self)
+                    return None
+                result = found.result if isinstance(found, FinalRead) else found
+        if isinstance(result, OffsetOutOfRange):
+            if reading.place not in self._followed:
+                self._followed.add(reading.place)
+                share.turn_away(self)
+                share.follow_log_start()
+            return None
+        return result
+
+    async def _acquire_all(
+        self,
+        results: Sequence[tuple[_ShareReading, ReadResult | StrandlineError]],
+        errors: dict[SharePlace, StrandlineError],
+    ) -> dict[SharePlace, Shared]:
         found: dict[SharePlace, Shared] = {}
         left = self._request.max_records
-        for reading, result in zip(ready, results, strict=True):
+        for reading, result in results:
             if left <= 0:
                 break
             try:
                 shared = await self._acquire(reading, result, left)
             except StrandlineError as error:
                 errors[reading.place] = error
+                if isinstance(error, KafkaStorageError):
+                    self._troubles[reading.place] = error
                 continue
             if shared.acquired:
                 found[reading.place] = shared
                 left -= sum(last - first + 1 for first, last, _ in shared.acquired)
         return found
 
-    async def _results(
-        self, ready: Sequence[_ShareReading], max_bytes: int
-    ) -> list[ReadResult | StrandlineError | None]:
-        """A result for each partition; None if its records did not come in time."""
-        share_of_each = max(max_bytes // len(ready), 1)
-        results: list[ReadResult | StrandlineError | None] = []
-        pending: dict[int, PendingRead] = {}
-        for at, reading in enumerate(ready):
-            try:
-                found = reading.share.served.read_now(
-                    reading.offset, share_of_each, isolation=self._isolation, min_one_message=True
-                )
-            except StrandlineError as error:
-                results.append(error)
-                continue
-            if isinstance(found, PendingRead):
-                pending[at] = found
-                results.append(None)
-            else:
-                results.append(found.result if isinstance(found, FinalRead) else found)
-        if pending:
-            answers = await self._read_slowly(list(pending.values()), share_of_each * len(pending))
-            for at, answer in zip(pending, answers, strict=False):
-                results[at] = answer
-        return results
-
-    async def _read_slowly(
-        self, pending: Sequence[PendingRead], max_bytes: int
-    ) -> Sequence[ReadResult | StrandlineError]:
-        left = max(self._deadline - self._clock.monotonic(), SLOW_READ_SECONDS)
-        read = self._shares.partitions.read(
-            pending, max_bytes=max_bytes, min_one_message=True, is_wanted=self._is_wanted
-        )
-        try:
-            return await within(self._clock, left, read)
-        except TimeoutError:
-            return ()
-
-    async def _acquire(self, reading: _ShareReading, result: ReadResult | StrandlineError | None, left: int) -> Shared:
+    async def _acquire(self, reading: _ShareReading, result: ReadResult | StrandlineError, left: int) -> Shared:
         share, request = reading.share, self._request
-        if isinstance(result, OffsetOutOfRange):
-            await self._follow_start(reading)
-            return Shared()
         if isinstance(result, StrandlineError):
             raise result
-        if result is None or result.records is None or not result.records.length:
+        if result.records is None or not result.records.length:
             return Shared()
         records = result.records
         if isinstance(records, MemorySlices):
@@ -252,16 +266,7 @@ class SharePoll:
             batch_size=max(request.batch_size, 1),
             is_strict=request.share_acquire_mode == _RECORD_LIMIT_MODE,
         )
+        crash_point("share.delivery.after_acquire")
         if not acquired and share.next_offset() not in (None, reading.offset):
             self._news.set()  # there was nothing to deliver there; there may be further on
         return Shared(records=fetched.covering(acquired), acquired=acquired)
-
-    async def _follow_start(self, reading: _ShareReading) -> None:
-        """The log begins further on than what the group has settled, or has lost its end."""
-        share = reading.share
-        found = await share.served.list_offset(
-            EARLIEST, isolation=self._isolation, current_leader_epoch=share.leader_epoch
-        )
-        share.move_start(found.offset)
-        if share.next_offset() not in (None, reading.offset):
-            self._news.set()

@@ -8,7 +8,10 @@ answer without results.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 from strandline.coordinators.share import DeliveryBatch, ShareCoordinator, SharePartitionKey, ShareStateUpdate
 from strandline.errors import InvalidRequest, StrandlineError
@@ -24,6 +27,33 @@ from strandline.wire.messages import read_share_group_state_summary as summing
 from strandline.wire.messages import write_share_group_state as writing
 
 
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """How an answer is put together: the classes of its messages, which differ by nothing but their fields."""
+
+    whole: Callable[..., Any]
+    topic: Callable[..., Any]
+    partition: Callable[..., Any]
+    """With the fields that an answer with an error has."""
+
+
+_INITIALIZED = _Answers(
+    beginning.InitializeShareGroupStateResponse, beginning.InitializeStateResult, beginning.PartitionResult
+)
+_READ = _Answers(
+    reading.ReadShareGroupStateResponse,
+    reading.ReadStateResult,
+    partial(reading.PartitionResult, start_offset=NO_OFFSET),
+)
+_WRITTEN = _Answers(writing.WriteShareGroupStateResponse, writing.WriteStateResult, writing.PartitionResult)
+_DELETED = _Answers(deletion.DeleteShareGroupStateResponse, deletion.DeleteStateResult, deletion.PartitionResult)
+_SUMMED = _Answers(
+    summing.ReadShareGroupStateSummaryResponse,
+    summing.ReadStateSummaryResult,
+    partial(summing.PartitionResult, leader_epoch=NO_EPOCH, start_offset=NO_OFFSET),
+)
+
+
 class ShareStateHandler:
     """Answers for the share partitions that this broker coordinates."""
 
@@ -32,155 +62,74 @@ class ShareStateHandler:
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {
-            ApiKey.INITIALIZE_SHARE_GROUP_STATE: self.initialize,
-            ApiKey.READ_SHARE_GROUP_STATE: self.read,
-            ApiKey.WRITE_SHARE_GROUP_STATE: self.write,
-            ApiKey.DELETE_SHARE_GROUP_STATE: self.delete,
-            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: self.summary,
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE: partial(_serve, self._initialize, _INITIALIZED),
+            ApiKey.READ_SHARE_GROUP_STATE: partial(_serve, self._read, _READ),
+            ApiKey.WRITE_SHARE_GROUP_STATE: partial(_serve, self._write, _WRITTEN),
+            ApiKey.DELETE_SHARE_GROUP_STATE: partial(_serve, self._delete, _DELETED),
+            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: partial(_serve, self._sum_up, _SUMMED),
         }
 
-    async def initialize(
-        self, request: beginning.InitializeShareGroupStateRequest, context: RequestContext
-    ) -> beginning.InitializeShareGroupStateResponse:
-        async def one(key: SharePartitionKey, asked: beginning.PartitionData) -> None:
-            await self._shares.initialize(key, state_epoch=asked.state_epoch, start_offset=asked.start_offset)
+    async def _initialize(
+        self, key: SharePartitionKey, asked: beginning.PartitionData, broker: str
+    ) -> Mapping[str, Any]:
+        await self._shares.initialize(key, state_epoch=asked.state_epoch, start_offset=asked.start_offset)
+        return {}
 
-        results = [
-            beginning.InitializeStateResult(
-                topic_id=topic_id,
-                partitions=[
-                    beginning.PartitionResult(partition=number, error_code=code, error_message=message)
-                    for number, code, message, _ in partitions
-                ],
-            )
-            for topic_id, partitions in await _answers(request, one)
+    async def _read(self, key: SharePartitionKey, asked: reading.PartitionData, broker: str) -> Mapping[str, Any]:
+        state = await self._shares.read(key, leader_epoch=asked.leader_epoch, broker=broker)
+        batches = [
+            reading.StateBatch(first_offset=first, last_offset=last, delivery_state=kind, delivery_count=count)
+            for first, last, kind, count in state.batches
         ]
-        return beginning.InitializeShareGroupStateResponse(results=results)
+        return {"state_epoch": state.state_epoch, "start_offset": state.start_offset, "state_batches": batches}
 
-    async def read(
-        self, request: reading.ReadShareGroupStateRequest, context: RequestContext
-    ) -> reading.ReadShareGroupStateResponse:
-        async def one(key: SharePartitionKey, asked: reading.PartitionData) -> reading.PartitionResult:
-            state = await self._shares.read(key, leader_epoch=asked.leader_epoch)
-            return reading.PartitionResult(
-                partition=key.partition,
-                state_epoch=state.state_epoch,
-                start_offset=state.start_offset,
-                state_batches=[
-                    reading.StateBatch(first_offset=first, last_offset=last, delivery_state=kind, delivery_count=count)
-                    for first, last, kind, count in state.batches
-                ],
-            )
+    async def _write(self, key: SharePartitionKey, asked: writing.PartitionData, broker: str) -> Mapping[str, Any]:
+        update = ShareStateUpdate(
+            state_epoch=asked.state_epoch,
+            leader_epoch=asked.leader_epoch,
+            start_offset=asked.start_offset,
+            delivery_complete_count=asked.delivery_complete_count,
+            batches=tuple(map(_batch, asked.state_batches)),
+        )
+        await self._shares.write(key, update, broker=broker)
+        return {}
 
-        results = [
-            reading.ReadStateResult(
-                topic_id=topic_id,
-                partitions=[
-                    found
-                    or reading.PartitionResult(
-                        partition=number, error_code=code, error_message=message, start_offset=NO_OFFSET
-                    )
-                    for number, code, message, found in partitions
-                ],
-            )
-            for topic_id, partitions in await _answers(request, one)
-        ]
-        return reading.ReadShareGroupStateResponse(results=results)
+    async def _delete(self, key: SharePartitionKey, asked: deletion.PartitionData, broker: str) -> Mapping[str, Any]:
+        await self._shares.delete(key)
+        return {}
 
-    async def write(
-        self, request: writing.WriteShareGroupStateRequest, context: RequestContext
-    ) -> writing.WriteShareGroupStateResponse:
-        async def one(key: SharePartitionKey, asked: writing.PartitionData) -> None:
-            update = ShareStateUpdate(
-                state_epoch=asked.state_epoch,
-                leader_epoch=asked.leader_epoch,
-                start_offset=asked.start_offset,
-                delivery_complete_count=asked.delivery_complete_count,
-                batches=tuple(map(_batch, asked.state_batches)),
-            )
-            await self._shares.write(key, update)
-
-        results = [
-            writing.WriteStateResult(
-                topic_id=topic_id,
-                partitions=[
-                    writing.PartitionResult(partition=number, error_code=code, error_message=message)
-                    for number, code, message, _ in partitions
-                ],
-            )
-            for topic_id, partitions in await _answers(request, one)
-        ]
-        return writing.WriteShareGroupStateResponse(results=results)
-
-    async def delete(
-        self, request: deletion.DeleteShareGroupStateRequest, context: RequestContext
-    ) -> deletion.DeleteShareGroupStateResponse:
-        async def one(key: SharePartitionKey, asked: deletion.PartitionData) -> None:
-            await self._shares.delete(key)
-
-        results = [
-            deletion.DeleteStateResult(
-                topic_id=topic_id,
-                partitions=[
-                    deletion.PartitionResult(partition=number, error_code=code, error_message=message)
-                    for number, code, message, _ in partitions
-                ],
-            )
-            for topic_id, partitions in await _answers(request, one)
-        ]
-        return deletion.DeleteShareGroupStateResponse(results=results)
-
-    async def summary(
-        self, request: summing.ReadShareGroupStateSummaryRequest, context: RequestContext
-    ) -> summing.ReadShareGroupStateSummaryResponse:
-        async def one(key: SharePartitionKey, asked: summing.PartitionData) -> summing.PartitionResult:
-            found = await self._shares.summary(key)
-            return summing.PartitionResult(
-                partition=key.partition,
-                state_epoch=found.state_epoch,
-                leader_epoch=found.leader_epoch,
-                start_offset=found.start_offset,
-                delivery_complete_count=found.delivery_complete_count,
-            )
-
-        results = [
-            summing.ReadStateSummaryResult(
-                topic_id=topic_id,
-                partitions=[
-                    found
-                    or summing.PartitionResult(
-                        partition=number,
-                        error_code=code,
-                        error_message=message,
-                        leader_epoch=NO_EPOCH,
-                        start_offset=NO_OFFSET,
-                    )
-                    for number, code, message, found in partitions
-                ],
-            )
-            for topic_id, partitions in await _answers(request, one)
-        ]
-        return summing.ReadShareGroupStateSummaryResponse(results=results)
+    async def _sum_up(self, key: SharePartitionKey, asked: summing.PartitionData, broker: str) -> Mapping[str, Any]:
+        return (await self._shares.summary(key))._asdict()
 
 
-async def _answers(
-    request: Any, one: Callable[[SharePartitionKey, Any], Awaitable[Any]]
-) -> list[tuple[Any, list[Any]]]:
-    """For each topic id, each partition with its error code and message, and what was found. All are asked at once."""
+async def _serve(
+    one: Callable[[SharePartitionKey, Any, str], Awaitable[Mapping[str, Any]]],
+    answers: _Answers,
+    request: Any,
+    context: RequestContext,
+) -> Any:
+    """Ask `one` for the fields of each partition, all at once."""
     if not request.group_id or not all(topic.partitions for topic in request.topics):
-        return []
+        return answers.whole()
 
-    async def answer(topic_id: Any, asked: Any) -> tuple[int, int, str | None, Any]:
+    async def answer(topic_id: UUID, asked: Any) -> Any:
         try:
             if asked.partition < 0:
                 raise InvalidRequest(f"A partition cannot have the number {asked.partition}.")
-            found = await one(SharePartitionKey(request.group_id, topic_id, asked.partition), asked)
+            key = SharePartitionKey(request.group_id, topic_id, asked.partition)
+            fields = await one(key, asked, context.client_id or "")
         except StrandlineError as error:
-            return asked.partition, *outcome(error), None
-        return asked.partition, *outcome(None), found
+            code, message = outcome(error)
+            return answers.partition(partition=asked.partition, error_code=code, error_message=message)
+        return answers.partition(partition=asked.partition, **fields)
 
     found = iter(await each(answer(topic.topic_id, asked) for topic in request.topics for asked in topic.partitions))
-    return [(topic.topic_id, [next(found) for _ in topic.partitions]) for topic in request.topics]
+    return answers.whole(
+        results=[
+            answers.topic(topic_id=topic.topic_id, partitions=[next(found) for _ in topic.partitions])
+            for topic in request.topics
+        ]
+    )
 
 
 def _batch(batch: writing.StateBatch) -> DeliveryBatch:
