@@ -39,13 +39,7 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerC
 @pytest.fixture
 def cluster(shared_cluster: BrokerCluster) -> BrokerCluster:
     """With both brokers alive, whatever the test before has done to them."""
-    for broker in shared_cluster.brokers.values():
-        if broker.environment:
-            broker.kill()
-            broker.environment = {}
-        if not broker.is_running:
-            broker.start()
-    shared_cluster.wait_alive(1, 2)
+    shared_cluster.revive()
     return shared_cluster
 
 

@@ -68,6 +68,16 @@ class BrokerCluster:
             what=f"brokers {sorted(expected)} to be the ones alive",
         )
 
+    def revive(self) -> None:
+        """Have all brokers alive and without crash points, whatever was done to them."""
+        for broker in self.brokers.values():
+            if broker.environment:
+                broker.kill()
+                broker.environment = {}
+            if not broker.is_running:
+                broker.start()
+        self.wait_alive(*self.brokers)
+
     def admin(self, node_id: int) -> AdminClient:
         """An administrator who knows only one of the brokers to begin with."""
         if node_id not in self.admins:
