@@ -162,6 +162,41 @@ def groups(tools: Tools) -> None:
     tools.ask(command, *group, "--delete", expect=r"successful")
 
 
+def share_groups(tools: Tools) -> None:
+    """Kafka's share consumer takes, releases and rejects records; its tools show, reset, delete and switch off."""
+    config, command = "kafka.admin.ConfigCommand", f"{TOOLS}.consumer.group.ShareGroupCommand"
+    consumer = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+    group = ("--group", "queue-readers")
+    tools.ask("TopicCommand", "--create", "--topic", "queue", "--partitions", "2")
+    begin = ("--entity-type", "groups", "--entity-name", "queue-readers", "--alter")
+    tools.ask(config, *begin, "--add-config", "share.auto.offset.reset=earliest")
+    tools.ask("ConsoleProducer", "--topic", "queue", stdin="".join(f"{number}\n" for number in range(20)))
+    read = ("--topic", "queue", *group, "--timeout-ms", "20000", "--max-messages")
+    said = tools.ask(consumer, *read, "20", expect=r"^19$")
+    if sorted(line for line in said.splitlines() if line.isdigit()) != sorted(map(str, range(20))):
+        raise ToolFailed(f"the share consumer did not get each record once:\n{said}")
+    tools.ask(command, "--list", expect=r"^queue-readers$")
+    tools.ask(command, "--describe", *group, expect=r"queue-readers +queue +\d +\d+ +0")
+    tools.ask(command, "--describe", *group, "--state", expect=r"Empty")
+    tools.ask("GroupsCommand", "--list", expect=r"^queue-readers +Share +share")
+    tools.ask(command, *group, "--reset-offsets", "--topic", "queue", "--to-earliest", "--execute")
+    tools.ask(consumer, *read, "3", "--reject", expect=r"Processed a total of 3 messages")
+    tools.ask(consumer, *read, "17", "--release", expect=r"Processed a total of 17 messages")
+    again = tools.ask(consumer, *read, "17", expect=r"Processed a total of 17 messages")
+    if len({line for line in again.splitlines() if line.isdigit()}) != 17:
+        raise ToolFailed(f"records that were released did not come again:\n{again}")
+    tools.ask(command, *group, "--delete-offsets", "--topic", "queue", expect=r"Successful")
+    shown = r"^Feature: share\.version\s+SupportedMinVersion: 0\s+SupportedMaxVersion: 1\s+FinalizedVersionLevel: "
+    tools.ask("FeatureCommand", "describe", expect=shown + "1")
+    tools.ask("FeatureCommand", "downgrade", "--feature", "share.version=0", expect=r"graded to 0")
+    tools.ask("FeatureCommand", "describe", expect=shown + "0")
+    refusal = tools.output(command, "--describe", *group)  # the tool ends as if it had succeeded
+    if "UnsupportedVersionException" not in refusal:
+        raise ToolFailed(f"a share group is described while share groups are switched off:\n{refusal}")
+    tools.ask("FeatureCommand", "upgrade", "--feature", "share.version=1", expect=r"graded to 1")
+    tools.ask(command, *group, "--delete", expect=r"successful")
+
+
 def offsets(tools: Tools) -> None:
     tools.ask("TopicCommand", "--create", "--topic", "measured", "--partitions", "1")
     tools.ask("ConsoleProducer", "--topic", "measured", stdin="".join(f"{number}\n" for number in range(10)))
@@ -265,6 +300,7 @@ CHECKS: tuple[Callable[[Tools], None], ...] = (
     policies,
     console,
     groups,
+    share_groups,
     offsets,
     cluster,
     reassignments,
