@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -33,8 +34,10 @@ from tests.wirelevel.share_member import (
 GROUP_COORDINATOR = 0
 TOPICS: Mapping[str, Mapping[str, str]] = {"classic": {}, "diskless": {"diskless.enable": "true"}}
 KINDS = pytest.mark.parametrize("kind", list(TOPICS))
+# Not as many as of groups: with equal numbers, the coordinator of a group says which one its partitions have.
+STATE_PARTITIONS = 5
 SETTINGS = {
-    "share.coordinator.state.topic.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": str(STATE_PARTITIONS),
     "share.coordinator.state.topic.replication.factor": "1",
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.record.lock.duration.ms": "1000",
@@ -69,16 +72,16 @@ class SharedTopics:
         with connect(self.cluster.brokers[1].bootstrap) as client:
             for _ in range(200):
                 name = f"sharers-{next(_numbers)}"
-                if group_on not in (None, self._coordinator(client, GROUP_COORDINATOR, name)):
+                if group_on not in (None, self.coordinator(client, GROUP_COORDINATOR, name)):
                     continue
                 key = f"{name}:{self.topic_id(topic)}:0"
-                if states_on in (None, self._coordinator(client, SHARE_COORDINATOR, key)):
+                if states_on in (None, self.coordinator(client, SHARE_COORDINATOR, key)):
                     set_group_config(client, name, share_auto_offset_reset="earliest")
                     return name
         raise AssertionError("no group has such coordinators")
 
     @staticmethod
-    def _coordinator(client: Any, kind: int, key: str) -> int:
+    def coordinator(client: Any, kind: int, key: str) -> int:
         def found() -> int | None:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
             [answer] = client.request(ApiKey.FIND_COORDINATOR, request).coordinators
@@ -117,6 +120,12 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerC
     directory = tmp_path_factory.mktemp("cluster")
     settings = {**SETTINGS, "strandline.objects.url": f"file://{directory}/objects"}
     with running_cluster(directory, start_postgres().new_database(), settings=settings) as running:
+        with connect(running.brokers[1].bootstrap) as client:
+            for kind, key in ((GROUP_COORDINATOR, "g"), (SHARE_COORDINATOR, f"g:{uuid_to_text(UUID(int=1))}:0")):
+                SharedTopics.coordinator(client, kind, key)
+        for topic, partitions in (("__consumer_offsets", 4), ("__share_group_state", STATE_PARTITIONS)):
+            running.wait_led(topic, partitions)
+            assert set(running.leaders(topic, 1)) == {1, 2}, "created while both brokers are there"
         yield running
 
 
@@ -155,14 +164,14 @@ def test_a_broker_dies_and_comes_back(shared: SharedTopics, kind: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("place", ["before_update:9", "after_update:9", "before_snapshot:2", "after_snapshot:2"])
+@pytest.mark.parametrize("place", ["before_update:9", "after_update:9", "before_snapshot:1", "after_snapshot:1"])
 def test_a_share_coordinator_dies_while_it_writes(shared: SharedTopics, place: str) -> None:
     shared.cluster.brokers[2].stop()
     shared.cluster.brokers[2].environment = {ENVIRONMENT_VARIABLE: f"share.state.{place}"}
     shared.cluster.brokers[2].start()
     shared.cluster.wait_alive(1, 2)
     topic, ledger = shared.topic("classic", 4), ShareLedger()
-    workers = shared.workers(shared.group(topic, group_on=1), topic, ledger)
+    workers = shared.workers(shared.group(topic, group_on=1, states_on=2), topic, ledger)
     shared.write(topic, ledger, 60, partitions=4)
     work_until(workers, lambda: not shared.cluster.brokers[2].is_running, within=SECONDS, what=place)
     shared.cluster.brokers[2].environment = {}
