@@ -30,11 +30,10 @@ from strandline.remote.reader.segments import memory, opened
 from strandline.remote.storage import StorageDeadlines, names
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
-from strandline.server import connection, network
+from strandline.server import connection, network, peers
 from strandline.server.telemetry import clients as telemetry_clients
 from strandline.server.telemetry import figures
 from strandline.server.times import recording
-from strandline.server.transactions import peers
 from strandline.tiering import client as tiering_client
 from strandline.tiering import session
 from strandline.tiering.driver import rounds, troubles

@@ -21,12 +21,12 @@ from strandline.server.handlers.common import CurrentSettings
 from strandline.server.handlers.producers import ProducerIds
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator, TopicMaker
 from strandline.server.log_ends import ClusterLogEnds
+from strandline.server.peers import BrokerPeers, ParallelPeers, PeerLanes
 from strandline.server.sharing.groups import ShareGroups
 from strandline.server.sharing.membership import StatesOfGroups
 from strandline.server.transactions.coordinators import CoordinatorsOfCluster
 from strandline.server.transactions.gate import TransactionGate
 from strandline.server.transactions.marker_transport import ClusterMarkerTransport
-from strandline.server.transactions.peers import BrokerPeers, ParallelPeers, PeerLanes
 from strandline.tasks import in_background
 
 

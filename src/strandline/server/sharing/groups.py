@@ -13,8 +13,8 @@ from strandline.metadata.image import Images, TopicImage
 from strandline.model import BrokerId
 from strandline.server.handlers.common import CurrentSettings
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
+from strandline.server.peers import PeerLanes
 from strandline.server.sharing.states import ShareStatesOfCluster
-from strandline.server.transactions.peers import PeerLanes
 from strandline.sharing.partitions import SharePartitions
 from strandline.tasks import in_background
 

@@ -27,7 +27,7 @@ from strandline.errors import (
 from strandline.metadata.image import Images
 from strandline.model import NO_TIMESTAMP, SHARE_GROUP_STATE_TOPIC, BrokerId, LeaderEpoch, Offset
 from strandline.server.handlers.topics.auto_creation import TopicAutoCreator
-from strandline.server.transactions.peers import BrokerPeers, PeerLanes
+from strandline.server.peers import BrokerPeers, PeerLanes
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import error_of
 from strandline.wire.messages import delete_share_group_state as deletion

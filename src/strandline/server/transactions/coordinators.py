@@ -11,7 +11,7 @@ from strandline.coordinators.transactions.metadata import EPOCH_BUMP_VERSION
 from strandline.errors import CoordinatorNotAvailable, LeaderNotAvailable, StrandlineError
 from strandline.metadata.image import Images
 from strandline.model import TRANSACTION_STATE_TOPIC, BrokerId, TopicPartition
-from strandline.server.transactions.peers import BrokerPeers
+from strandline.server.peers import BrokerPeers
 from strandline.server.transactions.topics import by_topic
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import error_of

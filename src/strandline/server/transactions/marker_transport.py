@@ -9,7 +9,7 @@ from strandline.coordinators.transactions.marker_writer import MarkerWriter
 from strandline.coordinators.transactions.markers import MarkerResults, TransactionMarker
 from strandline.errors import LeaderNotAvailable, StrandlineError
 from strandline.model import BrokerId, ProducerId, TopicPartition
-from strandline.server.transactions.peers import BrokerPeers
+from strandline.server.peers import BrokerPeers
 from strandline.server.transactions.topics import by_topic
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import error_of

@@ -28,9 +28,9 @@ from strandline.errors import (
     UnknownTopicOrPartition,
 )
 from strandline.model import SHARE_GROUP_STATE_TOPIC
+from strandline.server.peers import BrokerPeers, PeerLanes
 from strandline.server.sharing.membership import StatesOfGroups
 from strandline.server.sharing.states import RemoteShareStates, ShareStatesOfCluster
-from strandline.server.transactions.peers import BrokerPeers, PeerLanes
 from strandline.share_errors import FencedStateEpoch
 from strandline.testing.clock import VirtualClock
 from strandline.wire.api import KNOWN_APIS, ApiKey

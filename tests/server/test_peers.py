@@ -14,7 +14,7 @@ import pytest
 from strandline.errors import LeaderNotAvailable
 from strandline.metadata import EMPTY_IMAGE, MetadataImage
 from strandline.metadata.image import BrokerImage, Listener
-from strandline.server.transactions.peers import MOST_AT_ONCE, BrokerPeers, ParallelPeers
+from strandline.server.peers import MOST_AT_ONCE, BrokerPeers, ParallelPeers
 from strandline.tasks import next_turn
 from strandline.wire.api import SERVED_APIS, ApiKey
 from strandline.wire.messages.add_partitions_to_txn import (
