@@ -60,6 +60,10 @@ class ClassicPartition:
     def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
         self.replica.check_leader(current_leader_epoch)
 
+    @property
+    def local_replica(self) -> Partition:
+        return self.replica
+
     def append(
         self,
         records: memoryview,

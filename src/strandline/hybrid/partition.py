@@ -15,7 +15,7 @@ from strandline.log import AppendOrigin, LogAppendInfo
 from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerAndEpoch, TimestampMs, TopicPartition
 from strandline.reads import ActiveProducer, FetchIsolation, FoundOffset, ReadResult, Watcher
 from strandline.records import NOT_VERIFIED, TransactionVerification
-from strandline.replication import Appended
+from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
 
 
@@ -62,6 +62,10 @@ class FinalRead(NamedTuple):
 
 class PartitionAppends(Protocol):
     """For producers."""
+
+    @property
+    def local_replica(self) -> Partition | None:
+        """The replica that can take ordinary batches at once (`append_now`); None if there is none of that kind."""
 
     def append(
         self,

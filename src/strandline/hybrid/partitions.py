@@ -32,6 +32,8 @@ class Partitions:
         self.tiered = tiered
         self._why_missing = why_missing
         self._served: dict[tuple[str, int], ServedPartition] = {}
+        self.changes = 0
+        """How often a partition was added or removed: who remembers one looks at it again after that."""
         self._classic: dict[Partition, ClassicPartition] = {}
         self.topic_name = topic_name
         self.traffic = TrafficByTopic(topic_name)
@@ -57,11 +59,13 @@ class Partitions:
     def add(self, partition: ServedPartition) -> None:
         """Serve a partition, instead of another one of that name."""
         self._served[partition.topic_partition] = partition
+        self.changes += 1
 
     def remove(self, partition: ServedPartition) -> None:
         """Do not serve a partition any more. Harmless if another one of that name is served instead."""
         if self._served.get(partition.topic_partition) is partition:
             del self._served[partition.topic_partition]
+            self.changes += 1
 
     def replica_changed(self, replica: Partition) -> None:
         """See `ReplicaListener`."""

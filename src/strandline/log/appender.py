@@ -19,7 +19,7 @@ from strandline.log.values import AppendOrigin, LogAppendInfo
 from strandline.model import NO_OFFSET, NO_TIMESTAMP
 from strandline.records.batch import BatchHeader, Buffer, crc_matches, iter_headers, stamp
 from strandline.records.control import read_marker
-from strandline.records.validation import validate_internal, validate_produced
+from strandline.records.validation import ordinary_header, validate_internal, validate_produced
 
 _CLIENT: Final = AppendOrigin.CLIENT  # an attribute of an enumeration costs as much as a call
 
@@ -127,6 +127,49 @@ class LogAppender:
                 raise self.fail(error) from error
             self.finish(pending)
         return pending.info
+
+    def append_now(self, records: memoryview, leader_epoch: int) -> int:
+        """Append one ordinary batch of a client, written and visible to readers when this returns; its first offset.
+
+        NO_OFFSET if it has to go the way of `begin`, which finds out why: then nothing has happened. It is the same
+        way for batches that break no rule and begin nothing (an epoch, a segment, a transaction, a producer's state),
+        without the objects that an append needs to wait for its turn, or for a thread.
+        """
+        directory, offsets, segment = self._directory, self._offsets, self._segments.active
+        env, limits = self._env, self._applied.limits
+        if (
+            self.pending
+            or env.directory.error is not None
+            or directory.is_closed
+            or leader_epoch != self._epochs.latest_begun
+        ):
+            return NO_OFFSET
+        now_ms = env.clock.now_ms()
+        header = ordinary_header(records, limits.batch, now_ms)
+        if header is None:
+            return NO_OFFSET
+        size, first_offset, max_timestamp = len(records), offsets.reserved_end, header.max_timestamp
+        last_offset = first_offset + header.last_offset_delta
+        if segment.should_roll(size, max_timestamp, last_offset, now_ms, limits.roll):
+            return NO_OFFSET
+        recovery_point = self._flusher.recovery_point
+        if last_offset + 1 - recovery_point >= limits.flush_messages:
+            return NO_OFFSET
+        if header.producer_id >= 0 and not self._producers.append_next(header, last_offset):
+            return NO_OFFSET
+        try:
+            position = segment.reserve(size, max_timestamp, last_offset, limits.index_interval)
+            stamp(records, 0, first_offset, leader_epoch)
+            segment.file.write(records, position)
+        except OSError as error:
+            self.fail(error)  # `begin` will say so
+            return NO_OFFSET
+        segment.file.size = position + size
+        offsets.reserved_end = offsets.end = last_offset + 1
+        if first_offset == recovery_point:
+            env.on_dirty(directory.topic_partition)
+        self._segments.recent.add(last_offset, position)
+        return first_offset
 
     def begin(
         self, records: memoryview, leader_epoch: int, origin: AppendOrigin, transaction_version: int

@@ -14,7 +14,7 @@ from strandline.log.producer_snapshot import format_snapshot, parse_snapshot
 from strandline.log.values import AppendOrigin
 from strandline.model import NO_OFFSET, ProducerAndEpoch
 from strandline.reads import ActiveProducer
-from strandline.records.batch import BatchHeader
+from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from strandline.records.control import EndTransactionMarker
 from strandline.records.producer_entry import BatchSpan, ProducerEntry
 
@@ -73,6 +73,18 @@ class PartitionProducers:
             self._ongoing[first_offset] = header.producer_id
             self._find_first_unstable()
         return None
+
+    def append_next(self, header: BatchHeader, last_offset: int) -> bool:
+        """Take over the next batch of a known producer. False, and no change, for any other one."""
+        entry = self._entries.get(header.producer_id)
+        if (
+            entry is None
+            or not entry.is_next(header)
+            or (entry.txn_first_offset < 0 and header.attributes & TRANSACTIONAL_BIT)
+        ):
+            return False
+        entry.add_batch(header, last_offset)
+        return True
 
     @staticmethod
     def _check(entry: ProducerEntry, header: BatchHeader, origin: AppendOrigin) -> None:

@@ -43,19 +43,19 @@ class UnifiedLog:
     - `flusher` (`LogFlusher`): the recovery point
     - `start` (`LogStart`): moves of the log start, and the log start that a crash would bring back
     - `remote` (`RemoteCopies`): how far the log is in remote storage, and what can be copied there
-    - `retention` (`LogRetention`): deletes old segments
-    - `LogAppender` owns the pending appends, `AppliedConfig` the topic's configuration, `PartitionDirectory` the path,
-      the topic id, and whether the log is closed; `LogReader` and `LogTruncation` have no state of their own
+    - `retention` (`LogRetention`): deletes old segments; `appender` (`LogAppender`): the pending appends
+    - `AppliedConfig` owns the topic's configuration, `PartitionDirectory` the path, the topic id, whether the log is
+      closed; `LogReader` and `LogTruncation` have no state of their own
 
     Each part changes only what it owns and asks the others for the rest. Everything belongs to the event loop (or,
     while a log is loaded, to one thread), except the blocking halves: `PendingAppend.write`, `FlushPlan.run`.
     """
 
     __slots__ = (
-        "_appender",
         "_applied",
         "_directory",
         "_reader",
+        "appender",
         "epochs",
         "flusher",
         "offsets",
@@ -86,7 +86,7 @@ class UnifiedLog:
         self.start = start = LogStart(directory, applied, offsets, segments, epochs)
         self.remote = remote = RemoteCopies(directory, applied, offsets, segments, epochs, producers, start)
         self.retention = LogRetention(directory, applied, offsets, segments, start, remote)
-        self._appender = LogAppender(directory, applied, offsets, segments, epochs, producers, flusher)
+        self.appender = LogAppender(directory, applied, offsets, segments, epochs, producers, flusher)
         self._reader = LogReader(directory, applied, offsets, segments)
 
     # Identity and configuration
@@ -187,7 +187,7 @@ class UnifiedLog:
     @property
     def has_pending_appends(self) -> bool:
         """True while some append has begun and not finished."""
-        return bool(self._appender.pending)
+        return bool(self.appender.pending)
 
     def append(
         self,
@@ -198,7 +198,7 @@ class UnifiedLog:
         transaction_version: int = 0,
     ) -> LogAppendInfo:
         """Append one batch as leader, at once. Only while nothing is pending. Raises what `begin_append` raises."""
-        return self._appender.append(records, leader_epoch, origin, transaction_version)
+        return self.appender.append(records, leader_epoch, origin, transaction_version)
 
     def begin_append(
         self,
@@ -215,15 +215,15 @@ class UnifiedLog:
         InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced (nothing is changed) or KafkaStorageError
         (the directory is offline).
         """
-        return self._appender.begin(records, leader_epoch, origin, transaction_version)
+        return self.appender.begin(records, leader_epoch, origin, transaction_version)
 
     def finish_append(self, pending: PendingAppend) -> None:
         """Make a written batch visible to readers. On the event loop, in the order of `begin_append`."""
-        self._appender.finish(pending)
+        self.appender.finish(pending)
 
     def fail_append(self, error: OSError) -> KafkaStorageError:
         """Give up after a failed write: the log directory goes offline. Returns the error for the client."""
-        return self._appender.fail(error)
+        return self.appender.fail(error)
 
     def append_as_follower(self, records: memoryview, *, leader_epoch: int | None = None) -> LogAppendInfo:
         """Append batches of the leader's log as they are. Stops before a batch of a later epoch than `leader_epoch`.
@@ -231,7 +231,7 @@ class UnifiedLog:
         Raises CorruptMessage or InvalidRecord (neither the bad batch nor those after it are appended) or
         KafkaStorageError.
         """
-        return self._appender.append_as_follower(records, leader_epoch)
+        return self.appender.append_as_follower(records, leader_epoch)
 
     # Reading
 
@@ -338,7 +338,7 @@ class UnifiedLog:
             self.epochs,
             self.producers,
             self.flusher,
-            self._appender,
+            self.appender,
             self.remote,
         )
 
@@ -347,7 +347,7 @@ class UnifiedLog:
     def close_idle_files(self) -> int:
         """Close the descriptors of files that no reader, write or flush uses at the moment. Returns how many."""
         closed = 0
-        if self._appender.pending:
+        if self.appender.pending:
             return closed
         for segment in self.segments:
             # Two references: the segment's, and the argument of getrefcount. Slices and flushes hold more.
@@ -359,7 +359,7 @@ class UnifiedLog:
     def close(self) -> None:
         """Close cleanly: everything is on disk, and the next start has nothing to repair. Blocking."""
         self.check_online()
-        if self._appender.pending:
+        if self.appender.pending:
             raise RuntimeError(f"{self.topic_partition} cannot be closed while appends are pending.")
         try:
             if self._finish_files():
@@ -382,7 +382,7 @@ class UnifiedLog:
     def abandon(self) -> None:
         """Stop using the log without writing anything, since it is deleted or its directory has failed."""
         self._directory.is_closed = True
-        self._appender.abandon()
+        self.appender.abandon()
         for segment in self.segments:
             segment.forget_indexes()
 

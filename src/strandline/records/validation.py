@@ -117,21 +117,30 @@ def validate_produced(buffer: memoryview, *, limits: BatchLimits, now_ms: int) -
     The buffer comes back unless the batch had to be rewritten; LogAppendTime is stamped into it in place. Raises
     CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge or UnsupportedCompressionType.
     """
-    size = len(buffer)
-    if size >= HEADER_SIZE and buffer[MAGIC_POSITION] == CURRENT_MAGIC and limits.header_is_enough:
-        header = read_header(buffer)
-        # One test for everything that holds in ordinary batches; `_validate_closely` finds out which rule was broken.
-        if (
-            header.batch_length + LOG_OVERHEAD == size <= limits.max_message_bytes
-            and not header.base_offset
-            and header.record_count == header.last_offset_delta + 1 > 0
-            and header.attributes in _PLAIN_ATTRIBUTES
-            and (header.producer_id < 0 or header.base_sequence >= 0)
-            and header.max_timestamp <= now_ms + limits.after_max_ms
-            and crc32c(buffer[CRC_START:]) == header.crc
-        ):
-            return Produced(buffer, header)
+    header = ordinary_header(buffer, limits, now_ms)
+    if header is not None:
+        return Produced(buffer, header)
     return _validate_closely(buffer, limits, now_ms)
+
+
+def ordinary_header(buffer: memoryview, limits: BatchLimits, now_ms: int) -> BatchHeader | None:
+    """The header of a batch that breaks no rule, and whose header alone shows that; None: look closely."""
+    size = len(buffer)
+    if size < HEADER_SIZE or buffer[MAGIC_POSITION] != CURRENT_MAGIC or not limits.header_is_enough:
+        return None
+    header = read_header(buffer)
+    # One test for everything that holds in ordinary batches; `_validate_closely` finds out which rule was broken.
+    if (
+        header.batch_length + LOG_OVERHEAD == size <= limits.max_message_bytes
+        and not header.base_offset
+        and header.record_count == header.last_offset_delta + 1 > 0
+        and header.attributes in _PLAIN_ATTRIBUTES
+        and (header.producer_id < 0 or header.base_sequence >= 0)
+        and header.max_timestamp <= now_ms + limits.after_max_ms
+        and crc32c(buffer[CRC_START:]) == header.crc
+    ):
+        return header
+    return None
 
 
 def validate_internal(buffer: memoryview, *, limits: BatchLimits, now_ms: int) -> Produced:

@@ -25,6 +25,7 @@ from strandline.metadata.image import PartitionImage
 from strandline.model import (
     NO_EPOCH,
     NO_LEADER,
+    NO_OFFSET,
     BrokerId,
     LeaderEpoch,
     Offset,
@@ -51,6 +52,7 @@ class Partition:
     __slots__ = (
         "__weakref__",
         "_end",
+        "_is_alone",
         "_waiting",
         "_watchers",
         "_writer",
@@ -80,6 +82,8 @@ class Partition:
         self.partition_epoch = -1
         self.replicas: tuple[BrokerId, ...] = ()
         self.isr: tuple[BrokerId, ...] = ()
+        self._is_alone = False
+        """True if this broker leads and has the only replica: what is in its log is replicated."""
         self._writer = writer
         self._end: StrandlineError | None = None
         self.gate: ClientGate | None = None
@@ -102,6 +106,7 @@ class Partition:
         self.replicas, self.isr = image.replicas, image.isr
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
         self.is_leader = image.leader == self.node_id
+        self._is_alone = self.is_leader and self.isr == self.replicas == (self.node_id,)
         if self.is_leader:
             if old_epoch != image.leader_epoch:
                 self.log.assign_epoch(image.leader_epoch, self.log.reserved_end)
@@ -212,6 +217,20 @@ class Partition:
         log.finish_append(pending)
         self._published()
         return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
+
+    def append_now(self, records: memoryview) -> Offset:
+        """Append an ordinary batch of a client, replicated when this returns, whatever acks says; its first offset.
+
+        NO_OFFSET if it has to go the way of `append`; then nothing has happened.
+        """
+        is_ready = self._is_alone and self.is_leader and self.gate is None and not self._waiting
+        if not is_ready or len(records) >= LARGE_APPEND:
+            return NO_OFFSET
+        first_offset = self.log.appender.append_now(records, self.leader_epoch)
+        if first_offset >= 0:
+            self.log.offsets.update_high_watermark(self.log.offsets.end)
+            self.notify_watchers()
+        return first_offset
 
     def _written(
         self,

@@ -25,22 +25,21 @@ from typing import TYPE_CHECKING, Final
 from strandline.clock import ticks_ns
 from strandline.server.exchange import Exchange
 from strandline.server.leaving import has_left
-from strandline.server.outbox import Outbox
-from strandline.server.sending import answers_dropped, answers_sent
+from strandline.server.sending import AnswerSender, answers_dropped
+from strandline.server.times.recording import TURN_RESOLUTION
 from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
     from strandline.server.buffers import FrameBuffer
     from strandline.server.network import NetworkServer, Peer
+    from strandline.server.straight import ProduceRoutes
 
 logger = logging.getLogger(__name__)
 
-SEND_BUDGET: Final = 512 * 1024
 MAX_IN_FLIGHT: Final = 64
 LARGE_FRAME: Final = 32 * 1024
 SMALL_FRAME: Final = 64 * 1024  # read however little memory is left, if the connection has no other request
 PRODUCE: Final = 0
-TURN_RESOLUTION: Final = 0.001  # the event loop knows the beginning of its turn in whole milliseconds
 
 _I32 = Struct(">i")
 _REQUEST_HEAD = Struct(">hhi")
@@ -59,11 +58,9 @@ class Connection:
         "_in_turn",
         "_is_reading",
         "_is_resuming",
-        "_is_writing",
         "_loop",
         "_needs_room",
         "_out",
-        "_sending",
         "_waiting_for",
         "client_host",
         "client_port",
@@ -72,6 +69,9 @@ class Connection:
         "is_closed",
         "last_active",
         "listener",
+        "prefix_end",
+        "routes",
+        "sender",
         "server",
         "sock",
         "uncommitted",
@@ -87,7 +87,8 @@ class Connection:
         self._loop = server.loop
         self.last_active = self._loop.time()
         self._exchanges: deque[Exchange] = deque()
-        self._out = Outbox(sock, server.pages, self._on_writable)
+        self.sender = AnswerSender(self)
+        self._out = self.sender.out
         self._waiting_for: Exchange | None = None
         self._carry: bytearray | None = None
         self._buffer: FrameBuffer | None = None
@@ -96,13 +97,14 @@ class Connection:
         self._expects_large = False
         self._needs_room = False
         """True if the next request is large, and waits until there is memory for it."""
-        self._sending: list[Exchange] = []
-        """Requests whose answers are being sent."""
         self.uncommitted = 0
         """Bytes of diskless batches of this connection that wait for their commit."""
+        self.routes: ProduceRoutes | None = None
+        """Knows where the next requests go if they look like those before."""
+        self.prefix_end = 0
+        """How far those looked alike."""
         self._in_turn = False
         self._is_resuming = False
-        self._is_writing = False
         self._is_reading = True
         self._loop.add_reader(self.fd, self.on_readable)
 
@@ -112,17 +114,17 @@ class Connection:
     @property
     def is_busy(self) -> bool:
         """True while a request waits for its answer or an answer for its reader."""
-        return bool(self._exchanges or self._out)
+        return bool(self._exchanges or self._out.parts)
 
     @property
     def is_stuck(self) -> bool:
         """True while the client does not read its answers."""
-        return bool(self._out) and not self._out.is_loading
+        return bool(self._out.parts) and not self._out.is_loading
 
     @property
     def is_sending(self) -> bool:
         """True while answers are not sent completely."""
-        return bool(self._out)
+        return bool(self._out.parts)
 
     @property
     def holds_back(self) -> bool:
@@ -137,21 +139,24 @@ class Connection:
     @property
     def holds_answers(self) -> bool:
         """True while answers keep records in memory."""
-        return any(exchange.memory for exchange in self._sending)
+        return self.sender.holds_records
 
     @property
     def owes_answer(self) -> bool:
         """True while the client waits for the answer to a Produce request."""
-        return bool(self._out) or any(exchange.api_key == PRODUCE for exchange in self._exchanges)
+        return bool(self._out.parts) or any(exchange.api_key == PRODUCE for exchange in self._exchanges)
 
     # Receiving
 
     def on_readable(self) -> None:
         """There may be bytes to receive."""
+        if self.routes is not None and self._is_plain():
+            self._try(self._receive_alike)
+            return
         if self._is_resuming:
             return  # bytes received earlier are served first; they may need more room than a receive leaves
         if self._must_pause():
-            if self._waiting_for is not None and self._carry is None and not self._out and has_left(self.sock):
+            if self._waiting_for is not None and self._carry is None and not self._out.parts and has_left(self.sock):
                 self.close(None)  # else what it waits for would be kept until then, which may be days
                 return
             self._loop.remove_reader(self.fd)
@@ -160,9 +165,15 @@ class Connection:
         self._serve_turn(self._receive)
 
     def _serve_turn(self, serve: Callable[[], None]) -> None:
-        """Serve requests, then send the finished answers. A request that cannot be served ends the connection."""
+        """Serve requests, then send the finished answers."""
         self._in_turn = True
         self.last_active = self._loop.time()
+        self._try(serve)
+        self._in_turn = False
+        self.send_answers()
+
+    def _try(self, serve: Callable[[], None]) -> None:
+        """Serve requests. One that cannot be served ends the connection."""
         try:
             serve()
         except MalformedRequest as error:
@@ -170,52 +181,70 @@ class Connection:
         except Exception as error:  # an unforeseen failure of a handler ends this connection only
             logger.exception("a request of %r failed", self)
             self.close(f"a request failed: {error!r}")
-        finally:
-            self._in_turn = False
-        self._send_answers()
 
     def _receive(self) -> None:
         buffer = self._buffer
-        try:
-            if buffer is None:
-                count = self._receive_frames()
-            else:
-                count = self.sock.recv_into(buffer.view[self._filled : self._frame_size])
-        except (BlockingIOError, InterruptedError):
+        if buffer is None:
+            self._receive_frames()
             return
+        self._filled += self._receive_into(buffer.view[self._filled : self._frame_size])
+        if self._filled == self._frame_size and not self.is_closed:
+            self._buffer = None
+            self._dispatch(buffer.view[: self._frame_size], buffer)
+
+    def _is_plain(self) -> bool:
+        """True if nothing is going on, so that a request could be answered before anything else happens."""
+        server = self.server
+        return not (
+            self._exchanges
+            or self._out.parts
+            or self._carry is not None
+            or self._buffer is not None
+            or self._expects_large
+            or self._is_resuming
+            or server.memory.is_tight
+            or server.is_draining
+        )
+
+    def _receive_alike(self) -> None:
+        """Receive requests that probably look like those before."""
+        room = self.server.shared_buffer
+        count = self._receive_into(room)
+        if count and self.routes is not None:
+            self.last_active = self._loop.time()
+            position = self.routes.serve(self, room, count)
+            if position < count and not self.is_closed:
+                self._serve_turn(lambda: self._consume(room, count, position))
+
+    def _receive_into(self, room: memoryview) -> int:
+        """Receive some bytes; 0 if there are none, or the connection was closed."""
+        try:
+            count = self.sock.recv_into(room)
+        except (BlockingIOError, InterruptedError):
+            return 0
         except OSError as error:
             self.close(None if isinstance(error, ConnectionError) else f"receiving failed: {error}")
-            return
+            return 0
         if count == 0:
             self.close(None)
-            return
         self.server.bytes_in += count
-        if buffer is not None:
-            self._filled += count
-            if self._filled == self._frame_size:
-                self._buffer = None
-                self._dispatch(buffer.view[: self._frame_size], buffer)
+        return count
 
-    def _receive_frames(self) -> int:
+    def _receive_frames(self) -> None:
         """Receive into the buffer that all connections share, and serve the frames in it."""
         server = self.server
         # A large frame is usually followed by another: receive only its head; the rest goes where it is parsed.
         room = server.peek_buffer if self._expects_large or server.memory.is_tight else server.shared_buffer
-        start = 0
-        if self._carry is not None:
-            start = len(self._carry)
-            room[:start] = self._carry
-            self._carry = None
-            count = self.sock.recv_into(room[start:])
-        else:
-            count = self.sock.recv_into(room)
+        carry = self._carry or b""
+        start = len(carry)
+        room[:start] = carry
+        count = self._receive_into(room[start:])
         if count:
+            self._carry = None
             self._consume(room, start + count)
-        return count
 
-    def _consume(self, view: memoryview, end: int) -> None:
-        """Serve every whole frame in view[:end]; keep what is left."""
-        position = 0
+    def _consume(self, view: memoryview, end: int, position: int = 0) -> None:
+        """Serve every whole frame in view[position:end]; keep what is left."""
         self._needs_room = False
         while end - position >= 4 and not self._must_pause():
             (size,) = _I32.unpack_from(view, position)
@@ -267,7 +296,7 @@ class Connection:
         if exchange.parts is None:
             self._waiting_for = exchange
         else:
-            self._send_answers()  # before the next request starts: answers for a slow reader must not pile up
+            self.send_answers()  # before the next request starts: answers for a slow reader must not pile up
 
     # Flow control
 
@@ -275,7 +304,7 @@ class Connection:
         server = self.server
         return (
             self._waiting_for is not None
-            or bool(self._out)
+            or bool(self._out.parts)
             or len(self._exchanges) >= MAX_IN_FLIGHT
             or server.is_draining
             or (server.memory.is_tight and self._needs_memory())
@@ -317,45 +346,15 @@ class Connection:
         if exchange is self._waiting_for:
             self._waiting_for = None
         if not self._in_turn and not self.is_closed:
-            self._send_answers()
+            self.send_answers()
 
-    def _send_answers(self) -> None:
-        exchanges, out = self._exchanges, self._out
+    def send_answers(self) -> None:
+        """Send the answers that no earlier request holds back, then read on if that was why reading has stopped."""
+        exchanges, sender = self._exchanges, self.sender
         while exchanges and (parts := exchanges[0].parts) is not None:
-            self._sending.append(exchanges.popleft())
-            out.extend(parts)
-        if self._sending and not out:
-            answers_sent(self._sending, self.server.memory.answers)  # answers without a byte (acks=0)
-        if out and not self._is_writing and not self._out.is_loading:
-            self._flush()
+            sender.queue(exchanges.popleft(), parts)
+        sender.send()
         self.wake()
-
-    def _flush(self) -> None:
-        """Send up to SEND_BUDGET bytes; the rest waits for the next turn."""
-        if self.is_closed:
-            return
-        try:
-            sent = self._out.send(SEND_BUDGET)
-        except OSError as error:
-            self.close(None if isinstance(error, ConnectionError) else f"sending failed: {error}")
-            return
-        self.server.bytes_out += sent
-        if not self._out:
-            answers_sent(self._sending, self.server.memory.answers)
-        if sent or not self._is_writing:
-            self.last_active = self._loop.time()
-        wants_to_write = bool(self._out) and not self._out.is_loading
-        if wants_to_write and not self._is_writing:
-            self._is_writing = True
-            self._loop.add_writer(self.fd, self._on_writable)
-        elif self._is_writing and not wants_to_write:
-            self._is_writing = False
-            self._loop.remove_writer(self.fd)
-
-    def _on_writable(self) -> None:
-        self._flush()
-        if not self._out and not self.is_closed:
-            self._send_answers()
 
     def end(self) -> None:
         """Send nothing more, and let the client close: closing first could reset the connection and lose answers."""
@@ -385,15 +384,12 @@ class Connection:
         if reason is not None:
             logger.warning("closing %r: %s", self, reason)
         self._loop.remove_reader(self.fd)
-        if self._is_writing:
-            self._loop.remove_writer(self.fd)
+        self.sender.stop()
         self.sock.close()
         if self._buffer is not None:
             self.server.pool.give_back(self._buffer)
             self._buffer = None
-        self._out.clear()
-        answers_dropped([*self._sending, *self._exchanges], self.server.memory.answers)
-        self._sending.clear()
+        answers_dropped(self._exchanges, self.server.memory.answers)
         self._exchanges.clear()
         self._waiting_for = None
         self._carry = None

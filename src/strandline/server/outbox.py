@@ -28,28 +28,29 @@ MAX_VIEWS: Final = 512  # the kernel takes 1024 with one call
 class Outbox:
     """A queue of parts. `wake` is called on the event loop when a range has come from disk."""
 
-    __slots__ = ("_has_views", "_known_part", "_known_until", "_pages", "_parts", "_sock", "_wake", "is_loading")
+    __slots__ = ("_has_views", "_known_part", "_known_until", "_pages", "_sock", "_wake", "is_loading", "parts")
 
     def __init__(self, sock: socket.socket, pages: PageCache, wake: Callable[[], None]) -> None:
         self._sock = sock
         self._pages = pages
         self._wake = wake
-        self._parts: deque[Part | memoryview] = deque()
+        self.parts: deque[Part | memoryview] = deque()
+        """What has not been sent. For reading only."""
         self._known_part: FileSlice | None = None
         self._known_until = 0
         self._has_views = False
         self.is_loading = False
 
     def __bool__(self) -> bool:
-        return bool(self._parts)
+        return bool(self.parts)
 
     def extend(self, parts: Iterable[Part]) -> None:
         """Queue the parts of a response."""
-        self._parts.extend(parts)
+        self.parts.extend(parts)
 
     def clear(self) -> None:
         """Forget everything: the socket is closed."""
-        self._parts.clear()
+        self.parts.clear()
         self._known_part = None
 
     def send(self, budget: int) -> int:
@@ -58,7 +59,7 @@ class Outbox:
         Returns the bytes sent. Raises OSError if the connection or a file is broken.
         """
         total = 0
-        while self._parts and total < budget and not self.is_loading:
+        while self.parts and total < budget and not self.is_loading:
             sent = self._send_some(budget - total)
             if sent == 0:
                 break
@@ -67,7 +68,7 @@ class Outbox:
 
     def _send_some(self, budget: int) -> int:
         """One system call's worth; 0 if nothing can be sent now."""
-        part = self._parts[0]
+        part = self.parts[0]
         try:
             if isinstance(part, FileSlice) and (part.length > MAX_INLINE_SLICE or part is self._known_part):
                 return self._send_file(part, budget)
@@ -87,7 +88,7 @@ class Outbox:
             sent = self._sock.send(data, flags)
         finally:
             if sent < len(data):  # gathering took the parts from the queue: the rest goes back
-                self._parts.appendleft(data[sent:])
+                self.parts.appendleft(data[sent:])
         return sent
 
     def _send_views(self, chunks: list[bytes | bytearray | memoryview], flags: int) -> int:
@@ -99,14 +100,14 @@ class Outbox:
             rest = iter(chunks)
             for chunk in rest:
                 if left < len(chunk):
-                    self._parts.extendleft(reversed([memoryview(chunk)[left:], *rest]))
+                    self.parts.extendleft(reversed([memoryview(chunk)[left:], *rest]))
                     break
                 left -= len(chunk)
         return sent
 
     def _gather(self, budget: int) -> tuple[list[bytes | bytearray | memoryview], int]:
         """Take parts that fit one send: bytes, views, and small slices of files read into memory."""
-        parts = self._parts
+        parts = self.parts
         chunks: list[bytes | bytearray | memoryview] = []
         size = 0
         self._has_views = False
@@ -149,7 +150,7 @@ class Outbox:
         part.position += sent
         part.length -= sent
         if part.length == 0:
-            self._parts.popleft()
+            self.parts.popleft()
             self._known_part = None
         return sent
 

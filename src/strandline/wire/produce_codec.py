@@ -52,6 +52,12 @@ _MAX_HEADS: Final = 10_000
 _single_heads: dict[str | bytes, bytes] = {}
 
 
+# What follows behind the only partition of a response without an error, from the first version that can have zstd on.
+FIRST_SINGLE: Final = 7
+_THROTTLE: Final = b"\x00\x00\x00\x00"
+_ENDS: Final = {7: _THROTTLE, 8: b"\x00\x00\x00\x00\xff\xff" + _THROTTLE}
+
+
 class ProduceEntry(NamedTuple):
     """The records for one partition. `topic` is a name, or the 16 bytes of a topic id from version 13 on."""
 
@@ -197,6 +203,16 @@ def _write_single(correlation_id: int, entry: ProduceEntry, answer: ProduceAnswe
             _SINGLE_END,
         )
     )
+
+
+def single_frame(version: int, topic: str | bytes) -> tuple[bytes, bytes]:
+    """What stands around a `SINGLE` in the response about one partition without an error.
+
+    The first is what lies behind the correlation id. Versions from FIRST_SINGLE on.
+    """
+    whole = write_produce_response(0, version, [ProduceEntry(topic, 0, None)], [ProduceAnswer()])
+    end = _ENDS.get(version, _SINGLE_END)
+    return whole[_FRAME_HEAD.size : -len(end) - _SINGLE.size], end
 
 
 def _by_topic(

@@ -125,6 +125,11 @@ class DisklessPartition:
             raise error(f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}.")
 
     @property
+    def local_replica(self) -> None:
+        """None: every append waits for its commit."""
+        return None
+
+    @property
     def is_open(self) -> bool:
         """False once its topic is gone, or the broker stops."""
         return self._end is None

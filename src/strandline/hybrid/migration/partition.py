@@ -96,6 +96,11 @@ class HybridPartition:
     def leader_epoch(self) -> LeaderEpoch:
         return self.suffix.leader_epoch
 
+    @property
+    def local_replica(self) -> None:
+        """None: the log of this broker takes no batches of clients any more."""
+        return None
+
     def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
         """Raise if the topic is gone, or the client is in another epoch. Any broker may serve the suffix."""
         self.suffix.check_leader(current_leader_epoch)

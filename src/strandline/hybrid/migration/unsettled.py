@@ -47,6 +47,11 @@ class UnsettledPartition:
     def leader_epoch(self) -> LeaderEpoch:
         return self._replica.leader_epoch
 
+    @property
+    def local_replica(self) -> None:
+        """None: the log of this broker takes no batches of clients any more."""
+        return None
+
     def check_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
         self._replica.check_leader(current_leader_epoch)
         self._refuse()

@@ -28,6 +28,7 @@ from strandline.records import check_codec_of_version
 from strandline.replication import Appended
 from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
+from strandline.server.straight import ProduceRoutes
 from strandline.server.transactions.gate import TransactionGate
 from strandline.wire.errors import ErrorCode, error_code_of
 from strandline.wire.produce_codec import (
@@ -63,6 +64,7 @@ class ProduceHandler:
         self._transactions = transactions
         self._traffic = partitions.traffic
         self._deadlines = deadlines
+        self._routes = ProduceRoutes(partitions)
 
     def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
         """Append every partition's batch in the order of the request, then answer or wait for replication."""
@@ -75,7 +77,17 @@ class ProduceHandler:
                 production.refused(index, error)
             else:
                 production.appended(index, appended)
+                if appended.is_done and len(request.entries) == 1:
+                    self._learn_route(frame, exchange, request, entry)
         production.everything_started()
+
+    def _learn_route(self, frame: memoryview, exchange: Exchange, request: ProduceRequest, entry: ProduceEntry) -> None:
+        """The next request like this one can go straight to its log."""
+        topic = entry.topic
+        name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
+        replica = self._partitions.find(name, entry.partition).local_replica
+        if replica is not None:
+            self._routes.learn(exchange, frame, request, replica)
 
     def _append(
         self,

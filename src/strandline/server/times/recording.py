@@ -33,6 +33,8 @@ PARTS: Final = ("queue", "local", "remote", "response_queue", "send", "total")
 WINDOW_SECONDS: Final = 300.0
 STEP_SECONDS: Final = 60.0
 
+TURN_RESOLUTION: Final = 0.001  # the event loop knows the beginning of its turn in whole milliseconds
+
 # Fetch requests of brokers that follow a leader are counted apart, under this key, which no API has.
 FOLLOWER_FETCH: Final = -1
 
@@ -80,6 +82,33 @@ class ApiTimes:
             numbers[_SUM_QUEUE] += queue
             time += queue
         numbers[_TOTAL + (time >> SHIFT).bit_length()] += 1
+        numbers[_SUM_TOTAL] += time
+
+    def record_alike(
+        self, version: int, count: int, turn_began: float, started_ns: int, served_ns: int, sent_ns: int
+    ) -> None:
+        """Requests of one receive were answered one after the other and sent together: each counts with the mean.
+
+        `turn_began` is the time of the event loop, see `queue` above.
+        """
+        self.versions[version] += count
+        numbers = self._numbers
+        local, send = served_ns - started_ns, sent_ns - served_ns
+        numbers[_SUM_LOCAL] += local
+        numbers[_SUM_SEND] += send
+        time = local + send
+        waited = started_ns / 1e9 - turn_began
+        if waited > TURN_RESOLUTION:
+            queue = int(1e9 * (waited - TURN_RESOLUTION))
+            numbers[_QUEUE + (queue >> SHIFT).bit_length()] += count
+            numbers[_SUM_QUEUE] += queue * count
+            time += queue * count
+        if count > 1:
+            local //= count
+            send //= count
+        numbers[_LOCAL + (local >> SHIFT).bit_length()] += count
+        numbers[_SEND + (send >> SHIFT).bit_length()] += count
+        numbers[_TOTAL + (time // count >> SHIFT).bit_length()] += count
         numbers[_SUM_TOTAL] += time
 
     def counts(self) -> _Counts:

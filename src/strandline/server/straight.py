@@ -1,0 +1,168 @@
+"""The straight path: Produce requests that look like one before, and can be answered at once.
+
+A producer that writes to one partition after the other sends requests that begin alike: client id, acks, timeout and
+topic are the same bytes each time. Such a beginning, up to the number of the partition, is parsed once, by the general
+path, and remembered as a route. The next request with the same beginning goes from the receive buffer straight to the
+log, and its answer is one packed struct: no object lives longer than the call. Requests of one receive are answered
+with one send.
+
+Whatever is not ordinary goes the general way: another API, several partitions, acks=0, a batch that breaks a rule or
+begins something, a partition that moved, memory that is short. The straight path decides that before it changes
+anything, so there is nothing to undo.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from strandline.clock import ticks_ns
+from strandline.hybrid.partitions import Partitions
+from strandline.hybrid.traffic import TopicTraffic
+from strandline.model import NO_OFFSET, NO_TIMESTAMP
+from strandline.replication import Partition
+from strandline.server.times import ApiTimes
+from strandline.wire.primitives import read_uvarint
+from strandline.wire.produce_codec import FIRST_FLEXIBLE, FIRST_SINGLE, ProduceEntry, ProduceRequest, single_frame
+
+if TYPE_CHECKING:
+    from strandline.server.connection import Connection
+    from strandline.server.exchange import Exchange
+
+MAX_ROUTES: Final = 10_000
+MAX_PREFIX: Final = 512
+_REQUEST: Final = Struct(">ihhi")
+_FIRST_BYTE: Final = 12  # of what requests have in common: behind length, API, version and correlation id
+_I32: Final = Struct(">i")
+_LEAST_RECORDS: Final = 61  # a header; behind the beginning, there is enough for every field that is read
+_END_TAGS: Final = 3  # of the partition, the topic and the request, in flexible versions
+_NO_ERROR: Final = 0
+
+
+class ProduceRoute:
+    """Where requests with one beginning go."""
+
+    __slots__ = (
+        "_end",
+        "_head",
+        "_is_flexible",
+        "_pack",
+        "_partition",
+        "_replica",
+        "_size",
+        "_traffic",
+        "times",
+        "version",
+    )
+
+    def __init__(
+        self, entry: ProduceEntry, *, version: int, replica: Partition, traffic: TopicTraffic, times: ApiTimes
+    ) -> None:
+        self.version, self.times = version, times
+        self._is_flexible = version >= FIRST_FLEXIBLE
+        self._partition, self._replica, self._traffic = entry.partition, replica, traffic
+        self._head, self._end = single_frame(version, entry.topic)
+        answer = Struct(f">ii{len(self._head)}sihqqq{len(self._end)}s")
+        self._size = answer.size - 4
+        self._pack = answer.pack
+
+    def serve(self, view: memoryview, start: int, end: int, correlation_id: int) -> bytes | None:
+        """Append the records between `start` and the end of the request; returns the answer, None: not this way."""
+        if self._is_flexible:
+            length, start = read_uvarint(view, start)
+            length -= 1
+            # A length that does not fit, or tags that say something, are for the general path.
+            if start + length + _END_TAGS != end or view[end - 3] or view[end - 2] or view[end - 1]:
+                return None
+        else:
+            (length,) = _I32.unpack_from(view, start)
+            start += 4
+            if start + length != end:
+                return None
+        replica = self._replica
+        first_offset = replica.append_now(view[start : start + length])
+        if first_offset == NO_OFFSET:
+            return None
+        offsets, traffic = replica.log.offsets, self._traffic
+        traffic.produce_requests += 1
+        traffic.messages_in += offsets.end - first_offset
+        traffic.bytes_in += length
+        return self._pack(
+            self._size,
+            correlation_id,
+            self._head,
+            self._partition,
+            _NO_ERROR,
+            first_offset,
+            NO_TIMESTAMP,
+            offsets.start,
+            self._end,
+        )
+
+
+class ProduceRoutes:
+    """The routes of this broker, by the beginning of the requests."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+        self._routes: dict[bytes, ProduceRoute] = {}
+        self._changes = partitions.changes
+
+    def __len__(self) -> int:
+        return len(self._routes)
+
+    def serve(self, connection: Connection, view: memoryview, end: int) -> int:
+        """Answer the requests at the beginning of `view` that have a route; returns where the first other one is."""
+        if self._changes != self._partitions.changes:
+            self._routes.clear()
+            self._changes = self._partitions.changes
+        started = ticks_ns()
+        prefix_end, routes = connection.prefix_end, self._routes
+        position = 0
+        answers: list[bytes] = []
+        route: ProduceRoute | None = None
+        while end - position > prefix_end:
+            size, api_key, version, correlation_id = _REQUEST.unpack_from(view, position)
+            frame_end = position + 4 + size
+            if api_key or frame_end > end or size < prefix_end + _LEAST_RECORDS:
+                break
+            found = routes.get(bytes(view[position + _FIRST_BYTE : position + prefix_end]))
+            if found is None or found.version != version:
+                break
+            answer = found.serve(view, position + prefix_end, frame_end, correlation_id)
+            if answer is None:
+                break
+            answers.append(answer)
+            position, route = frame_end, found
+        if route is not None:
+            served = ticks_ns()
+            connection.sender.send_now(answers[0] if len(answers) == 1 else b"".join(answers))
+            route.times.record_alike(route.version, len(answers), connection.last_active, started, served, ticks_ns())
+        return position
+
+    def learn(self, exchange: Exchange, frame: memoryview, request: ProduceRequest, replica: Partition) -> None:
+        """Remember where a request for one partition went that was answered at once."""
+        (entry,) = request.entries
+        version, times = exchange.api_version, exchange.times
+        if version < FIRST_SINGLE or times is None or entry.records is None or not request.acks:
+            return
+        length = len(entry.records)
+        behind = length + _I32.size
+        if version >= FIRST_FLEXIBLE:
+            if any(frame[-_END_TAGS:]):
+                return
+            behind = _uvarint_size(length + 1) + length + _END_TAGS
+        prefix_end = 4 + len(frame) - behind
+        if prefix_end > MAX_PREFIX:
+            return
+        if len(self._routes) >= MAX_ROUTES:
+            self._routes.clear()
+        traffic = self._partitions.traffic[entry.topic]
+        self._routes[bytes(frame[_FIRST_BYTE - 4 : prefix_end - 4])] = ProduceRoute(
+            entry, version=version, replica=replica, traffic=traffic, times=times
+        )
+        exchange.connection.routes, exchange.connection.prefix_end = self, prefix_end
+
+
+def _uvarint_size(number: int) -> int:
+    return max((number.bit_length() + 6) // 7, 1)
