@@ -1,0 +1,215 @@
+"""Requests that look like one before take the straight path. It must make no difference, but for the time they take.
+
+One connection sends all requests for one topic, many of them at once; each request for the other topic has a connection
+of its own, which has seen none before and so takes the general path. Answers and logs have to be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from strandline.records import Codec, Record, build_batch
+from strandline.wire.api import ApiKey
+from strandline.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from strandline.wire.registry import decode_response, encode_request
+from tests.broker import BrokerProcess, running_broker
+from tests.moments import T0
+from tests.wirelevel.raw import LENGTH, Closed, RawConnection, connected, create_topic
+
+VERSIONS = range(6, 14)
+FIRST_FLEXIBLE = 9
+LARGE = 300_000  # written by a thread: what follows must not overtake it
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with running_broker(tmp_path_factory.mktemp("straight") / "data") as running:
+        yield running
+
+
+class Step(NamedTuple):
+    """One request, for whatever topic."""
+
+    version: int
+    acks: int
+    client_id: str
+    batches: dict[int, bytes]
+    """By partition."""
+    tags: bytes
+    """How the request ends in flexible versions."""
+
+    def frame(self, topic: str, topic_id: bytes, correlation_id: int) -> bytes:
+        data = [PartitionProduceData(index=index, records=records) for index, records in self.batches.items()]
+        request = ProduceRequest(
+            acks=self.acks,
+            timeout_ms=5000,
+            topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=data)],
+        )
+        frame = encode_request(ApiKey.PRODUCE, self.version, correlation_id, self.client_id, request)
+        if self.version >= FIRST_FLEXIBLE:
+            frame = frame[:-1] + self.tags
+        return LENGTH.pack(len(frame)) + frame
+
+
+def batch_of(
+    count: int, codec: Codec, producer: int, sequence: int, flaw: str, *, epoch: int = 0, size: int = 100
+) -> bytes:
+    timestamp = 2 * T0 if flaw == "future" else T0
+    records = [Record(index, timestamp, b"key", b"v" * size) for index in range(count)]
+    producing = {"producer_id": producer, "producer_epoch": epoch, "base_sequence": sequence} if producer >= 0 else {}
+    batch = build_batch(records, codec=codec, **producing)
+    match flaw:
+        case "checksum":
+            batch[-1] ^= 1
+        case "offset":
+            batch[7] = 1
+        case "magic":
+            batch[16] = 1
+        case "cut":
+            return bytes(batch[:-5])
+        case "two":
+            return bytes(2 * batch)
+    return bytes(batch)
+
+
+FLAWS = ("", "", "", "", "", "", "checksum", "offset", "magic", "future", "cut", "two")
+BATCHES = st.builds(
+    batch_of,
+    st.integers(1, 3),
+    st.sampled_from((Codec.NONE, Codec.NONE, Codec.ZSTD)),
+    st.sampled_from((-1, -1, 7, 8)),
+    st.integers(0, 6),
+    st.sampled_from(FLAWS),
+    epoch=st.sampled_from((0, 0, 0, 1)),
+    size=st.sampled_from((10, 100, 100, 100, 20_000, LARGE)),
+)
+STEPS = st.builds(
+    Step,
+    st.sampled_from(VERSIONS),
+    st.sampled_from((-1, -1, 1)),
+    st.sampled_from(("one", "one", "another one")),
+    st.one_of(
+        BATCHES.map(lambda batch: {0: batch}),
+        BATCHES.map(lambda batch: {1: batch}),
+        BATCHES.map(lambda batch: {0: batch, 1: batch}),
+    ),
+    st.sampled_from((b"\x00", b"\x00", b"\x00", b"\x01\x63\x02ab")),
+)
+# The same request several times in a row is what producers do.
+SEQUENCES = st.lists(st.tuples(STEPS, st.integers(1, 4)), min_size=1, max_size=8)
+
+
+def topic_with_id(connection: RawConnection, name: str) -> bytes:
+    create_topic(connection, name, partitions=2)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
+    (found,) = connection.call(ApiKey.METADATA, 12, request).topics
+    topic_id: bytes = found.topic_id
+    return topic_id
+
+
+def answer_of(connection: RawConnection, version: int) -> object:
+    """What the answer says, but for the name of its topic, which error messages repeat."""
+    try:
+        _, response = decode_response(ApiKey.PRODUCE, version, memoryview(connection.receive_frame()))
+    except Closed:
+        return "closed"
+    return [
+        (
+            row.index,
+            row.error_code,
+            row.base_offset,
+            row.log_append_time_ms,
+            row.log_start_offset,
+            [error.batch_index for error in row.record_errors],
+        )
+        for topic in response.responses
+        for row in topic.partition_responses
+    ]
+
+
+def log_of(broker: BrokerProcess, topic: str, partition: int) -> bytes:
+    return Path(broker.data_dir, "logs", f"{topic}-{partition}", f"{0:020}.log").read_bytes()
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(sequences=SEQUENCES)
+def test_it_makes_no_difference(
+    broker: BrokerProcess, unique_name: Callable[[], str], sequences: list[tuple[Step, int]]
+) -> None:
+    straight, general = unique_name(), unique_name()
+    steps = [step for step, times in sequences for _ in range(times)]
+    with connected(broker.bootstrap) as one:
+        straight_id, general_id = topic_with_id(one, straight), topic_with_id(one, general)
+        one.send_bytes(b"".join(step.frame(straight, straight_id, number) for number, step in enumerate(steps)))
+        answers = [answer_of(one, step.version) for step in steps]
+    for step, answer in zip(steps, answers, strict=True):
+        with connected(broker.bootstrap) as another:
+            another.send_bytes(step.frame(general, general_id, 0))
+            assert answer_of(another, step.version) == answer
+    for partition in (0, 1):
+        assert log_of(broker, straight, partition) == log_of(broker, general, partition)
+
+
+def ordinary(version: int = 9, acks: int = -1) -> Step:
+    return Step(version, acks, "one", {0: batch_of(1, Codec.NONE, -1, 0, "")}, b"\x00")
+
+
+@pytest.mark.parametrize("version", [7, 9, 12])
+def test_a_topic_that_was_created_again_is_another_topic(
+    broker: BrokerProcess, unique_name: Callable[[], str], version: int
+) -> None:
+    topic = unique_name()
+    with connected(broker.bootstrap) as connection:
+        create_topic(connection, topic)
+        for _ in range(2):
+            for offset in range(3):
+                connection.send_bytes(ordinary(version).frame(topic, b"", offset))
+                assert f"0, {offset}, -1, 0" in str(answer_of(connection, version))
+            deleted = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=20_000)
+            assert connection.call(ApiKey.DELETE_TOPICS, 6, deleted).responses[0].error_code == 0
+            connection.send_bytes(ordinary(version).frame(topic, b"", 9))
+            assert "(0, 3, -1" in str(answer_of(connection, version))  # UNKNOWN_TOPIC_OR_PARTITION
+            create_topic(connection, topic)
+
+
+def test_requests_without_an_answer_lie_between_others(broker: BrokerProcess, unique_name: Callable[[], str]) -> None:
+    topic = unique_name()
+    with connected(broker.bootstrap) as connection:
+        create_topic(connection, topic)
+        acks = [-1, -1, 0, -1, 0, 0, 1, -1]
+        frames = [ordinary(acks=wanted).frame(topic, b"", number) for number, wanted in enumerate(acks)]
+        connection.send_bytes(b"".join(frames))
+        answered = [connection.receive(ApiKey.PRODUCE, 9) for wanted in acks if wanted]
+    offsets = [(number, one.responses[0].partition_responses[0].base_offset) for number, one in answered]
+    assert offsets == [(number, number) for number, wanted in enumerate(acks) if wanted]
+
+
+def test_a_client_that_reads_late_gets_every_answer(broker: BrokerProcess, unique_name: Callable[[], str]) -> None:
+    topic, count = unique_name(), 20_000
+    step = ordinary()
+    with connected(broker.bootstrap, receive_buffer=4096) as connection:
+        create_topic(connection, topic)
+        connection.socket.setblocking(False)
+        waiting, answers = memoryview(b"".join(step.frame(topic, b"", n) for n in range(count))), 0
+        sent = 0
+        while sent < len(waiting):  # until the broker does not take more, since nobody reads its answers
+            try:
+                sent += connection.socket.send(waiting[sent : sent + 65536])
+            except BlockingIOError:
+                break
+        connection.socket.settimeout(20)
+        while answers < count:
+            number, response = connection.receive(ApiKey.PRODUCE, 9)
+            assert (number, response.responses[0].partition_responses[0].base_offset) == (answers, answers)
+            answers += 1
+            if sent < len(waiting):
+                sent += connection.socket.send(waiting[sent : sent + 1000])
+    assert log_of(broker, topic, 0).count(b"key") == count
