@@ -64,8 +64,9 @@ def batch_of(
 ) -> bytes:
     timestamp = 2 * T0 if flaw == "future" else T0
     records = [Record(index, timestamp, b"key", b"v" * size) for index in range(count)]
-    producing = {"producer_id": producer, "producer_epoch": epoch, "base_sequence": sequence} if producer >= 0 else {}
-    batch = build_batch(records, codec=codec, **producing)
+    batch = build_batch(records, codec=codec)
+    if producer >= 0:
+        batch = build_batch(records, codec=codec, producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
     match flaw:
         case "checksum":
             batch[-1] ^= 1
