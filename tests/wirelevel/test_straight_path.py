@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,6 +27,7 @@ from tests.wirelevel.raw import LENGTH, Closed, RawConnection, connected, create
 
 VERSIONS = range(6, 14)
 FIRST_FLEXIBLE = 9
+NO_ID = UUID(int=0)
 LARGE = 300_000  # written by a thread: what follows must not overtake it
 
 
@@ -43,10 +45,10 @@ class Step(NamedTuple):
     client_id: str
     batches: dict[int, bytes]
     """By partition."""
-    tags: bytes
+    tags: bytes = b"\x00"
     """How the request ends in flexible versions."""
 
-    def frame(self, topic: str, topic_id: bytes, correlation_id: int) -> bytes:
+    def frame(self, topic: str, topic_id: UUID, correlation_id: int) -> bytes:
         data = [PartitionProduceData(index=index, records=records) for index, records in self.batches.items()]
         request = ProduceRequest(
             acks=self.acks,
@@ -92,27 +94,32 @@ BATCHES = st.builds(
     epoch=st.sampled_from((0, 0, 0, 1)),
     size=st.sampled_from((10, 100, 100, 100, 20_000, LARGE)),
 )
-STEPS = st.builds(
-    Step,
-    st.sampled_from(VERSIONS),
-    st.sampled_from((-1, -1, 1)),
-    st.sampled_from(("one", "one", "another one")),
-    st.one_of(
-        BATCHES.map(lambda batch: {0: batch}),
-        BATCHES.map(lambda batch: {1: batch}),
-        BATCHES.map(lambda batch: {0: batch, 1: batch}),
-    ),
-    st.sampled_from((b"\x00", b"\x00", b"\x00", b"\x01\x63\x02ab")),
-)
-# The same request several times in a row is what producers do.
-SEQUENCES = st.lists(st.tuples(STEPS, st.integers(1, 4)), min_size=1, max_size=8)
+PARTITIONS = st.sampled_from(((0,), (0,), (0,), (1,), (0, 1)))
 
 
-def topic_with_id(connection: RawConnection, name: str) -> bytes:
+@st.composite
+def bursts(draw: st.DrawFn) -> list[list[Step]]:
+    """Requests that are sent together. Most of an example begin alike, as those of one producer do."""
+    usual = draw(st.sampled_from(VERSIONS))
+    steps = st.builds(
+        lambda version, acks, client_id, partitions, batch, tags: Step(
+            version, acks, client_id, {partition: batch for partition in partitions}, tags
+        ),
+        st.sampled_from((usual, usual, usual, 8)),
+        st.sampled_from((-1, -1, -1, 1)),
+        st.sampled_from(("one", "one", "one", "another one")),
+        PARTITIONS,
+        BATCHES,
+        st.sampled_from((b"\x00", b"\x00", b"\x00", b"\x01\x63\x02ab")),
+    )
+    return draw(st.lists(st.lists(steps, min_size=1, max_size=5), min_size=2, max_size=8))
+
+
+def topic_with_id(connection: RawConnection, name: str) -> UUID:
     create_topic(connection, name, partitions=2)
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
     (found,) = connection.call(ApiKey.METADATA, 12, request).topics
-    topic_id: bytes = found.topic_id
+    topic_id: UUID = found.topic_id
     return topic_id
 
 
@@ -141,17 +148,18 @@ def log_of(broker: BrokerProcess, topic: str, partition: int) -> bytes:
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(sequences=SEQUENCES)
+@given(bursts=bursts())
 def test_it_makes_no_difference(
-    broker: BrokerProcess, unique_name: Callable[[], str], sequences: list[tuple[Step, int]]
+    broker: BrokerProcess, unique_name: Callable[[], str], bursts: list[list[Step]]
 ) -> None:
     straight, general = unique_name(), unique_name()
-    steps = [step for step, times in sequences for _ in range(times)]
+    answers = []
     with connected(broker.bootstrap) as one:
         straight_id, general_id = topic_with_id(one, straight), topic_with_id(one, general)
-        one.send_bytes(b"".join(step.frame(straight, straight_id, number) for number, step in enumerate(steps)))
-        answers = [answer_of(one, step.version) for step in steps]
-    for step, answer in zip(steps, answers, strict=True):
+        for burst in [[ordinary(burst[0].version)] for burst in bursts] + bursts:
+            one.send_bytes(b"".join(step.frame(straight, straight_id, number) for number, step in enumerate(burst)))
+            answers += [(step, answer_of(one, step.version)) for step in burst]
+    for step, answer in answers:
         with connected(broker.bootstrap) as another:
             another.send_bytes(step.frame(general, general_id, 0))
             assert answer_of(another, step.version) == answer
@@ -160,7 +168,7 @@ def test_it_makes_no_difference(
 
 
 def ordinary(version: int = 9, acks: int = -1) -> Step:
-    return Step(version, acks, "one", {0: batch_of(1, Codec.NONE, -1, 0, "")}, b"\x00")
+    return Step(version, acks, "one", {0: batch_of(1, Codec.NONE, -1, 0, "")})
 
 
 @pytest.mark.parametrize("version", [7, 9, 12])
@@ -172,11 +180,11 @@ def test_a_topic_that_was_created_again_is_another_topic(
         create_topic(connection, topic)
         for _ in range(2):
             for offset in range(3):
-                connection.send_bytes(ordinary(version).frame(topic, b"", offset))
+                connection.send_bytes(ordinary(version).frame(topic, NO_ID, offset))
                 assert f"0, {offset}, -1, 0" in str(answer_of(connection, version))
             deleted = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=20_000)
             assert connection.call(ApiKey.DELETE_TOPICS, 6, deleted).responses[0].error_code == 0
-            connection.send_bytes(ordinary(version).frame(topic, b"", 9))
+            connection.send_bytes(ordinary(version).frame(topic, NO_ID, 9))
             assert "(0, 3, -1" in str(answer_of(connection, version))  # UNKNOWN_TOPIC_OR_PARTITION
             create_topic(connection, topic)
 
@@ -186,7 +194,7 @@ def test_requests_without_an_answer_lie_between_others(broker: BrokerProcess, un
     with connected(broker.bootstrap) as connection:
         create_topic(connection, topic)
         acks = [-1, -1, 0, -1, 0, 0, 1, -1]
-        frames = [ordinary(acks=wanted).frame(topic, b"", number) for number, wanted in enumerate(acks)]
+        frames = [ordinary(acks=wanted).frame(topic, NO_ID, number) for number, wanted in enumerate(acks)]
         connection.send_bytes(b"".join(frames))
         answered = [connection.receive(ApiKey.PRODUCE, 9) for wanted in acks if wanted]
     offsets = [(number, one.responses[0].partition_responses[0].base_offset) for number, one in answered]
@@ -199,7 +207,7 @@ def test_a_client_that_reads_late_gets_every_answer(broker: BrokerProcess, uniqu
     with connected(broker.bootstrap, receive_buffer=4096) as connection:
         create_topic(connection, topic)
         connection.socket.setblocking(False)
-        waiting, answers = memoryview(b"".join(step.frame(topic, b"", n) for n in range(count))), 0
+        waiting, answers = memoryview(b"".join(step.frame(topic, NO_ID, n) for n in range(count))), 0
         sent = 0
         while sent < len(waiting):  # until the broker does not take more, since nobody reads its answers
             try:
@@ -214,3 +222,28 @@ def test_a_client_that_reads_late_gets_every_answer(broker: BrokerProcess, uniqu
             if sent < len(waiting):
                 sent += connection.socket.send(waiting[sent : sent + 1000])
     assert log_of(broker, topic, 0).count(b"key") == count
+
+
+def test_a_request_that_is_cut_inside_its_tags_writes_nothing(
+    broker: BrokerProcess, unique_name: Callable[[], str]
+) -> None:
+    topic = unique_name()
+    with connected(broker.bootstrap) as connection:
+        create_topic(connection, topic)
+        for number in range(2):
+            connection.send_bytes(ordinary().frame(topic, NO_ID, number))
+            connection.receive_frame()
+        connection.send_bytes(ordinary()._replace(tags=b"\x01").frame(topic, NO_ID, 2))
+        connection.wait_closed()
+    assert log_of(broker, topic, 0).count(b"key") == 2
+
+
+def test_an_answer_never_overtakes_one_that_waits(broker: BrokerProcess, unique_name: Callable[[], str]) -> None:
+    classic, diskless = unique_name(), unique_name()
+    with connected(broker.bootstrap) as connection:
+        create_topic(connection, classic)
+        create_topic(connection, diskless, diskless_enable="true")
+        for number in range(60):
+            topic = diskless if number % 3 == 2 else classic  # two in a row, so that the straight path is taken
+            connection.send_bytes(ordinary().frame(topic, NO_ID, number))
+        assert [connection.receive(ApiKey.PRODUCE, 9)[0] for _ in range(60)] == list(range(60))

@@ -1,0 +1,168 @@
+"""Appends that are done when they return, and everything that has to go the general way instead."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import NotLeaderOrFollower, OutOfOrderSequence
+from strandline.log import AppendOrigin
+from strandline.model import NO_OFFSET
+from strandline.records import Codec, Record, build_batch
+from strandline.replication import Partition
+from strandline.replication.partition import LARGE_APPEND
+from tests.replication.conftest import CLOCK, Fixture, batch, image
+from tests.replication.test_partition import Bell, append, values_in
+
+
+def begun(fixture: Fixture, **config: str) -> Partition:
+    """A partition whose log has begun its segment and its epoch."""
+    partition = fixture.partition(**config)
+    partition.follow(image())
+    append(partition, batch(b"first", producer_id=5, sequence=0))
+    return partition
+
+
+def transactional(sequence: int) -> memoryview:
+    records = [Record(0, CLOCK.now_ms(), None, b"in a transaction")]
+    return memoryview(
+        build_batch(records, producer_id=5, producer_epoch=0, base_sequence=sequence, is_transactional=True)
+    )
+
+
+async def test_it_is_written_replicated_and_told_to_watchers(fixture: Fixture) -> None:
+    partition = begun(fixture)
+    bell = Bell()
+    partition.watch(bell)
+    assert partition.append_now(batch(b"a", b"b")) == 1
+    assert partition.append_now(batch(b"c", producer_id=5, sequence=1)) == 3
+    assert (partition.log.log_end_offset, partition.log.high_watermark, bell.rings) == (4, 4, 2)
+    assert values_in(partition) == [b"first", b"a", b"b", b"c"]
+    with pytest.raises(OutOfOrderSequence):  # the producer's state has followed
+        append(partition, batch(b"again", producer_id=5, sequence=7))
+
+
+async def test_a_transaction_that_is_open_goes_on(fixture: Fixture) -> None:
+    partition = begun(fixture)
+    assert partition.append_now(transactional(1)) == NO_OFFSET, "it begins the transaction"
+    append(partition, transactional(1))
+    assert partition.append_now(transactional(2)) == 2
+    assert partition.append_now(batch(b"outside", producer_id=5, sequence=3)) == NO_OFFSET
+
+
+def not_leading(partition: Partition) -> None:
+    partition.follow(image(leader=2, epoch=1, replicas=(1, 2), isr=(1, 2), version=1))
+
+
+def with_a_follower(partition: Partition) -> None:
+    partition.follow(image(replicas=(1, 2), isr=(1, 2), version=1))
+
+
+def in_a_new_epoch(partition: Partition) -> None:
+    partition.follow(image(epoch=1, version=1))
+
+
+def sealed(partition: Partition) -> None:
+    partition.restrict().seal(NotLeaderOrFollower("sealed"))
+
+
+def removed(partition: Partition) -> None:
+    partition.close(NotLeaderOrFollower("gone"))
+
+
+def closed(partition: Partition) -> None:
+    partition.log.abandon()
+
+
+def being_written(partition: Partition) -> None:
+    partition.log.begin_append(batch(b"pending"), leader_epoch=0, origin=AppendOrigin.CLIENT)
+
+
+def size_on_disk(partition: Partition) -> int:
+    return os.path.getsize(partition.log.segments.active.file.path)
+
+
+STATES = (not_leading, with_a_follower, in_a_new_epoch, sealed, removed, closed, being_written)
+
+
+@pytest.mark.parametrize("change", STATES, ids=lambda change: change.__name__)
+async def test_a_partition_in_another_state_goes_the_general_way(
+    fixture: Fixture, change: Callable[[Partition], None]
+) -> None:
+    partition = begun(fixture)
+    assert partition.append_now(batch(b"before")) == 1
+    change(partition)
+    end, size = partition.log.reserved_end, size_on_disk(partition)
+    assert partition.append_now(batch(b"refused")) == NO_OFFSET
+    assert partition.log.reserved_end == end
+    assert size_on_disk(partition) == size
+    partition.log.appender.abandon()  # else the log could not be closed
+
+
+def damaged() -> memoryview:
+    records = batch(b"damaged")
+    records[-1] ^= 1
+    return records
+
+
+BATCHES: dict[str, Callable[[], memoryview]] = {
+    "damaged": damaged,
+    "large": lambda: batch(b"large", size=LARGE_APPEND),
+    "too large for the topic": lambda: batch(b"large", size=200_000),
+    "of a producer that is not known": lambda: batch(b"x", producer_id=6, sequence=0),
+    "with a gap": lambda: batch(b"x", producer_id=5, sequence=3),
+    "seen before": lambda: batch(b"first", producer_id=5, sequence=0),
+    "of a later epoch": lambda: batch(b"x", producer_id=5, sequence=1, producer_epoch=1),
+    "two batches": lambda: memoryview(bytearray(batch(b"x")) * 2),
+    "half a header": lambda: memoryview(bytearray(30)),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+async def test_a_batch_that_is_not_ordinary_goes_the_general_way(fixture: Fixture, name: str) -> None:
+    partition = begun(fixture, max_message_bytes="150000" if "topic" in name else "2000000")
+    size = size_on_disk(partition)
+    before = [(entry.last_sequence, entry.epoch) for entry in partition.log.producers.entries.values()]
+    records = BATCHES[name]()
+    as_it_was = bytes(records)
+    assert partition.append_now(records) == NO_OFFSET
+    assert bytes(records) == as_it_was
+    assert (partition.log.reserved_end, size_on_disk(partition)) == (1, size)
+    assert [(entry.last_sequence, entry.epoch) for entry in partition.log.producers.entries.values()] == before
+
+
+CONFIGS = {
+    "flush_messages": "1",
+    "message_timestamp_type": "LogAppendTime",
+    "cleanup_policy": "compact",
+    "compression_type": "zstd",
+    "segment_index_bytes": "4",
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+async def test_a_topic_with_more_to_do_goes_the_general_way(fixture: Fixture, name: str) -> None:
+    partition = begun(fixture)
+    partition.log.update_config(fixture.config(**{name: CONFIGS[name]}))
+    assert partition.append_now(batch(b"x" * 60)) == NO_OFFSET
+    assert partition.log.reserved_end == 1
+
+
+async def test_a_failed_write_takes_the_log_offline(fixture: Fixture, tmp_path: Path) -> None:
+    partition = begun(fixture)
+    read_only = os.open(partition.log.segments.active.file.path, os.O_RDONLY)
+    os.dup2(read_only, partition.log.segments.active.file.fileno())
+    os.close(read_only)
+    assert partition.append_now(batch(b"b")) == NO_OFFSET
+    assert partition.log.is_offline
+    assert partition.append_now(batch(b"c", b"d")) == NO_OFFSET
+
+
+async def test_compressed_batches_are_ordinary(fixture: Fixture) -> None:
+    partition = begun(fixture)
+    records = [Record(at, CLOCK.now_ms(), None, b"v") for at in range(3)]
+    assert partition.append_now(memoryview(build_batch(records, codec=Codec.LZ4))) == 1
+    assert partition.log.log_end_offset == 4
