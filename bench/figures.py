@@ -111,13 +111,15 @@ def _latency() -> Iterable[Figure]:
 
 
 def _connections() -> Iterable[Figure]:
-    for case, title in (
-        ("requests", "8 connections, 5 in flight"),
-        ("connections", "50 active + 200 idle connections"),
+    for case, title, least in (
+        ("requests", "8 connections, 5 in flight", 1.3),
+        ("connections", "50 active + 200 idle connections", 1.0),
     ):
         section = f"Small Produce requests (100 B), {title}"
-        yield Figure(name=f"{case}.rate", title="requests", unit="req/s", section=section)
-        yield Figure(name=f"{case}.p99", title="p99", unit="ms", more_is_better=False, section=section)
+        yield Figure(name=f"{case}.rate", title="requests", unit="req/s", target=Target(least), section=section)
+        yield Figure(
+            name=f"{case}.p99", title="p99", unit="ms", more_is_better=False, target=Target(1.0), section=section
+        )
         yield Figure(name=f"{case}.cpu", title="broker CPU", unit="µs/req", more_is_better=False, section=section)
 
 
