@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from strandline.admin.group_lag import describe_groups
 from strandline.admin.load import Load
 from strandline.admin.partition_rows import PartitionRow, partition_rows
-from strandline.admin.status import GroupRow, read
+from strandline.admin.status import GroupRow
 from strandline.clock import Clock
 from strandline.coordinators.groups import GroupCoordinator
 from strandline.hybrid.diskless.assigned import Assignment
@@ -27,7 +27,6 @@ from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.network import NetworkServer
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
-    from strandline.hybrid.tiered.tier import RemoteTier
     from strandline.remote.manager import PartitionTierStatus
 
 
@@ -67,15 +66,14 @@ class Monitoring:
         hybrid = (key for key, row in self._migrations.figures().led.items() if row.b0 >= 0)
         return tuple(dict.fromkeys((*self.assignment.now().diskless, *hybrid)))
 
-    def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
+    async def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
         """See `MonitoringSource`."""
-
-        def led(tier: RemoteTier) -> tuple[PartitionTierStatus, ...] | None:
-            partitions = (p for p in self._replicas.partitions() if p.topic_partition.topic == topic and p.is_leader)
-            found = (tier.manager.partition_status(p.id) for p in partitions)
-            return tuple(sorted(filter(None, found), key=lambda row: row.partition.partition))
-
-        return read(self._tiered.tier, led, None)
+        tier = self._tiered.tier
+        if tier is None:
+            return None
+        led = [p for p in self._replicas.partitions() if p.topic_partition.topic == topic and p.is_leader]
+        found = [await tier.manager.partition_status(p.id) for p in led]
+        return tuple(sorted(filter(None, found), key=lambda row: row.partition.partition))
 
     def group_rows(self) -> Sequence[GroupRow]:
         """See `MonitoringSource`."""

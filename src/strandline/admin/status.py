@@ -231,8 +231,8 @@ class MonitoringSource(Protocol):
     def group_rows(self) -> Sequence[GroupRow]:
         """Groups that this broker coordinates, the largest lag first. Looks at memory only, at a limited number."""
 
-    def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
-        """The tiered partitions of a topic that are led here; None without tiered storage. As cheap as `status`."""
+    async def tiers(self, topic: str) -> Sequence[PartitionTierStatus] | None:
+        """The tiered partitions of a topic that are led here; None without tiered storage. Looks at every segment."""
 
     def partition_rows(self) -> Iterable[PartitionRow]:
         """A row for each partition that counts at this broker, made as they are asked for. There may be thousands."""

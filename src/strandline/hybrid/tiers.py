@@ -173,7 +173,7 @@ class Tiers:
             self.diskless,
             uploads,
             ReadPlans(self._plane, self.partitions, self.tiered, led),
-            LedTiers(self._plane, self.tiered, led),
+            LedTiers(self._plane, self.tiered, led, self._clock),
             self._loader,
             settings=self._settings,
             topic_config=self._topic_config,

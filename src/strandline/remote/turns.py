@@ -32,3 +32,13 @@ async def in_turns(clock: Clock, steps: Generator[None, None, T]) -> T:
             result: T = end.value
             return result
         await clock.sleep(0)
+
+
+def at_once(steps: Generator[None, None, T]) -> T:
+    """The same without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result

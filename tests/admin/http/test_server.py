@@ -98,7 +98,7 @@ class Source:
     def group_rows(self) -> tuple[GroupRow, ...]:
         return (GroupRow(group_id="g<", state="Stable", topics=("tides",), lag=1234567, unknown_partitions=2),)
 
-    def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
+    async def tiers(self, topic: str) -> tuple[PartitionTierStatus, ...] | None:
         return None if self.now.tiered is None else self.tiered.get(topic, ())
 
     def partition_rows(self) -> tuple[PartitionRow, ...]:

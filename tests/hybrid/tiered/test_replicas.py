@@ -125,7 +125,7 @@ async def test_a_topic_that_is_not_tiered_any_more_is_looked_after_until_nothing
             assert await world.keys() == set()
             await world.until(lambda: not world.manager.is_withdrawing(TIERED))
             made.configure(**UNSET, retention_bytes=SIZE)
-            assert world.manager.partition_status(TIERED) is None
+            assert await world.manager.partition_status(TIERED) is None
 
 
 async def test_what_a_restart_has_cut_short_is_taken_up_although_the_topic_is_not_tiered(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_what_a_restart_has_cut_short_is_taken_up_although_the_topic_is_no
         world.store.heal()
         async with followed(world) as made:
             await world.until_ready()
-            assert world.manager.partition_status(TIERED) is None
+            assert await world.manager.partition_status(TIERED) is None
             made.replicas._take_up_withdrawals()
             await world.until_ready()
             await world.until(lambda: not world.segments())

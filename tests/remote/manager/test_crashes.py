@@ -112,4 +112,4 @@ async def test_a_crash_during_the_deletion_of_a_topic_is_taken_up(tmp_path: Path
                 await delete(world)
             await world.until(lambda: world.is_forgotten() and world.manager.status().deletions == 0)
             assert await world.keys() == set()
-            assert world.manager.partition_status(TIERED) is None
+            assert await world.manager.partition_status(TIERED) is None

@@ -6,10 +6,11 @@ Import it after the Kafka listener is up: starlette and uvicorn take longer to l
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector
@@ -31,6 +32,11 @@ from strandline.admin.status import BrokerSource
 from strandline.admin.text import sentence
 from strandline.errors import StrandlineError
 from strandline.wire.errors import ErrorCode
+
+if TYPE_CHECKING:  # a broker without tiered storage does not load it
+    from strandline.hybrid.migration.status import PartitionMigration
+    from strandline.hybrid.tiering.led_tiers import DisklessTiers
+    from strandline.remote.manager import PartitionTierStatus
 
 _GRACE_S: Final = 1
 _BACKLOG: Final = 128
@@ -64,7 +70,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
     async def tiers(request: Request) -> Response:
         """Which segments of a topic are where, in the partitions that this broker leads."""
         topic = request.path_params["topic"]
-        found, led = source.monitoring.tiers(topic), source.migrations.figures().of_topics().get(topic, ())
+        found, led = await source.monitoring.tiers(topic), source.migrations.figures().of_topics().get(topic, ())
         try:
             diskless = await source.tiering.tiers(topic)
         except StrandlineError:
@@ -73,8 +79,8 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
             diskless = ()  # what this broker knows without the control plane is better than nothing
         if found is None and not led and not diskless:
             return JSONResponse({"error": "remote.log.storage.system.enable is false on this broker"}, status_code=404)
-        rows = [partition_tiers(status) for status in found or ()]
-        return JSONResponse({"partitions": with_converted(with_migration(rows, led), diskless)})
+        body = await asyncio.to_thread(_tiers_json, found or (), led, diskless)
+        return Response(body, media_type="application/json")
 
     async def page(_: Request) -> Response:
         await source.monitoring.refresh()  # a lag needs the ends of diskless partitions
@@ -93,6 +99,18 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
             *tiering_routes(source),
         ]
     )
+
+
+def _tiers_json(
+    found: Sequence[PartitionTierStatus], led: Sequence[PartitionMigration], diskless: Sequence[DisklessTiers]
+) -> str:
+    """For a thread: there may be a hundred thousand segments.
+
+    `json.dumps` would keep the event loop from running until it has finished: it holds the interpreter's lock.
+    """
+    rows = [partition_tiers(status) for status in found]
+    content = {"partitions": with_converted(with_migration(rows, led), diskless)}
+    return "".join(json.JSONEncoder(separators=(",", ":")).iterencode(content))
 
 
 class _Server(uvicorn.Server):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strandline.clock import Clock
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.tiering_values import SegmentUpload
 from strandline.controlplane.values import DisklessLog
@@ -43,8 +44,8 @@ class DisklessTiers:
 class LedTiers:
     """Asks the control plane, and the remote log metadata that the keeper of converted partitions has subscribed to."""
 
-    def __init__(self, plane: ControlPlane, tiered: TieredTopics, led: LedPartitions) -> None:
-        self._plane, self._tiered, self._led = plane, tiered, led
+    def __init__(self, plane: ControlPlane, tiered: TieredTopics, led: LedPartitions, clock: Clock) -> None:
+        self._plane, self._tiered, self._led, self._clock = plane, tiered, led, clock
 
     async def of_topic(self, topic: TopicImage) -> tuple[DisklessTiers, ...]:
         """The partitions of a topic that are led here and have a diskless log. Raises StrandlineError."""
@@ -57,15 +58,22 @@ class LedTiers:
             logs = await self._plane.logs(led)
             uploads = await self._plane.segment_uploads(logs)
         return tuple(
-            DisklessTiers(
-                log=log, segments=self._segments(key), uploads=[one for one in uploads if one.partition == key]
-            )
-            for key, log in sorted(logs.items(), key=lambda item: item[0].partition)
-            if log.diskless_log_start_offset >= 0
+            [
+                DisklessTiers(
+                    log=log,
+                    segments=await self._segments(key),
+                    uploads=[one for one in uploads if one.partition == key],
+                )
+                for key, log in sorted(logs.items(), key=lambda item: item[0].partition)
+                if log.diskless_log_start_offset >= 0
+            ]
         )
 
-    def _segments(self, key: TopicIdPartition) -> Sequence[RemoteLogSegmentMetadata]:
+    async def _segments(self, key: TopicIdPartition) -> Sequence[RemoteLogSegmentMetadata]:
+        # Loaded here: brokers without tiered storage do not load it.
+        from strandline.remote.turns import gathered
+
         tier = self._tiered.tier
         if tier is None or not tier.metadata.is_ready(key):
             return ()
-        return sorted(tier.metadata.iter_remote_log_segments(key), key=lambda one: one.start_offset)
+        return await gathered(self._clock, tier.metadata.iter_remote_log_segments(key))

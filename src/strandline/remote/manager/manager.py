@@ -185,7 +185,7 @@ class RemoteLogManager:
             tiered = TieredPartition(partition)
             self._tasks[partition] = tasks = _Tasks(
                 tiered,
-                CopyTask(tiered, self._metadata, self._copier, self._quota),
+                CopyTask(tiered, self._metadata, self._copier, self._quota, self._clock),
                 ExpirationTask(
                     tiered,
                     self._metadata,
@@ -216,13 +216,13 @@ class RemoteLogManager:
             expiration_idle_percent=_idle_percent(self._busy_expiring, expirations),
         )
 
-    def partition_status(self, partition: TopicIdPartition) -> PartitionTierStatus | None:
-        """One partition in detail; None if this broker does not lead it."""
+    async def partition_status(self, partition: TopicIdPartition) -> PartitionTierStatus | None:
+        """One partition in detail; None if this broker does not lead it. Takes a while if it has many segments."""
         tasks = self._tasks.get(partition)
         leader = None if tasks is None else tasks.partition.leader
         if tasks is None or leader is None:
             return None
-        return self._report.partition(
+        return await self._report.partition(
             tasks.partition,
             leader,
             copying=self._copies.state_of(tasks.copy),

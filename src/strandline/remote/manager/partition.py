@@ -76,6 +76,7 @@ class TieredPartition:
         "leader",
         "quiet",
         "refusal",
+        "starting",
     )
 
     def __init__(self, partition: TopicIdPartition) -> None:
@@ -84,6 +85,8 @@ class TieredPartition:
         """None when this broker does not lead it any more; an in-flight copy still completes."""
         self.is_started = False
         """Whether `starting.find_out` has run since this broker leads the partition."""
+        self.starting = asyncio.Lock()
+        """Held while `find_out` looks at the segments: both tasks need its answer, and one of them gets it."""
         self.copied: Offset = NO_OFFSET
         """The last offset in remote storage."""
         self.copying: CopyInProgress | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from strandline.remote.manager.status import (
 )
 from strandline.remote.manager.why_local import LocalSegmentQuestion, why_local
 from strandline.remote.ports import RemoteLogMetadataManager
+from strandline.remote.turns import gathered
 from strandline.remote.values import RemoteLogSegmentMetadata, RemoteSummary
 
 
@@ -51,7 +52,7 @@ class TierReport:
             for topic in (*counters, *(topic for topic in lags if topic not in counters))
         }
 
-    def partition(
+    async def partition(
         self,
         partition: TieredPartition,
         leader: LeaderPartition,
@@ -60,12 +61,13 @@ class TierReport:
         expiring: JobState | None,
         pool: PoolStatus,
     ) -> PartitionTierStatus:
-        """One led partition in detail."""
+        """One led partition in detail, in short turns."""
         log = leader.log
         is_ready = self._metadata.is_ready(partition.id)
-        remote = self._metadata.list_remote_log_segments(partition.id) if is_ready else ()
+        known = self._metadata.iter_remote_log_segments(partition.id) if is_ready else ()
+        rows = await gathered(self._clock, remote_rows(log, known))
+        rows += local_rows(log, partition.copied)
         summary, lag = self._summary(partition.id), copy_lag(log, partition.copied)
-        rows = segment_rows(log, remote, partition.copied)
         since = partition.copying
         question = self._local_question(partition, leader, copying, pool, is_ready=is_ready)
         failing = [state for state in (copying, expiring) if state is not None and state.failures]
@@ -157,10 +159,10 @@ def copy_lag(log: UnifiedLog, copied: Offset) -> CopyLag:
     return CopyLag(len(waiting), sum(waiting))
 
 
-def segment_rows(log: UnifiedLog, remote: Sequence[RemoteLogSegmentMetadata], copied: Offset) -> list[SegmentRow]:
-    """All segments of a partition: remote ones, then local-only ones."""
+def remote_rows(log: UnifiedLog, remote: Iterable[RemoteLogSegmentMetadata]) -> Iterator[SegmentRow]:
+    """The remote segments of a partition, made one at a time."""
     bases = set(log.segments.bases)
-    rows = [
+    return (
         SegmentRow(
             segment.start_offset,
             segment.end_offset,
@@ -169,12 +171,15 @@ def segment_rows(log: UnifiedLog, remote: Sequence[RemoteLogSegmentMetadata], co
             SegmentTier.BOTH if segment.start_offset in bases else SegmentTier.REMOTE,
         )
         for segment in remote
-    ]
+    )
+
+
+def local_rows(log: UnifiedLog, copied: Offset) -> Iterator[SegmentRow]:
+    """The segments that are only local."""
     for local, end in only_local(log, copied):
         state = "LOCAL_ACTIVE" if end is None else "LOCAL_FINISHED"
         last = (log.log_end_offset if end is None else end) - 1
-        rows.append(SegmentRow(local.base_offset, last, local.size, state, SegmentTier.LOCAL))
-    return rows
+        yield SegmentRow(local.base_offset, last, local.size, state, SegmentTier.LOCAL)
 
 
 def count_states(rows: Iterable[SegmentRow]) -> Mapping[str, int]:

@@ -199,10 +199,14 @@ class MetadataConsumer:
     # Snapshots
 
     async def _restore(self) -> None:
-        image = await asyncio.to_thread(self._files.load, self.partition, self._description)
-        if image is not None:
-            self.store = RemotePartitionMetadataStore(image.caches)
-            self.position = self._saved_position = image.next_offset
+        restored = await asyncio.to_thread(self._load)
+        if restored is not None:
+            self.store, self.position = restored
+            self._saved_position = self.position
+
+    def _load(self) -> tuple[RemotePartitionMetadataStore, Offset] | None:
+        image = self._files.load(self.partition, self._description)
+        return None if image is None else (RemotePartitionMetadataStore(image.caches), image.next_offset)
 
     async def _save_if_due(self) -> None:
         if self._clock.monotonic() - self._saved_at >= self._limits.snapshot_interval:

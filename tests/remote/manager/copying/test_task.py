@@ -228,7 +228,7 @@ async def test_a_broker_that_stops_leading_ends_the_copy_under_way_and_begins_no
     async with world.running():
         await world.until(lambda: world.segments(RemoteLogSegmentState.COPY_SEGMENT_STARTED))
         world.manager.stop(TIERED)
-        assert world.manager.partition_status(TIERED) is None
+        assert await world.manager.partition_status(TIERED) is None
         gate.release()
         await world.pass_time(5)
         assert world.ranges() == [(0, 1)]

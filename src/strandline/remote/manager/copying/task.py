@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from strandline.clock import Clock
 from strandline.log import ClosedSegment, UnifiedLog
 from strandline.model import Offset
 from strandline.remote.manager.copying.plan import copy_from, to_copy
@@ -30,8 +31,10 @@ class CopyTask:
         metadata: RemoteLogMetadataManager,
         copier: SegmentCopier,
         quota: RateQuota,
+        clock: Clock,
     ) -> None:
         self._partition, self._metadata, self._copier, self._quota = partition, metadata, copier, quota
+        self._clock = clock
 
     @property
     def name(self) -> str:
@@ -68,7 +71,10 @@ class CopyTask:
         refused: Offset | None = None
         while partition.is_led_as(leader) and not partition.is_withdrawing:
             if not partition.is_started:
-                find_out(partition, leader, self._metadata)
+                await find_out(partition, leader, self._metadata, self._clock)
+                if not partition.is_started:
+                    return False  # what has changed meanwhile wakes this task again
+                continue
             segments = self._segments(leader.log)
             if not segments or segments[0].base_offset == refused:
                 return False  # trying it again at once would block the other partitions

@@ -106,7 +106,10 @@ class ExpirationTask:
             return await self._withdraw(leader)
         self._partition.is_withdrawn = False
         if not self._partition.is_started:
-            find_out(self._partition, leader, self._metadata)
+            await find_out(self._partition, leader, self._metadata, self._clock)
+            is_same = self._partition.is_led_as(leader) and leader.log.config.remote_storage_enable
+            if not (self._partition.is_started and is_same):
+                return True  # finding out took a while: look again
         return await self._expire(leader, pool)
 
     def _now(self, leader: LeaderPartition) -> _PlanBasis:

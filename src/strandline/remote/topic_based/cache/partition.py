@@ -51,8 +51,7 @@ class RemoteLogMetadataCache:
         self.deletion: RemotePartitionDeleteMetadata | None = None
         self._segments: dict[bytes, bytes] = {}
         self._epochs: dict[LeaderEpoch, RemoteLogLeaderEpochState] = {}
-        self._summary: RemoteSummary | None = RemoteSummary()
-        """None until it is computed."""
+        self._summary = RemoteSummary()
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -76,11 +75,12 @@ class RemoteLogMetadataCache:
 
     @classmethod
     def restored(cls, image: CacheImage) -> Self:
-        """The cache that an image was made of. Takes over the contents of the image."""
+        """The cache that an image was made of. Takes over the contents of the image. May take long."""
         cache = cls(image.partition)
         cache.deletion = image.deletion
         cache._segments, cache._epochs = dict(image.segments), dict(image.epochs)
-        cache._summary = None
+        for packed in cache._segments.values():
+            cache._summary = _counted(cache._summary, *size_and_state_of(packed), 1)
         return cache
 
     # Updates
@@ -173,7 +173,7 @@ class RemoteLogMetadataCache:
                 state.unreference(key, start)
 
     def _count(self, segment: RemoteLogSegmentMetadata | None, times: int) -> None:
-        if segment is not None and self._summary is not None:
+        if segment is not None:
             self._summary = _counted(self._summary, segment.segment_size_in_bytes, segment.state, times)
 
     def _check_deletion(self, metadata: RemotePartitionDeleteMetadata) -> None:
@@ -229,10 +229,6 @@ class RemoteLogMetadataCache:
 
     def summary(self) -> RemoteSummary:
         """Number and size of the segments."""
-        if self._summary is None:
-            self._summary = RemoteSummary()
-            for packed in self._segments.values():
-                self._summary = _counted(self._summary, *size_and_state_of(packed), 1)
         return self._summary
 
     def find_segment(self, segment_id: UUID) -> RemoteLogSegmentMetadata | None:

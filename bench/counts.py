@@ -1,0 +1,244 @@
+"""What a small request costs the event loop, counted: `python -m bench.counts`.
+
+    .venv/bin/python -m bench.counts                       # a table of all requests
+    .venv/bin/python -m bench.counts --functions produce   # which functions are called for one request, and how often
+    .venv/bin/python -m bench.counts --write               # take these counts as the bounds of tests/guards
+
+Each count is for one request in steady state, over a real socket, of a real broker: the median of many requests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+# Compiled functions do not show in counts, and the plain ones are what a change is made to.
+os.environ["STRANDLINE_COMPILED"] = "no"
+
+from bench.asking import Asker, FetchSession, fetch_request, produce_request, served
+from bench.counted import CountedBroker, Tally, What
+from strandline.wire.api import ApiKey
+from strandline.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from strandline.wire.messages.heartbeat import HeartbeatRequest
+from strandline.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+BOUNDS: Final = Path(__file__).resolve().parent.parent / "tests" / "guards" / "bounds.py"
+_WARM_UP: Final = 50
+_SAMPLES: Final = 41
+_KEPT_OVER: Final = 1000
+
+Request = Callable[[], object]
+
+
+def _produce(asker: Asker) -> Request:
+    asker.create("produced", 1)
+    return asker.repeat(
+        ApiKey.PRODUCE,
+        produce_request("produced"),
+        lambda answer: served(answer.responses[0].partition_responses[0].error_code, "Produce"),
+    )
+
+
+def _produce_diskless(asker: Asker) -> Request:
+    asker.create("diskless", 1, diskless_enable="true")
+    return asker.repeat(
+        ApiKey.PRODUCE,
+        produce_request("diskless"),
+        lambda answer: served(answer.responses[0].partition_responses[0].error_code, "Produce"),
+    )
+
+
+def _fetch(asker: Asker) -> Request:
+    topic_id = asker.create("fetched", 1)
+    asker.ask(ApiKey.PRODUCE, produce_request("fetched"))
+    return asker.repeat(
+        ApiKey.FETCH,
+        fetch_request(topic_id, 1),
+        lambda answer: served(not answer.responses[0].partitions[0].records, "Fetch"),
+    )
+
+
+def _session(partitions: int) -> Callable[[Asker], Request]:
+    def open_session(asker: Asker) -> Request:
+        topic_id = asker.create(f"watched-{partitions}", partitions)
+        return FetchSession(asker, topic_id, partitions).again
+
+    return open_session
+
+
+def _member(asker: Asker, group: str) -> str:
+    """The only member of a stable classic group."""
+    asker.find_coordinator(group)
+    member_id = asker.new_member_id(group)
+    joined = asker.ask(ApiKey.JOIN_GROUP, asker.join_request(group, member_id))
+    served(joined.error_code, "JoinGroup")
+    asker.sync(group, member_id, joined.generation_id, [member_id])
+    return member_id
+
+
+def _heartbeat(asker: Asker) -> Request:
+    member_id = _member(asker, "beating")
+    return asker.repeat(
+        ApiKey.HEARTBEAT,
+        HeartbeatRequest(group_id="beating", generation_id=1, member_id=member_id),
+        lambda answer: served(answer.error_code, "Heartbeat"),
+    )
+
+
+def _consumer_heartbeat(asker: Asker) -> Request:
+    asker.create("consumed", 1)
+    asker.find_coordinator("consuming")
+    member_id = "AAAAAAAAAAAAAAAAAAAAAQ"
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="consuming",
+        member_id=member_id,
+        rebalance_timeout_ms=300_000,
+        subscribed_topic_names=["consumed"],
+        topic_partitions=[],
+    )
+    joined = asker.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, joining)
+    served(joined.error_code, "ConsumerGroupHeartbeat")
+    owned = [] if joined.assignment is None else joined.assignment.topic_partitions
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="consuming", member_id=member_id, member_epoch=joined.member_epoch, rebalance_timeout_ms=-1
+    )
+    for _ in range(_WARM_UP):  # the assignment, and that it was taken
+        beat.topic_partitions = owned
+        answer = asker.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, beat)
+        served(answer.error_code, "ConsumerGroupHeartbeat")
+        beat.member_epoch = answer.member_epoch
+        owned = owned if answer.assignment is None else answer.assignment.topic_partitions
+    beat.topic_partitions = None
+    return asker.repeat(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT, beat, lambda answer: served(answer.error_code, "ConsumerGroupHeartbeat")
+    )
+
+
+def _offset_commit(asker: Asker) -> Request:
+    asker.create("committed", 1)
+    member_id = _member(asker, "committing")
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    return asker.repeat(
+        ApiKey.OFFSET_COMMIT,
+        OffsetCommitRequest(
+            group_id="committing",
+            generation_id_or_member_epoch=1,
+            member_id=member_id,
+            topics=[OffsetCommitRequestTopic(name="committed", partitions=[partition])],
+        ),
+        lambda answer: served(answer.topics[0].partitions[0].error_code, "OffsetCommit"),
+    )
+
+
+# A request to a diskless topic ends in other threads: what it leaves for the loop comes when it comes.
+REQUESTS: Final[Mapping[str, tuple[Callable[[Asker], Request], int]]] = {
+    "produce": (_produce, 1),
+    "fetch": (_fetch, 1),
+    "fetch.nothing-new": (_session(1), 1),
+    "fetch.nothing-new.10": (_session(10), 1),
+    "fetch.nothing-new.100": (_session(100), 1),
+    "heartbeat": (_heartbeat, 1),
+    "heartbeat.consumer": (_consumer_heartbeat, 1),
+    "offset-commit": (_offset_commit, 1),
+    "produce.diskless": (_produce_diskless, 20),
+}
+
+
+class Counted(dict[str, float]):
+    """The counts of one request by their names, as in a table."""
+
+
+def count(names: Sequence[str], *, bytecodes: bool = True) -> dict[str, Counted]:
+    """Count these requests on one broker."""
+    found: dict[str, Counted] = {}
+    with tempfile.TemporaryDirectory() as directory, CountedBroker(Path(directory) / "data") as broker:
+        for name in names:
+            make, each = REQUESTS[name]
+            with Asker(broker.port) as asker:
+                request = make(asker)
+                for _ in range(_WARM_UP):
+                    request()
+                found[name] = _counted(broker, request, each, bytecodes=bytecodes)
+    return found
+
+
+def _counted(broker: CountedBroker, request: Request, each: int, *, bytecodes: bool) -> Counted:
+    samples = max(_SAMPLES // each, 9)
+    calls = broker.per_request(request, samples=samples, each=each)
+    counted = Counted(calls=calls.calls, c_calls=calls.c_calls, system_calls=calls.system_calls)
+    if bytecodes:
+        counted["bytecodes"] = broker.per_request(request, What.BYTECODES, samples=samples, each=each).bytecodes
+    counted["blocks_kept"] = round(broker.blocks_kept(request, requests=_KEPT_OVER // each), 3)
+    return counted
+
+
+def functions(name: str) -> Mapping[str, float]:
+    """What is called for one request."""
+    make, _ = REQUESTS[name]
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        CountedBroker(Path(directory) / "data") as broker,
+        Asker(broker.port) as asker,
+    ):
+        request = make(asker)
+        for _ in range(_WARM_UP):
+            request()
+        return broker.functions(request, requests=200)
+
+
+def table(found: Mapping[str, Mapping[str, float]]) -> str:
+    """As Markdown."""
+    columns = [*Tally._fields, "blocks_kept"]
+    lines = [f"| request | {' | '.join(column.replace('_', ' ') for column in columns)} |", "|---" * 6 + "|"]
+    for name, counted in found.items():
+        cells = (f"{counted[column]:,.6g}" if column in counted else "" for column in columns)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_bounds(found: Mapping[str, Mapping[str, float]]) -> None:
+    """Replace the table of tests/guards by these counts."""
+    text = BOUNDS.read_text()
+    head, _, rest = text.partition("    # counted by `python -m bench.counts --write`\n")
+    _, _, tail = rest.partition("    # end\n")
+    rows = [
+        f'    "{name}": Bound('
+        + ", ".join(f"{column}={round(counted[column])}" for column in Tally._fields)
+        + "),\n"
+        for name, counted in found.items()
+    ]
+    BOUNDS.write_text(head + "    # counted by `python -m bench.counts --write`\n" + "".join(rows) + "    # end\n" + tail)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.counts", description="What small requests cost, counted.")
+    parser.add_argument("--only", default=",".join(REQUESTS), help="names of requests, separated by commas")
+    parser.add_argument("--functions", metavar="REQUEST", choices=REQUESTS, help="list what is called for one request")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--write", action="store_true", help=f"write the counts to {BOUNDS.name} of tests/guards")
+    arguments = parser.parse_args()
+    logging.disable(logging.WARNING)
+    if arguments.functions:
+        for name, times in functions(arguments.functions).items():
+            print(f"{times:8.2f}  {name}")
+        return
+    found = count(arguments.only.split(","))
+    if arguments.write:
+        write_bounds(found)
+    print(json.dumps(found) if arguments.json else table(found))
+
+
+if __name__ == "__main__":
+    main()
+    sys.stdout.flush()
