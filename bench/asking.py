@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
@@ -42,6 +42,7 @@ _VERSIONS: Final[Mapping[ApiKey, int]] = {
     ApiKey.JOIN_GROUP: 9,
     ApiKey.SYNC_GROUP: 5,
     ApiKey.HEARTBEAT: 4,
+    ApiKey.LEAVE_GROUP: 5,
     ApiKey.OFFSET_COMMIT: 9,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
     ApiKey.SHARE_GROUP_HEARTBEAT: 1,
@@ -68,6 +69,9 @@ class Asker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._socket.close()
 
     def ask(self, key: ApiKey, request: Any) -> Any:
@@ -81,6 +85,9 @@ class Asker:
     def receive(self) -> bytes:
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         return self._exactly(length)
+
+    def receive_answer(self, key: ApiKey) -> Any:
+        return decode_response(key, _VERSIONS[key], memoryview(self.receive()))[1]
 
     def exchange(self, frame: bytes) -> bytes:
         """The same in bytes; the answer comes without its length."""
@@ -116,11 +123,18 @@ class Asker:
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=entries)
         answer = self.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=60_000))
         served(answer.topics[0].error_code, f"creating {name}")
+        self.wait_served(name, partitions)
+        return self.topic_id(name)
+
+    def wait_served(self, name: str, partitions: int) -> None:
+        """Returns when the leader of each partition serves it."""
         numbers = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions)]
         ends = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=numbers)])
         self._until_ready(
             lambda: max(one.error_code for one in self.ask(ApiKey.LIST_OFFSETS, ends).topics[0].partitions), name
         )
+
+    def topic_id(self, name: str) -> UUID:
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
         found: UUID = self.ask(ApiKey.METADATA, asked).topics[0].topic_id
         return found
@@ -153,17 +167,19 @@ class Asker:
         )
 
     def new_member_id(self, group: str) -> str:
-        """Of a classic group."""
-        self._until_ready(lambda: self._joined_code(group), f"group {group}")
-        answer = self.ask(ApiKey.JOIN_GROUP, self.join_request(group, ""))
-        found: str = answer.member_id
-        return found
+        """Of a classic group, which then waits for the member to join."""
+        given: list[str] = []
 
-    def _joined_code(self, group: str) -> int:
-        code: int = self.ask(ApiKey.JOIN_GROUP, self.join_request(group, "")).error_code
-        return 0 if code == _MEMBER_ID_REQUIRED else code
+        def ask() -> int:
+            answer = self.ask(ApiKey.JOIN_GROUP, self.join_request(group, ""))
+            given.append(answer.member_id)
+            return 0 if answer.error_code == _MEMBER_ID_REQUIRED else int(answer.error_code)
 
-    def sync(self, group: str, member_id: str, generation: int, members: list[str]) -> None:
+        self._until_ready(ask, f"group {group}")
+        return given[-1]
+
+    def send_sync(self, group: str, member_id: str, generation: int, members: Sequence[str]) -> None:
+        """Of a member; the leader says what each has."""
         shares = [SyncGroupRequestAssignment(member_id=member, assignment=b"all") for member in members]
         request = SyncGroupRequest(
             group_id=group,
@@ -173,7 +189,7 @@ class Asker:
             protocol_name="range",
             assignments=shares,
         )
-        served(self.ask(ApiKey.SYNC_GROUP, request).error_code, "SyncGroup")
+        self.send(framed(ApiKey.SYNC_GROUP, request))
 
 
 _MEMBER_ID_REQUIRED: Final = 79
@@ -214,15 +230,31 @@ def fetch_request(
 class FetchSession:
     """A session over partitions that are read to their end. `again` asks for what is new."""
 
-    def __init__(self, asker: Asker, topic_id: UUID, partitions: int, *, offset: int = 0) -> None:
+    def __init__(self, asker: Asker, whole: FetchRequest) -> None:
         self._asker, self._epoch = asker, 0
-        first = fetch_request(topic_id, partitions, session=(0, 0), offset=offset)
-        answer = asker.ask(ApiKey.FETCH, first)
+        whole.session_id, whole.session_epoch = 0, 0
+        answer = asker.ask(ApiKey.FETCH, whole)
         served(answer.error_code or not answer.session_id, "a Fetch session")
         self._id = answer.session_id
+        self._offsets: dict[tuple[UUID, int], int] = {}
 
     def again(self) -> None:
+        """Nothing is new."""
+        answer = self._ask([])
+        served(bool(answer.responses), "an incremental Fetch with nothing new")
+
+    def next_record(self, topic_id: UUID, partition: int) -> None:
+        """The next record of one partition, which is there already."""
+        offset = self._offsets.get((topic_id, partition), 0)
+        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+        answer = self._ask([FetchTopic(topic_id=topic_id, partitions=[asked])])
+        served([len(topic.partitions) for topic in answer.responses] != [1], "an incremental Fetch with one record")
+        self._offsets[topic_id, partition] = offset + 1
+
+    def _ask(self, topics: list[FetchTopic]) -> Any:
         self._epoch += 1
         request = fetch_request(UUID(int=0), 0, session=(self._id, self._epoch))
+        request.topics = topics
         answer = self._asker.ask(ApiKey.FETCH, request)
-        served(answer.error_code or bool(answer.responses), "an incremental Fetch with nothing new")
+        served(answer.error_code, "an incremental Fetch")
+        return answer

@@ -72,7 +72,7 @@ def _fetch(asker: Asker) -> Request:
 def _session(partitions: int) -> Callable[[Asker], Request]:
     def open_session(asker: Asker) -> Request:
         topic_id = asker.create(f"watched-{partitions}", partitions)
-        return FetchSession(asker, topic_id, partitions).again
+        return FetchSession(asker, fetch_request(topic_id, partitions)).again
 
     return open_session
 
@@ -83,7 +83,8 @@ def _member(asker: Asker, group: str) -> str:
     member_id = asker.new_member_id(group)
     joined = asker.ask(ApiKey.JOIN_GROUP, asker.join_request(group, member_id))
     served(joined.error_code, "JoinGroup")
-    asker.sync(group, member_id, joined.generation_id, [member_id])
+    asker.send_sync(group, member_id, joined.generation_id, [member_id])
+    served(asker.receive_answer(ApiKey.SYNC_GROUP).error_code, "SyncGroup")
     return member_id
 
 
@@ -213,12 +214,12 @@ def write_bounds(found: Mapping[str, Mapping[str, float]]) -> None:
     head, _, rest = text.partition("    # counted by `python -m bench.counts --write`\n")
     _, _, tail = rest.partition("    # end\n")
     rows = [
-        f'    "{name}": Bound('
-        + ", ".join(f"{column}={round(counted[column])}" for column in Tally._fields)
-        + "),\n"
+        f'    "{name}": Bound(' + ", ".join(f"{column}={round(counted[column])}" for column in Tally._fields) + "),\n"
         for name, counted in found.items()
     ]
-    BOUNDS.write_text(head + "    # counted by `python -m bench.counts --write`\n" + "".join(rows) + "    # end\n" + tail)
+    BOUNDS.write_text(
+        head + "    # counted by `python -m bench.counts --write`\n" + "".join(rows) + "    # end\n" + tail
+    )
 
 
 def main() -> None:

@@ -108,9 +108,7 @@ async def find_out(
 
 
 def _is_wanted(partition: TieredPartition, leader: LeaderPartition) -> bool:
-    return (
-        partition.is_led_as(leader) and not partition.is_withdrawing and leader.log.config.remote_storage_enable
-    )
+    return partition.is_led_as(leader) and not partition.is_withdrawing and leader.log.config.remote_storage_enable
 
 
 def _basis(partition: TieredPartition, log: UnifiedLog, metadata: RemoteLogMetadataManager) -> _Basis:

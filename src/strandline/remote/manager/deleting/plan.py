@@ -224,11 +224,13 @@ def _expire(
     epochs = with_records(question.epochs)
     until = question.now_ms - question.retention_ms
     walk = _Walk(
-        excess=_excess([s for s in segments if s.segment_id.id in in_lineage], question),
+        excess=_excess((s for s in segments if s.segment_id.id in in_lineage), question),
         cleanup_until_ms=until if question.retention_ms >= 0 and until >= 0 else None,
         log_start=question.log_start,
     )
-    for segment in (yield from _by_epoch(segments, epochs)):
+    for count, segment in enumerate((yield from _by_epoch(segments, epochs)), 1):
+        if count % AT_ONCE == 0:
+            yield
         if _is_below_log_start(segment, epochs, question.log_start):
             walk.expired.append(Deletion(segment, DeletionReason.LOG_START))
         elif segment.segment_id.id in in_lineage:

@@ -55,10 +55,9 @@ class RemoteLogLeaderEpochState:
         """(first offset, last offset, segment) in order of offsets."""
         return zip(self._starts, self._ends, self._ids, strict=True)
 
-    def segment_ids(self) -> Iterator[bytes]:
+    def segment_ids(self) -> list[bytes]:
         """All segments, unordered."""
-        yield from self._ids
-        yield from self.unreferenced
+        return [*self._ids, *self.unreferenced]
 
     # Updates
 

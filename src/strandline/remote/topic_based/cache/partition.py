@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple, Self
 from uuid import UUID
@@ -216,15 +216,14 @@ class RemoteLogMetadataCache:
 
     def iter_remote_log_segments(self, epoch: LeaderEpoch | None = None) -> Iterator[RemoteLogSegmentMetadata]:
         """The same segments, as of this call, made one at a time."""
-        keys: Iterable[bytes]
+        # Packed segments begin with their start offset, so their bytes sort by it. All at once: keep it short.
         if epoch is None:
-            keys = self._segments
+            now = sorted(zip(self._segments.values(), self._segments.keys(), strict=True))
         elif (state := self._epochs.get(epoch)) is not None:
             keys = state.segment_ids()
+            now = sorted(zip(map(self._segments.__getitem__, keys), keys, strict=True))
         else:
-            keys = ()
-        # Packed segments begin with their start offset, so their bytes sort by it.
-        now = sorted((self._segments[key], key) for key in keys)
+            now = []
         return (self._unpack(key, packed) for packed, key in now)
 
     def summary(self) -> RemoteSummary:

@@ -1,0 +1,82 @@
+"""A store that counts the statements it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeVar
+
+from strandline.sql import Row, SqlStore, Transaction, Work
+from strandline.sql.dialect import Dialect
+from strandline.sql.store import OnNotification
+
+T = TypeVar("T")
+
+
+class CountingStore:
+    """See SqlStore. `statements` is how many were sent: one with many rows counts once, as it is one round trip."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+        self.statements = 0
+
+    @property
+    def is_exclusive(self) -> bool:
+        return self._store.is_exclusive
+
+    @property
+    def session_id(self) -> str:
+        return self._store.session_id
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._store.dialect
+
+    @asynccontextmanager
+    async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
+        async with self._store.transaction(within=within) as transaction:
+            yield _CountingTransaction(transaction, self)
+
+    async def transact(self, work: Work[T], *, within: float | None = None) -> T:
+        return await self._store.transact(lambda tx: work(_CountingTransaction(tx, self)), within=within)
+
+    async def read(self, work: Work[T], *, within: float | None = None) -> T:
+        return await self._store.read(lambda tx: work(_CountingTransaction(tx, self)), within=within)
+
+    def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
+        return self._store.listen(channel, wake)
+
+    def hold(self, name: str) -> AbstractAsyncContextManager[None]:
+        return self._store.hold(name)
+
+    def apart(self) -> SqlStore:
+        return self._store.apart()
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+class _CountingTransaction:
+    """See Transaction."""
+
+    def __init__(self, transaction: Transaction, store: CountingStore) -> None:
+        self._transaction, self._store = transaction, store
+
+    async def execute(self, statement: str, *args: object) -> int:
+        self._store.statements += 1
+        return await self._transaction.execute(statement, *args)
+
+    async def execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        self._store.statements += 1
+        await self._transaction.execute_many(statement, rows)
+
+    async def fetch(self, statement: str, *args: object) -> list[Row]:
+        self._store.statements += 1
+        return await self._transaction.fetch(statement, *args)
+
+    async def fetch_one(self, statement: str, *args: object) -> Row | None:
+        self._store.statements += 1
+        return await self._transaction.fetch_one(statement, *args)
+
+    def notify(self, channel: str) -> None:
+        self._transaction.notify(channel)

@@ -1,0 +1,84 @@
+"""Figures of growth, and what they are measured with: CPU time and memory of a process, not the time that passes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench.process import ServerProcess
+
+SETTLE_SECONDS: Final = 1.0
+# A figure may grow by so much more than it should: constants that fade, and noise.
+TOLERANCE: Final = 0.15
+
+
+class Growth(NamedTuple):
+    """A figure, and how it may grow with the size: 1 with what there is, 0 not at all."""
+
+    what: str
+    unit: str
+    allowed: float = 1.0
+
+
+Measured = Mapping[Growth, float]
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of all threads, to the nanosecond: the ticks of /proc/PID/stat are 10 ms."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            total += int((task / "schedstat").read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return total / 1e9
+
+
+@dataclass(slots=True)
+class Cost:
+    """CPU seconds and bytes of memory."""
+
+    cpu: float = 0.0
+    memory: int = 0
+
+
+@contextmanager
+def costs(process: ServerProcess) -> Iterator[Cost]:
+    """What a block costs the broker, with what it does right after it."""
+    cost = Cost(cpu_seconds(process.pid), process.usage().rss_bytes)
+    yield cost
+    settle(process)
+    cost.cpu = cpu_seconds(process.pid) - cost.cpu
+    cost.memory = process.usage().rss_bytes - cost.memory
+
+
+def settle(process: ServerProcess) -> None:
+    """Wait until the broker does next to nothing."""
+    for _ in range(60):
+        before = cpu_seconds(process.pid)
+        time.sleep(SETTLE_SECONDS / 4)
+        if cpu_seconds(process.pid) - before < 0.02 * SETTLE_SECONDS / 4:
+            return
+
+
+def each(process: ServerProcess, request: Callable[[], object], *, seconds: float = 0.5) -> float:
+    """CPU seconds of the broker for one request, from as many as fit into some time."""
+    request()
+    count, before, deadline = 0, cpu_seconds(process.pid), time.monotonic() + seconds
+    while count < 3 or time.monotonic() < deadline:
+        request()
+        count += 1
+    return (cpu_seconds(process.pid) - before) / count
+
+
+def exponent(points: Sequence[tuple[int, float]]) -> float:
+    """The slope of a figure over the size, both as logarithms, from the middle size on: constants fade by then."""
+    late = [(math.log(size), math.log(max(value, 1e-9))) for size, value in points[(len(points) - 1) // 2 :]]
+    mean_x, mean_y = (sum(values) / len(late) for values in zip(*late, strict=True))
+    spread = sum((x - mean_x) ** 2 for x, _ in late)
+    return sum((x - mean_x) * (y - mean_y) for x, y in late) / spread if spread else 0.0
