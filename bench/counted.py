@@ -26,8 +26,11 @@ from strandline.config import Settings
 
 # What goes to the kernel, by the names of Python's functions. uvloop's own calls (epoll) are not seen.
 _SYSTEM_CALLS: Final = frozenset(
-    """accept close fdatasync fstat fsync ftruncate lseek open pread preadv pwrite pwritev read readinto recv recv_into
-    send sendall sendfile sendmsg stat unlink write writev""".split()
+    (
+        *("accept", "close", "fdatasync", "fstat", "fsync", "ftruncate", "lseek", "open", "stat", "unlink"),
+        *("pread", "preadv", "pwrite", "pwritev", "read", "readinto", "write", "writev"),
+        *("recv", "recv_into", "send", "sendall", "sendfile", "sendmsg"),
+    )
 )
 _PATIENCE_SECONDS: Final = 30.0
 # After an answer was sent there may be work left for the next turns of the loop.

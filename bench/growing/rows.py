@@ -1,4 +1,4 @@
-"""A control plane on SQLite with so many rows of batches, in 256 logs and files of 64 rows. CPU time of this process."""
+"""A control plane on SQLite with so many rows of batches, in 256 logs and files of 64 rows. CPU of this process."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 from uuid import UUID
@@ -14,7 +14,7 @@ from uuid import UUID
 import uvloop
 
 from bench.growing.measuring import Growth, Measured
-from strandline.clock import SystemChance, SystemClock
+from strandline.clock import Clock, SystemChance, SystemClock
 from strandline.config.topic import TopicConfig
 from strandline.log import LogDirectory, LogEnvironment, UnifiedLog, create_log
 from strandline.model import TopicIdPartition, TopicPartition
@@ -39,7 +39,7 @@ from strandline.remote.values import (
 )
 from strandline.testing.metadata_topic import MemoryMetadataTopic
 
-_PARTITION: Final = TopicIdPartition(UUID(int=1), TopicPartition("tiered", 0))
+PARTITION: Final = TopicIdPartition(UUID(int=1), TopicPartition("tiered", 0))
 _RECORDS: Final = 10
 _BATCH: Final = 1_000
 _AFTER_ALL: Final = 1 << 60
@@ -55,44 +55,50 @@ _STEPS: Final = ("begin to lead", "plan what expires", "search by time", "list t
 
 def measure(root: Path, size: int) -> Measured:
     """With `size` segments of ten records."""
+    directory = root / f"segments-{size}"
+    directory.mkdir(parents=True)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_measure(root / f"segments-{size}", size))
+        return runner.run(_measure(directory, size))
 
 
 async def _measure(root: Path, size: int) -> Measured:
-    root.mkdir(parents=True)
-    clock, topic = SystemClock(), MemoryMetadataTopic(1)
-    topic.values[0].extend(_records(size))
+    clock, topic = SystemClock(), topic_with(size)
     found: dict[Growth, float] = {}
-    manager = _manager(topic, root, clock)
     before = time.process_time()
-    async with manager.running():
-        await _wait_ready(manager)
+    async with metadata_of(topic, root, clock) as manager:
         found[_READ] = (time.process_time() - before) * 1e3
-        found |= await _questions(manager, _log(root, size, clock), size, clock)
+        found |= await _questions(manager, log_with(root, size, clock), size, clock)
         before = time.process_time()
     found[_SAVE] = (time.process_time() - before) * 1e3
-    again, before = _manager(topic, root, clock), time.process_time()
-    async with again.running():
-        await _wait_ready(again)
+    before = time.process_time()
+    async with metadata_of(topic, root, clock):
         found[_RESTORE] = (time.process_time() - before) * 1e3
     return found
 
 
-def _manager(topic: MemoryMetadataTopic, root: Path, clock: SystemClock) -> TopicBasedRemoteLogMetadataManager:
+def topic_with(size: int) -> MemoryMetadataTopic:
+    """A metadata topic with the records of so many segments."""
+    topic = MemoryMetadataTopic(1)
+    topic.values[0].extend(_records(size))
+    return topic
+
+
+@asynccontextmanager
+async def metadata_of(
+    topic: MemoryMetadataTopic, root: Path, clock: Clock
+) -> AsyncIterator[TopicBasedRemoteLogMetadataManager]:
+    """What a broker knows of the topic when it has read it."""
     manager = TopicBasedRemoteLogMetadataManager(topic, directory=root, limits=MetadataLimits(), clock=clock)
-    manager.on_partition_leadership_changes([_PARTITION], [])
-    return manager
-
-
-async def _wait_ready(manager: TopicBasedRemoteLogMetadataManager) -> None:
-    while not manager.is_ready(_PARTITION):
-        await asyncio.sleep(0.001)
+    async with manager.running():
+        manager.on_partition_leadership_changes([PARTITION], [])
+        while not manager.is_ready(PARTITION):
+            await clock.sleep(0.001)
+        yield manager
 
 
 def _records(size: int) -> Iterator[bytes]:
     for number in range(size):
-        segment_id = RemoteLogSegmentId(_PARTITION, UUID(int=number + 1))
+        segment_id = RemoteLogSegmentId(PARTITION, UUID(int=number + 1))
         yield serialize(
             RemoteLogSegmentMetadata(
                 segment_id=segment_id,
@@ -115,10 +121,10 @@ def _records(size: int) -> Iterator[bytes]:
         )
 
 
-def _log(root: Path, size: int, clock: SystemClock) -> UnifiedLog:
+def log_with(root: Path, size: int, clock: Clock) -> UnifiedLog:
     """A log with all of these records in few local segments: each remote one has to be looked up."""
     env = LogEnvironment(directory=LogDirectory(str(root)), clock=clock, chance=SystemChance(1), remote_enabled=True)
-    log = create_log(_PARTITION.topic_partition, TopicConfig(remote_storage_enable=True), env, topic_id=None)
+    log = create_log(PARTITION.topic_partition, TopicConfig(remote_storage_enable=True), env, topic_id=None)
     records = memoryview(build_batch([Record(at, 1, None, b"") for at in range(_BATCH)]))
     for _ in range(size * _RECORDS // _BATCH + 1):
         log.append(memoryview(bytearray(records)), leader_epoch=0)
@@ -129,14 +135,14 @@ def _log(root: Path, size: int, clock: SystemClock) -> UnifiedLog:
 async def _questions(
     manager: TopicBasedRemoteLogMetadataManager, log: UnifiedLog, size: int, clock: SystemClock
 ) -> Measured:
-    leader = LeaderPartition(partition=_PARTITION, log=log, leader_epoch=0)
-    partition = TieredPartition(_PARTITION)
+    leader = LeaderPartition(partition=PARTITION, log=log, leader_epoch=0)
+    partition = TieredPartition(PARTITION)
     partition.lead(leader)
 
     async def expire() -> None:
         question = ExpiryQuestion(
-            segments=await gathered(clock, manager.iter_remote_log_segments(_PARTITION)),
-            lookup=lambda epoch, at: manager.remote_log_segment_metadata(_PARTITION, epoch, at),
+            segments=await gathered(clock, manager.iter_remote_log_segments(PARTITION)),
+            lookup=lambda epoch, at: manager.remote_log_segment_metadata(PARTITION, epoch, at),
             epochs=tuple(log.epochs.entries),
             log_start=0,
             high_watermark=log.high_watermark,
@@ -155,7 +161,7 @@ async def _questions(
     async def search() -> None:
         # Nothing is that new: the metadata says so, and no segment has to be opened.
         searching = SearchByTime(manager, cast("Any", None), cast("Any", None), clock)
-        assert await searching.find(_PARTITION, log, _AFTER_ALL) is None
+        assert await searching.find(PARTITION, log, _AFTER_ALL) is None
 
     async def list_all() -> None:
         report = TierReport(manager, clock)
@@ -171,7 +177,7 @@ async def _questions(
     assert partition.is_started
     times, before = 1_000, time.process_time()
     for _ in range(times):
-        manager.remote_log_segment_metadata(_PARTITION, 0, size * _RECORDS // 2)
+        manager.remote_log_segment_metadata(PARTITION, 0, size * _RECORDS // 2)
     found[_FIND] = (time.process_time() - before) / times * 1e6
     return found
 

@@ -1,1 +1,1 @@
-"""What requests cost and how costs grow, by count and not by time: a regression shows on any machine, under any load."""
+"""What requests cost and how costs grow, by count and not by time: any machine shows a regression, under any load."""

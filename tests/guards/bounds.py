@@ -17,6 +17,9 @@ DISKLESS_MARGIN: Final = 0.1
 # Blocks of memory that stay after a request: a reference that nobody drops, or a table that grows.
 KEPT: Final = 0.1
 
+# How the calls of a Fetch with nothing new may grow with the partitions of its session: 1 is linear.
+SESSION_EXPONENT: Final = 0.95
+
 
 class Bound(NamedTuple):
     """Counts of one request, as they were when the table was written. See `bench.counted.Tally`."""

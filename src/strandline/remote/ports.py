@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+from uuid import UUID
 
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition
 from strandline.objects.store import Buffer
@@ -161,3 +162,19 @@ class RemoteLogMetadataManager(Protocol):
 
     async def close(self) -> None:
         """Save state that shortens the next start, and stop."""
+
+
+@runtime_checkable
+class IndexedMetadata(Protocol):
+    """Optional for a RemoteLogMetadataManager: it finds segments without looking at all of them.
+
+    Without it, the tiering pipeline looks at every segment of a partition several times for each one that it adds.
+    """
+
+    def find_remote_log_segment(self, partition: TopicIdPartition, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
+        """The segment with this id, in any state but DELETE_SEGMENT_FINISHED."""
+
+    def overlapping_remote_log_segments(
+        self, partition: TopicIdPartition, first: Offset, last: Offset
+    ) -> Sequence[RemoteLogSegmentMetadata]:
+        """The segments with some of these offsets, in any state but DELETE_SEGMENT_FINISHED, by start offset."""

@@ -13,7 +13,7 @@ from strandline.model import NO_TIMESTAMP, LeaderEpoch, Offset, TopicIdPartition
 from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.states import SegmentStates
-from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
+from strandline.remote.ports import IndexedMetadata, RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.values import RemoteLogSegmentId, RemoteLogSegmentMetadata, RemoteLogSegmentState
 
 
@@ -33,6 +33,8 @@ class PipelineSegments:
 
     def find(self, partition: TopicIdPartition, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
         """The segment with this id, in any state but DELETE_SEGMENT_FINISHED."""
+        if isinstance(self._metadata, IndexedMetadata):
+            return self._metadata.find_remote_log_segment(partition, segment_id)
         found = self._metadata.iter_remote_log_segments(partition)
         return next((segment for segment in found if segment.segment_id.id == segment_id), None)
 
@@ -52,10 +54,12 @@ class PipelineSegments:
 
     def overlapping(
         self, partition: TopicIdPartition, first: Offset, last: Offset
-    ) -> Iterator[RemoteLogSegmentMetadata]:
+    ) -> Sequence[RemoteLogSegmentMetadata]:
         """All segments with some of these offsets, in any state."""
+        if isinstance(self._metadata, IndexedMetadata):
+            return self._metadata.overlapping_remote_log_segments(partition, first, last)
         found = self._metadata.iter_remote_log_segments(partition)
-        return (segment for segment in found if segment.start_offset <= last and segment.end_offset >= first)
+        return [segment for segment in found if segment.start_offset <= last and segment.end_offset >= first]
 
     async def start(self, segment: RemoteLogSegmentMetadata) -> None:
         """Announce a segment: COPY_SEGMENT_STARTED."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from strandline.clock import Clock
@@ -183,4 +184,4 @@ def local_rows(log: UnifiedLog, copied: Offset) -> Iterator[SegmentRow]:
 
 
 def count_states(rows: Iterable[SegmentRow]) -> Mapping[str, int]:
-    return Counter(row.state for row in rows)
+    return Counter(map(attrgetter("state"), rows))

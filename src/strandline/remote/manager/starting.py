@@ -1,7 +1,7 @@
 """What a new leader finds out from remote log metadata: where its log begins, and up to where it is copied.
 
-There may be tens of thousands of segments, and clients are served meanwhile: they are looked at in short turns. What was
-found counts only if nothing has changed that it depends on, so that the answer is that of one moment.
+There may be tens of thousands of segments, and clients are served meanwhile: they are looked at in short turns. What
+was found counts only if nothing has changed that it depends on, so that the answer is that of one moment.
 """
 
 from __future__ import annotations

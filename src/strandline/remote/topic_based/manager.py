@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from uuid import UUID
 
 from strandline.clock import Clock
 from strandline.crash import crash_point
@@ -193,6 +194,14 @@ class TopicBasedRemoteLogMetadataManager:
         self, partition: TopicIdPartition, epoch: LeaderEpoch | None = None
     ) -> Iterator[RemoteLogSegmentMetadata]:
         return self._cache(partition).iter_remote_log_segments(epoch)
+
+    def find_remote_log_segment(self, partition: TopicIdPartition, segment_id: UUID) -> RemoteLogSegmentMetadata | None:
+        return self._cache(partition).find_segment(segment_id)
+
+    def overlapping_remote_log_segments(
+        self, partition: TopicIdPartition, first: Offset, last: Offset
+    ) -> Sequence[RemoteLogSegmentMetadata]:
+        return self._cache(partition).overlapping(first, last)
 
     def remote_log_summary(self, partition: TopicIdPartition) -> RemoteSummary:
         return self._cache(partition).summary()

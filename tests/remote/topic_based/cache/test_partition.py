@@ -355,6 +355,23 @@ def test_the_first_offset_of_an_epoch_is_found_and_none_before_it(messages: list
             assert all(found(cache, at, epoch) is None for at in range(offset, start))
 
 
+@given(events, st.integers(-1, 70), st.integers(0, 30))
+def test_segments_are_found_by_offsets_and_by_id_as_if_all_were_looked_at(
+    messages: list[RemoteLogMetadata], first: int, length: int
+) -> None:
+    cache, model = RemoteLogMetadataCache(TP), Model()
+    for message in messages:
+        if model.is_legal(message):
+            cache.apply(message)
+            model.apply(message)
+    last, known = first + length, cache.list_remote_log_segments()
+    inside = [one for one in known if one.start_offset <= last and one.end_offset >= first]
+    by_start = sorted(cache.overlapping(first, last), key=lambda one: (one.start_offset, one.segment_id.id))
+    assert by_start == sorted(inside, key=lambda one: (one.start_offset, one.segment_id.id))
+    assert [cache.find_segment(one.segment_id.id) for one in known] == [*known]
+    assert cache.find_segment(UUID(int=0)) is None
+
+
 @given(events, st.data())
 @settings(max_examples=200)
 def test_a_snapshot_and_the_rest_give_the_same_as_everything(

@@ -51,6 +51,11 @@ class RemoteLogLeaderEpochState:
         """The referenced segments for `offset` and later ones, in order."""
         return iter(self._ids[bisect_left(self._ends, offset) :])
 
+    def overlapping(self, first: Offset, last: Offset) -> Iterator[bytes]:
+        """The referenced segments with some of these offsets, and all that are not referenced."""
+        yield from self._ids[bisect_left(self._ends, first) : bisect_right(self._starts, last)]
+        yield from self.unreferenced
+
     def referenced(self) -> Iterable[tuple[Offset, Offset, bytes]]:
         """(first offset, last offset, segment) in order of offsets."""
         return zip(self._starts, self._ends, self._ids, strict=True)

@@ -234,6 +234,15 @@ class RemoteLogMetadataCache:
         """The segment with this id, in any state."""
         return self._find(segment_id.bytes)
 
+    def overlapping(self, first: Offset, last: Offset) -> Sequence[RemoteLogSegmentMetadata]:
+        """The segments with some of these offsets, in any state, by start offset. Does not look at all of them."""
+        keys: set[bytes] = set()
+        for state in self._epochs.values():
+            keys.update(state.overlapping(first, last))
+        found = (self._unpack(key, self._segments[key]) for key in keys)
+        inside = (segment for segment in found if segment.start_offset <= last and segment.end_offset >= first)
+        return sorted(inside, key=lambda segment: segment.start_offset)
+
     def iter_segments(self) -> Iterator[RemoteLogSegmentMetadata]:
         """All segments in any state, unordered, made one at a time. Nothing may be applied meanwhile."""
         return (self._unpack(key, packed) for key, packed in self._segments.items())
