@@ -25,6 +25,7 @@ from strandline.remote.manager.starting import find_out
 from strandline.remote.turns import AT_ONCE
 from strandline.tiering_api.values import ClaimFiles
 from tests.controlplane.making import batch, commit
+from tests.coordinators.groups.test_classic_group import group_of, unheard
 from tests.guards.bounds import SESSION_EXPONENT
 from tests.guards.test_requests import counted
 
@@ -138,3 +139,16 @@ def test_a_fetch_with_nothing_new_grows_no_faster_than_its_session() -> None:
     grows = exponent((10, few), (100, many))
     print(f"calls of a Fetch with nothing new: {few:g} with 10 partitions, {many:g} with 100: exponent {grows:.2f}")
     assert grows <= SESSION_EXPONENT
+
+
+def test_members_that_join_again_are_not_counted_at_each_join() -> None:
+    def rejoin(size: int) -> int:
+        group = group_of(size)
+        with CountingClock() as clock:
+            for one in group.members.values():
+                assert not group.have_all_joined
+                one.join_reply = unheard
+            assert group.have_all_joined
+        return clock.calls
+
+    assert exponent((100, rejoin(100)), (1_000, rejoin(1_000))) <= 1.03

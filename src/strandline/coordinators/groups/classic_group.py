@@ -33,6 +33,7 @@ class ClassicGroup:
     """The state of one group. Every change of `state` is checked against the table of legal moves."""
 
     __slots__ = (
+        "_missing",
         "_state",
         "_supporters",
         "generation",
@@ -69,6 +70,8 @@ class ClassicGroup:
         """Member id by group instance id."""
         self.pending: dict[str, Timer] = {}
         """Ids given out that have not joined yet (KIP-394), with the timers that forget them."""
+        self._missing: list[str] = []
+        """Members that had not joined when all were looked at; some have since."""
         self.pending_sync: set[str] = set()
         self.has_new_member = False
         self.join_timer: Timer | None = None
@@ -209,7 +212,16 @@ class ClassicGroup:
 
     @property
     def have_all_joined(self) -> bool:
-        return not self.pending and all(member.is_awaiting_join for member in self.members.values())
+        """Asked at each join: one member that was missing the last time answers it, as long as it is missing."""
+        if self.pending:
+            return False
+        while self._missing:
+            member = self.members.get(self._missing[-1])
+            if member is not None and not member.is_awaiting_join:
+                return False
+            self._missing.pop()
+        self._missing = [member.member_id for member in self.members.values() if not member.is_awaiting_join]
+        return not self._missing
 
     @property
     def rebalance_timeout_ms(self) -> int:

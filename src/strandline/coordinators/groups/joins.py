@@ -101,7 +101,9 @@ class Joins:
         member = group.members.get(member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             # Waiting joins are counted, not members: after the limit was lowered, the last to rejoin are refused.
-            return (member is not None and member.is_awaiting_join) or group.awaiting_join < limit
+            # There are at most as many of them, which is enough to know in a group that is not full.
+            has_room = len(group.members) < limit or group.awaiting_join < limit
+            return has_room or (member is not None and member.is_awaiting_join)
         if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return member is not None or len(group.members) < limit
         return True
