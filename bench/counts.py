@@ -50,6 +50,18 @@ def _produce(asker: Asker) -> Request:
     )
 
 
+def _produce_two(asker: Asker) -> Request:
+    """A request of more than one partition takes the general way through the broker."""
+    asker.create("two", 2)
+    request = produce_request("two")
+    request.topic_data[0].partition_data += produce_request("two", partition=1).topic_data[0].partition_data
+    return asker.repeat(
+        ApiKey.PRODUCE,
+        request,
+        lambda answer: served(max(one.error_code for one in answer.responses[0].partition_responses), "Produce"),
+    )
+
+
 def _produce_diskless(asker: Asker) -> Request:
     asker.create("diskless", 1, diskless_enable="true")
     return asker.repeat(
@@ -145,6 +157,7 @@ def _offset_commit(asker: Asker) -> Request:
 # A request to a diskless topic ends in other threads: what it leaves for the loop comes when it comes.
 REQUESTS: Final[Mapping[str, tuple[Callable[[Asker], Request], int]]] = {
     "produce": (_produce, 1),
+    "produce.two-partitions": (_produce_two, 1),
     "fetch": (_fetch, 1),
     "fetch.nothing-new": (_session(1), 1),
     "fetch.nothing-new.10": (_session(10), 1),

@@ -24,8 +24,8 @@ from bench.tree import SourceTree
 
 _SIZES: Final[Mapping[str, Sequence[int]]] = {
     "partitions": (100, 1_000, 10_000),
-    "connections": (10, 100, 1_000),
-    "members": (10, 100, 1_000),
+    "connections": (100, 1_000, 8_000),
+    "members": (100, 1_000, 5_000),
     "rows": (1_000, 10_000, 100_000),
     "segments": (100, 1_000, 10_000),
 }

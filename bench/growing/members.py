@@ -28,7 +28,7 @@ from strandline.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRe
 
 # Long enough for all members to join before the first generation begins.
 SETTINGS: Final = {
-    "group.initial.rebalance.delay.ms": "20000",
+    "group.initial.rebalance.delay.ms": "10000",
     "group.consumer.max.size": "100000",
     "group.share.max.size": "1000",
     "offsets.topic.num.partitions": "1",

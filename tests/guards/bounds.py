@@ -32,14 +32,15 @@ class Bound(NamedTuple):
 
 COUNTS: Final[Mapping[str, Bound]] = {
     # counted by `python -m bench.counts --write`
-    "produce": Bound(calls=112, c_calls=79, system_calls=3, bytecodes=3091),
-    "fetch": Bound(calls=121, c_calls=97, system_calls=3, bytecodes=3557),
-    "fetch.nothing-new": Bound(calls=98, c_calls=66, system_calls=2, bytecodes=2732),
-    "fetch.nothing-new.10": Bound(calls=269, c_calls=174, system_calls=2, bytecodes=7628),
-    "fetch.nothing-new.100": Bound(calls=1979, c_calls=1254, system_calls=2, bytecodes=56588),
-    "heartbeat": Bound(calls=103, c_calls=74, system_calls=2, bytecodes=2650),
-    "heartbeat.consumer": Bound(calls=193, c_calls=113, system_calls=2, bytecodes=4804),
-    "offset-commit": Bound(calls=327, c_calls=234, system_calls=3, bytecodes=7585),
-    "produce.diskless": Bound(calls=514, c_calls=423, system_calls=2, bytecodes=10675),
+    "produce": Bound(calls=27, c_calls=32, system_calls=3, bytecodes=1152),
+    "produce.two-partitions": Bound(calls=187, c_calls=141, system_calls=4, bytecodes=5020),
+    "fetch": Bound(calls=122, c_calls=98, system_calls=3, bytecodes=3643),
+    "fetch.nothing-new": Bound(calls=97, c_calls=67, system_calls=2, bytecodes=2764),
+    "fetch.nothing-new.10": Bound(calls=268, c_calls=175, system_calls=2, bytecodes=7660),
+    "fetch.nothing-new.100": Bound(calls=1978, c_calls=1255, system_calls=2, bytecodes=56620),
+    "heartbeat": Bound(calls=102, c_calls=75, system_calls=2, bytecodes=2682),
+    "heartbeat.consumer": Bound(calls=192, c_calls=114, system_calls=2, bytecodes=4836),
+    "offset-commit": Bound(calls=326, c_calls=235, system_calls=3, bytecodes=7617),
+    "produce.diskless": Bound(calls=514, c_calls=424, system_calls=2, bytecodes=10730),
     # end
 }
