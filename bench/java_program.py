@@ -58,7 +58,10 @@ def why_unavailable(cache: Path | None = None) -> str | None:
 
 
 def build(source: Path, cache: Path | None = None, *, more_libraries: tuple[tuple[str, ...], ...] = ()) -> JavaProgram:
-    """Compile one source file. `more_libraries` are fetched the first time. Raises ProcessFailed."""
+    """Compile a source file, with those beside it that it needs. `more_libraries` are fetched the first time.
+
+    Raises ProcessFailed.
+    """
     libraries = kafka.install(cache)
     compiler = _fetched(_COMPILER, _compiler(cache))
     directory = libraries.with_name(source.stem)
@@ -69,7 +72,8 @@ def build(source: Path, cache: Path | None = None, *, more_libraries: tuple[tupl
     jar = directory / f"{source.stem}.jar"
     jar.unlink(missing_ok=True)
     class_path = ":".join(str(one) for one in sorted([*libraries.glob("*.jar"), *directory.glob("*.jar")]))
-    arguments = ("-17", "-proc:none", "-nowarn", "-classpath", class_path, "-d", str(classes), str(source))
+    found_in = ("-classpath", class_path, "-sourcepath", str(source.parent))
+    arguments = ("-17", "-proc:none", "-nowarn", *found_in, "-d", str(classes), str(source))
     command = kafka.java_command(libraries, _COMPILER_MAIN, *arguments, plugins=compiler)
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:

@@ -1,7 +1,6 @@
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.BitSet;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -51,19 +50,8 @@ public final class ShareLoad {
         isExplicit = "explicit".equals(options.get("acknowledgement"));
     }
 
-    public static void main(String[] arguments) throws Exception {
-        var options = new HashMap<String, String>();
-        for (var argument : arguments) {
-            var parts = argument.split("=", 2);
-            options.put(parts[0], parts[1]);
-        }
-        try {
-            System.out.println(new ShareLoad(options).run());
-            System.exit(0);
-        } catch (Exception error) {
-            error.printStackTrace();
-            System.exit(1);
-        }
+    public static void main(String[] arguments) {
+        Load.main(arguments, options -> new ShareLoad(options)::run);
     }
 
     private String run() throws Exception {

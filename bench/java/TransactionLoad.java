@@ -1,7 +1,6 @@
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
@@ -49,19 +48,8 @@ public final class TransactionLoad {
         interval = rate == 0 ? 0 : SECOND / rate;
     }
 
-    public static void main(String[] arguments) throws Exception {
-        var options = new HashMap<String, String>();
-        for (var argument : arguments) {
-            var parts = argument.split("=", 2);
-            options.put(parts[0], parts[1]);
-        }
-        try {
-            System.out.println(new TransactionLoad(options).run());
-            System.exit(0);
-        } catch (Exception error) {
-            error.printStackTrace();
-            System.exit(1);
-        }
+    public static void main(String[] arguments) {
+        Load.main(arguments, options -> new TransactionLoad(options)::run);
     }
 
     private String run() throws Exception {

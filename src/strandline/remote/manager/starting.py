@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _WALKS_IN_TURNS: Final = 5
 
 
-class Run(NamedTuple):
+class _CoveredRun(NamedTuple):
     """Offsets that segments have without a gap, both inclusive."""
 
     start: Offset
@@ -40,7 +40,7 @@ class Runs:
     __slots__ = ("_runs",)
 
     def __init__(self, segments: Sequence[RemoteLogSegmentMetadata] = ()) -> None:
-        self._runs: list[Run] = []
+        self._runs: list[_CoveredRun] = []
         for segment in segments:
             self.add(segment)
 
@@ -49,14 +49,14 @@ class Runs:
         if self._runs and start <= self._runs[-1].end + 1:
             last = self._runs[-1]
             if end > last.end:
-                self._runs[-1] = Run(last.start, end)
+                self._runs[-1] = _CoveredRun(last.start, end)
         else:
-            self._runs.append(Run(start, end))
+            self._runs.append(_CoveredRun(start, end))
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[_CoveredRun]:
         return iter(self._runs)
 
-    def __reversed__(self) -> Iterator[Run]:
+    def __reversed__(self) -> Iterator[_CoveredRun]:
         return reversed(self._runs)
 
     @property
@@ -65,7 +65,7 @@ class Runs:
         return self._runs[0].start if self._runs else None
 
 
-class _Basis(NamedTuple):
+class _StartBasis(NamedTuple):
     """What the answer depends on. The end of the log only grows, which changes nothing below it."""
 
     offsets: LogOffsets
@@ -75,7 +75,7 @@ class _Basis(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Found:
+class _FinishedRuns:
     """Segments in COPY_SEGMENT_FINISHED, by how much can be said of them."""
 
     all: Runs = field(default_factory=Runs)
@@ -111,16 +111,16 @@ def _is_wanted(partition: TieredPartition, leader: LeaderPartition) -> bool:
     return partition.is_led_as(leader) and not partition.is_withdrawing and leader.log.config.remote_storage_enable
 
 
-def _basis(partition: TieredPartition, log: UnifiedLog, metadata: RemoteLogMetadataManager) -> _Basis:
+def _basis(partition: TieredPartition, log: UnifiedLog, metadata: RemoteLogMetadataManager) -> _StartBasis:
     # Neither the active segment nor the last stable offset matters, and both move with every append.
     offsets = replace(offsets_of(log), active_base=0, last_stable_offset=0)
-    return _Basis(offsets, tuple(log.epochs.entries), partition.changes, metadata.remote_log_summary(partition.id))
+    return _StartBasis(offsets, tuple(log.epochs.entries), partition.changes, metadata.remote_log_summary(partition.id))
 
 
 def _look(
     partition: TieredPartition, log: UnifiedLog, metadata: RemoteLogMetadataManager
-) -> Generator[None, None, _Found]:
-    found, lookup = _Found(), partial(metadata.remote_log_segment_metadata, partition.id)
+) -> Generator[None, None, _FinishedRuns]:
+    found, lookup = _FinishedRuns(), partial(metadata.remote_log_segment_metadata, partition.id)
     history, local_start = LogHistory(log.epochs.entries, log.log_end_offset), log.local_log_start_offset
     for count, segment in enumerate(metadata.iter_remote_log_segments(partition.id), 1):
         if segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
@@ -134,7 +134,9 @@ def _look(
     return found
 
 
-def _decide(partition: TieredPartition, log: UnifiedLog, metadata: RemoteLogMetadataManager, found: _Found) -> None:
+def _decide(
+    partition: TieredPartition, log: UnifiedLog, metadata: RemoteLogMetadataManager, found: _FinishedRuns
+) -> None:
     if _has_lost_epochs(log, found.all):
         logger.error(
             "the leader epochs of %s below offset %s are not known: is its leader-epoch-checkpoint lost? Remote "
