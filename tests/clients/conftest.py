@@ -12,7 +12,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from strandline.wire.client import Client
 from tests.broker import TIERS, Broker, broker_of_tier
+from tests.clients.transactions import client_of
 from tests.golden import kafka_classic as kafka_classic
 from tests.waiting import wait_until
 
@@ -43,6 +45,13 @@ def unique_name(request: pytest.FixtureRequest) -> Callable[[], str]:
     """A topic or group name that was never used, also on a broker that outlives this run."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:80].strip("-")
     return lambda: f"{words}-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[Client]:
+    """A connection of our own client, to ask for what other clients do not show."""
+    with client_of(broker.bootstrap) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,15 +10,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from strandline.wire.client import Client
-from tests.broker import Broker, broker_for_clients
+from tests.broker import Broker
 from tests.clients.conftest import TopicMaker
 from tests.clients.transactions import (
     COMMITTED,
     SECONDS,
-    TRANSACTION_SETTINGS,
     UNCOMMITTED,
-    client_of,
     read_topic,
+    transactional_broker,
     transactional_producer,
     wait_settled,
 )
@@ -27,17 +26,7 @@ from tests.wirelevel.transactional import fetch_offset, transaction_state, unfin
 
 Name = Callable[[], str]
 
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data", TRANSACTION_SETTINGS) as running:
-        yield running
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with client_of(broker.bootstrap) as opened:
-        yield opened
+broker = transactional_broker
 
 
 def write(producer: Producer, topic: str, *values: bytes, partition: int = 0) -> None:

@@ -28,15 +28,9 @@ PARTITIONS = 4
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with running_broker(tmp_path_factory.mktemp("broker") / "data", TRANSACTION_SETTINGS) as running:
         yield running
-
-
-@pytest.fixture
-def client(alone: BrokerProcess) -> Iterator[Client]:
-    with client_of(alone.bootstrap) as opened:
-        yield opened
 
 
 def write(producer: Producer, topic: str, *values: bytes, partition: int = 0) -> None:
@@ -51,10 +45,10 @@ def make(broker: BrokerProcess, topic: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_commits_and_aborts(alone: BrokerProcess, client: Client, kind: str) -> None:
+def test_commits_and_aborts(broker: BrokerProcess, client: Client, kind: str) -> None:
     topic = f"both-{kind}"
-    make(alone, topic, kind)
-    producer = transactional_producer(alone.bootstrap, topic)
+    make(broker, topic, kind)
+    producer = transactional_producer(broker.bootstrap, topic)
     for number in range(10):
         producer.begin_transaction()
         write(producer, topic, b"%d" % number, b"%d again" % number)
@@ -64,32 +58,32 @@ def test_commits_and_aborts(alone: BrokerProcess, client: Client, kind: str) -> 
             producer.commit_transaction(SECONDS)
     wait_settled(client, topic)
     pairs = [[b"%d" % n, b"%d again" % n] for n in range(10)]
-    assert read_topic(alone.bootstrap, topic) == [[value for pair in pairs[::2] for value in pair]]
-    assert read_topic(alone.bootstrap, topic, isolation=UNCOMMITTED) == [[value for pair in pairs for value in pair]]
+    assert read_topic(broker.bootstrap, topic) == [[value for pair in pairs[::2] for value in pair]]
+    assert read_topic(broker.bootstrap, topic, isolation=UNCOMMITTED) == [[value for pair in pairs for value in pair]]
 
 
-def test_an_open_transaction_is_hidden_and_shown_to_operators(alone: BrokerProcess, client: Client) -> None:
-    make(alone, "open", "CreateTime")
-    producer = transactional_producer(alone.bootstrap, "open")
+def test_an_open_transaction_is_hidden_and_shown_to_operators(broker: BrokerProcess, client: Client) -> None:
+    make(broker, "open", "CreateTime")
+    producer = transactional_producer(broker.bootstrap, "open")
     producer.begin_transaction()
     write(producer, "open", b"x")
-    assert read_topic(alone.bootstrap, "open") == [[]]
-    assert read_topic(alone.bootstrap, "open", isolation=UNCOMMITTED) == [[b"x"]]
+    assert read_topic(broker.bootstrap, "open") == [[]]
+    assert read_topic(broker.bootstrap, "open", isolation=UNCOMMITTED) == [[b"x"]]
     assert len(open_producers(client, "open")) == 1
     assert (last_stable_offset(client, "open"), end_of(client, "open")) == (0, 1)
     producer.commit_transaction(SECONDS)
     wait_settled(client, "open")
-    assert read_topic(alone.bootstrap, "open") == [[b"x"]]
+    assert read_topic(broker.bootstrap, "open") == [[b"x"]]
 
 
-def test_a_transaction_that_takes_too_long_is_aborted(alone: BrokerProcess, client: Client) -> None:
-    make(alone, "late", "CreateTime")
-    producer = transactional_producer(alone.bootstrap, "late", **{"transaction.timeout.ms": 1_000})
+def test_a_transaction_that_takes_too_long_is_aborted(broker: BrokerProcess, client: Client) -> None:
+    make(broker, "late", "CreateTime")
+    producer = transactional_producer(broker.bootstrap, "late", **{"transaction.timeout.ms": 1_000})
     producer.begin_transaction()
     write(producer, "late", b"lost")
     wait_until(lambda: not open_producers(client, "late"), within=SECONDS, what="the timeout")
     wait_settled(client, "late")
-    assert read_topic(alone.bootstrap, "late") == [[]]
+    assert read_topic(broker.bootstrap, "late") == [[]]
 
 
 # Two brokers

@@ -28,21 +28,10 @@ KINDS = pytest.mark.parametrize("is_new", [False, True], ids=["version-1", "vers
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     settings = {**QUICK, **TRANSACTION_SETTINGS, "log.cleaner.backoff.ms": "100"}
-    with running_broker(tmp_path_factory.mktemp("segments") / "data", settings) as broker:
-        yield broker
-
-
-@pytest.fixture
-def client(own: BrokerProcess) -> Iterator[Client]:
-    with client_of(own.bootstrap) as opened:
-        yield opened
-
-
-@pytest.fixture
-def own_admin(own: BrokerProcess) -> AdminClient:
-    return AdminClient({"bootstrap.servers": own.bootstrap})
+    with running_broker(tmp_path_factory.mktemp("segments") / "data", settings) as running:
+        yield running
 
 
 def value_of(number: int, word: bytes) -> bytes:
@@ -76,21 +65,21 @@ def write_rounds(client: Client, topic: str, name: str, *, is_new: bool) -> list
 
 @KINDS
 def test_tiered_segments_are_read_committed(
-    own: BrokerProcess, own_admin: AdminClient, client: Client, unique_name: Name, is_new: bool
+    broker: BrokerProcess, admin: AdminClient, client: Client, unique_name: Name, is_new: bool
 ) -> None:
-    topic = create(own_admin, unique_name(), {**TIERED, "retention.ms": "-1"})
+    topic = create(admin, unique_name(), {**TIERED, "retention.ms": "-1"})
     wait_until(lambda: end_of(client, topic) == 0)
     committed = write_rounds(client, topic, unique_name(), is_new=is_new)
     assert read_values(client, topic) == committed
-    assert wait_tiered(own, topic) > 20
+    assert wait_tiered(broker, topic) > 20
     assert read_values(client, topic) == committed
-    assert read_topic(own.bootstrap, topic) == [committed]
+    assert read_topic(broker.bootstrap, topic) == [committed]
 
 
 def test_an_open_transaction_keeps_its_segments_local(
-    own: BrokerProcess, own_admin: AdminClient, client: Client, unique_name: Name
+    broker: BrokerProcess, admin: AdminClient, client: Client, unique_name: Name
 ) -> None:
-    topic, other = (create(own_admin, unique_name(), {**TIERED, "retention.ms": "-1"}) for _ in range(2))
+    topic, other = (create(admin, unique_name(), {**TIERED, "retention.ms": "-1"}) for _ in range(2))
     wait_until(lambda: end_of(client, topic) == end_of(client, other) == 0)
     opened = RawTransactionalProducer(client, unique_name(), is_new=True).initialised()
     write(opened, topic, b"open")
@@ -99,27 +88,27 @@ def test_an_open_transaction_keeps_its_segments_local(
         write(quick, topic, value_of(number, b"quick"))
         write(quick, other, value_of(number, b"quick"))
     assert quick.end(commit=True) is E.NONE
-    assert wait_tiered(own, other) > 20
-    assert first_local_offset(own, topic) == 0, "nothing above the last stable offset is copied"
+    assert wait_tiered(broker, other) > 20
+    assert first_local_offset(broker, topic) == 0, "nothing above the last stable offset is copied"
     assert opened.end(commit=True) is E.NONE
-    assert wait_tiered(own, topic) > 20
+    assert wait_tiered(broker, topic) > 20
     assert read_values(client, topic) == [b"open", *(value_of(number, b"quick") for number in range(ROUNDS))]
 
 
 @KINDS
 def test_everything_is_the_same_after_a_crash(
-    own: BrokerProcess, own_admin: AdminClient, unique_name: Name, is_new: bool
+    broker: BrokerProcess, admin: AdminClient, unique_name: Name, is_new: bool
 ) -> None:
-    topic = create(own_admin, unique_name(), SMALL)
-    with client_of(own.bootstrap) as client:
+    topic = create(admin, unique_name(), SMALL)
+    with client_of(broker.bootstrap) as client:
         wait_until(lambda: end_of(client, topic) == 0)
         committed = write_rounds(client, topic, unique_name(), is_new=is_new)
         opened = RawTransactionalProducer(client, unique_name(), is_new=is_new).initialised()
         write(opened, topic, b"open")
         before = (last_stable_offset(client, topic), end_of(client, topic))
-    own.kill()
-    own.start()
-    with client_of(own.bootstrap) as client:
+    broker.kill()
+    broker.start()
+    with client_of(broker.bootstrap) as client:
         wait_until(lambda: read_values(client, topic) == committed, what="the log to be led again")
         assert (last_stable_offset(client, topic), end_of(client, topic)) == before
         assert open_producers(client, topic) == [opened.producer_id]
@@ -129,12 +118,10 @@ def test_everything_is_the_same_after_a_crash(
         wait_until(lambda: read_values(client, topic) == [*committed, b"open", b"more"])
 
 
-def test_compaction_keeps_the_newest_committed_record(
-    own_admin: AdminClient, client: Client, unique_name: Name
-) -> None:
+def test_compaction_keeps_the_newest_committed_record(admin: AdminClient, client: Client, unique_name: Name) -> None:
     """All records have one key: what was aborted does not replace what was committed, and goes."""
     configs = {"cleanup.policy": "compact", "internal.segment.bytes": "5000", "min.cleanable.dirty.ratio": "0.01"}
-    topic = create(own_admin, unique_name(), configs)
+    topic = create(admin, unique_name(), configs)
     wait_until(lambda: end_of(client, topic) == 0)
     committed = write_rounds(client, topic, unique_name(), is_new=True)
     aborted = RawTransactionalProducer(client, unique_name(), is_new=True).initialised()

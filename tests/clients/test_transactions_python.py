@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import aiokafka
 import aiokafka.errors
@@ -13,33 +13,22 @@ from kafka.structs import OffsetAndMetadata as KafkaPythonOffset
 from kafka.structs import TopicPartition as KafkaPythonPartition
 
 from strandline.wire.client import Client
-from tests.broker import Broker, broker_for_clients
+from tests.broker import Broker
 from tests.clients.conftest import TopicMaker
 from tests.clients.transactions import (
     COMMITTED,
-    TRANSACTION_SETTINGS,
     UNCOMMITTED,
-    client_of,
     read_topic,
+    transactional_broker,
     wait_settled,
 )
 from tests.waiting import wait_until
 from tests.wirelevel.transactional import GROUP_COORDINATOR, fetch_offset, unfinished, wait_for_coordinator
 
 Name = Callable[[], str]
+
+broker = transactional_broker
 TIMEOUT_MS = 20_000
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data", TRANSACTION_SETTINGS) as running:
-        yield running
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with client_of(broker.bootstrap) as opened:
-        yield opened
 
 
 # aiokafka

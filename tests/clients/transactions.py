@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from strandline.wire.client import Client
+from tests.broker import TIERS, Broker, broker_for_clients
 from tests.waiting import wait_until
 from tests.wirelevel.transactional import end_of, last_stable_offset, unfinished
 
@@ -19,6 +21,24 @@ TRANSACTION_SETTINGS: Mapping[str, str] = {
     "transaction.state.log.min.isr": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
 }
+
+
+# A module of tests takes one of these as its `broker`.
+
+
+@pytest.fixture(scope="module")
+def transactional_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data", TRANSACTION_SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=sorted(TIERS))
+def transactional_broker_of_tier(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    settings = {**TRANSACTION_SETTINGS, **TIERS[request.param]}
+    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data", settings) as running:
+        yield running
 
 
 def client_of(bootstrap: str) -> Client:

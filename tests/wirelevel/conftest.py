@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from strandline.wire.client import Client
 from tests.broker import EXTERNAL_BOOTSTRAP, TIERS, Broker, BrokerProcess, broker_of_tier
+from tests.clients.transactions import client_of
 from tests.wirelevel.raw import RawConnection, connected
 
 _numbers = itertools.count(1)
@@ -39,6 +41,13 @@ def own_broker(broker: Broker) -> BrokerProcess:
 @pytest.fixture
 def connection(broker: Broker) -> Iterator[RawConnection]:
     with connected(broker.bootstrap) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[Client]:
+    """A connection of our own client, to ask for what other clients do not show."""
+    with client_of(broker.bootstrap) as opened:
         yield opened
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,8 +16,8 @@ from strandline.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.broker import TIERS, Broker, broker_for_clients
-from tests.clients.transactions import TRANSACTION_SETTINGS
+from tests.broker import Broker
+from tests.clients.transactions import transactional_broker_of_tier
 from tests.waiting import wait_until
 from tests.wirelevel.raw import RawConnection, batch, connected, create_topic, end_offset, produce
 from tests.wirelevel.transactional import (
@@ -36,21 +35,9 @@ E = ErrorCode
 MOST_MS = 900_000
 KINDS = pytest.mark.parametrize("is_new", [False, True], ids=["version-1", "version-2"])
 
+broker = transactional_broker_of_tier
+
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module", params=sorted(TIERS))
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    settings = {**TRANSACTION_SETTINGS, **TIERS[request.param]}
-    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data", settings) as running:
-        yield running
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    host, port = broker.bootstrap.split(":")
-    with Client.connect(host, int(port)) as connected_client:
-        yield connected_client
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from strandline.wire.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.broker import TIERS, Broker, broker_for_clients
-from tests.clients.transactions import TRANSACTION_SETTINGS, client_of
+from tests.broker import Broker
+from tests.clients.transactions import transactional_broker_of_tier
 from tests.moments import T0
 from tests.waiting import wait_until
 from tests.wirelevel.asking import FETCH_VERSION, ask_for_offset, ask_to_delete, ask_to_fetch, fetch_request, offsets_in
@@ -36,20 +36,9 @@ E = ErrorCode
 LONG_MS = 60_000
 KINDS = pytest.mark.parametrize("is_new", [False, True], ids=["version-1", "version-2"])
 
+broker = transactional_broker_of_tier
+
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module", params=sorted(TIERS))
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    settings = {**TRANSACTION_SETTINGS, **TIERS[request.param]}
-    with broker_for_clients(tmp_path_factory.mktemp("broker") / "data", settings) as running:
-        yield running
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with client_of(broker.bootstrap) as opened:
-        yield opened
 
 
 @pytest.fixture
