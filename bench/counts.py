@@ -2,7 +2,7 @@
 
     .venv/bin/python -m bench.counts                       # a table of all requests
     .venv/bin/python -m bench.counts --functions produce   # which functions are called for one request, and how often
-    .venv/bin/python -m bench.counts --write               # take these counts as the bounds of tests/guards
+    .venv/bin/python -m bench.counts --write               # take them as the bounds of tests/guards, and into the docs
 
 Each count is for one request in steady state, over a real socket, of a real broker: the median of many requests.
 """
@@ -33,7 +33,9 @@ from strandline.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 
-BOUNDS: Final = Path(__file__).resolve().parent.parent / "tests" / "guards" / "bounds.py"
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_BOUNDS: Final = _ROOT / "tests" / "guards" / "bounds.py"
+_PAGE: Final = _ROOT / "docs" / "benchmarks.md"
 _WARM_UP: Final = 50
 _SAMPLES: Final = 41
 _KEPT_OVER: Final = 1000
@@ -213,26 +215,30 @@ def functions(name: str) -> Mapping[str, float]:
 
 def table(found: Mapping[str, Mapping[str, float]]) -> str:
     """As Markdown."""
-    columns = [*Tally._fields, "blocks_kept"]
-    lines = [f"| request | {' | '.join(column.replace('_', ' ') for column in columns)} |", "|---" * 6 + "|"]
+    columns = Tally._fields
+    titles = ("calls", "C calls", "system calls", "bytecodes")
+    lines = [f"| request | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
     for name, counted in found.items():
-        cells = (f"{counted[column]:,.6g}" if column in counted else "" for column in columns)
+        cells = (f"{round(counted[column]):,}" if column in counted else "" for column in columns)
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def write_bounds(found: Mapping[str, Mapping[str, float]]) -> None:
-    """Replace the table of tests/guards by these counts."""
-    text = BOUNDS.read_text()
-    head, _, rest = text.partition("    # counted by `python -m bench.counts --write`\n")
-    _, _, tail = rest.partition("    # end\n")
-    rows = [
+def write(found: Mapping[str, Mapping[str, float]]) -> None:
+    """Replace the tables of tests/guards and of the benchmarks page by these counts."""
+    bounds = [
         f'    "{name}": Bound(' + ", ".join(f"{column}={round(counted[column])}" for column in Tally._fields) + "),\n"
         for name, counted in found.items()
     ]
-    BOUNDS.write_text(
-        head + "    # counted by `python -m bench.counts --write`\n" + "".join(rows) + "    # end\n" + tail
-    )
+    _replace(_BOUNDS, "    # counted by `python -m bench.counts --write`\n", "".join(bounds), "    # end\n")
+    begin = "<!-- counts: written by `python -m bench.counts --write` -->\n"
+    _replace(_PAGE, begin, f"\n{table(found)}\n\n", "<!-- end of counts -->\n")
+
+
+def _replace(path: Path, begin: str, text: str, end: str) -> None:
+    head, _, rest = path.read_text().partition(begin)
+    _, _, tail = rest.partition(end)
+    path.write_text(head + begin + text + end + tail)
 
 
 def main() -> None:
@@ -240,7 +246,9 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(REQUESTS), help="names of requests, separated by commas")
     parser.add_argument("--functions", metavar="REQUEST", choices=REQUESTS, help="list what is called for one request")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--write", action="store_true", help=f"write the counts to {BOUNDS.name} of tests/guards")
+    parser.add_argument(
+        "--write", action="store_true", help="take them as the bounds of tests/guards, and into docs/benchmarks.md"
+    )
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
     if arguments.functions:
@@ -249,7 +257,7 @@ def main() -> None:
         return
     found = count(arguments.only.split(","))
     if arguments.write:
-        write_bounds(found)
+        write(found)
     print(json.dumps(found) if arguments.json else table(found))
 
 
