@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from bench.growing.measuring import Growth, exponent
 from bench.growth import table
 
