@@ -20,13 +20,18 @@ ONLY_HERE = {"bytecodes": (3, 11)}
 
 
 @cache
-def counted() -> dict[str, dict[str, float]]:
+def counting() -> subprocess.CompletedProcess[str]:
     """In a process of its own: nothing of the test run is counted, and no tool of it is in the way."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
     command = [sys.executable, "-m", "bench.counts", "--json", "--only", ",".join(COUNTS)]
-    run = subprocess.run(
+    return subprocess.run(
         command, cwd=ROOT, env={**environment, "STRANDLINE_COMPILED": "no"}, capture_output=True, text=True
     )
+
+
+def counted() -> dict[str, dict[str, float]]:
+    """The counts of each request."""
+    run = counting()
     assert run.returncode == 0, run.stderr
     found: dict[str, dict[str, float]] = json.loads(run.stdout)
     return found
