@@ -219,10 +219,7 @@ class Partition:
         return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
 
     def append_now(self, records: memoryview) -> Offset:
-        """Append an ordinary batch of a client, replicated when this returns, whatever acks says; its first offset.
-
-        NO_OFFSET if it has to go the way of `append`; then nothing has happened.
-        """
+        """Append an ordinary batch of a client, replicated when this returns; its first offset; NO_OFFSET: use `append`."""
         is_ready = self._is_alone and self.is_leader and self.gate is None and not self._waiting
         if not is_ready or len(records) >= LARGE_APPEND:
             return NO_OFFSET
