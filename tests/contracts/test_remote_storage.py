@@ -39,7 +39,7 @@ class Opened:
         return [info.key async for info in self.objects.list("")]
 
 
-def context_in(directory: Path) -> PluginContext:
+def context_in(directory: Path, *, serves_clients: bool) -> PluginContext:
     return PluginContext(
         data_dir=directory,
         log_dirs=(directory / "logs",),
@@ -48,22 +48,24 @@ def context_in(directory: Path) -> PluginContext:
         clock=SystemClock(),
         ids=SystemIds(),
         chance=SystemChance(),
+        serves_clients=serves_clients,
     )
 
 
-@pytest_asyncio.fixture(params=["directory", "memory", "faulty", "s3"])
+@pytest_asyncio.fixture(params=["directory", "directory of a broker", "memory", "faulty", "s3", "s3 of a broker"])
 async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    """An empty storage, as a broker opens it."""
+    """An empty storage, as a broker opens it, or as any other process does."""
     clock = SystemClock()
-    if request.param in ("memory", "faulty"):
+    kind, _, owner = request.param.partition(" of a ")
+    if kind in ("memory", "faulty"):
         bare: ObjectStore = MemoryStore(clock)
-        if request.param == "faulty":
+        if kind == "faulty":
             bare = FaultyStore(bare, clock)
         objects = harden(bare, ObjectOptions(), clock=clock, chance=SystemChance())
         yield Opened(DeadlineStorage(ObjectRemoteStorage(objects), StorageDeadlines(), clock=clock), objects)
         return
     config, url, options = {}, f"file://{tmp_path}/remote", ObjectOptions()
-    if request.param == "s3":
+    if kind == "s3":
         server = start_s3()
         url, options = f"s3://{server.new_bucket()}/some/prefix", server.object_options
         config = {
@@ -75,7 +77,8 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             "inkless.storage.s3.api.call.timeout": "60000",
             "inkless.storage.s3.api.call.attempt.timeout": "30000",
         }
-    async with open_remote_storage(config, context_in(tmp_path)) as storage, open_objects(url, options) as objects:
+    context = context_in(tmp_path, serves_clients=owner == "broker")
+    async with open_remote_storage(config, context) as storage, open_objects(url, options) as objects:
         assert storage.url == url
         yield Opened(storage, objects)
 

@@ -72,6 +72,8 @@ class PluginContext:
     clock: Clock
     ids: Ids
     chance: Chance
+    serves_clients: bool = False
+    """This process is a broker: what takes processor time for long belongs into another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

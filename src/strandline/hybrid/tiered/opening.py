@@ -79,6 +79,7 @@ async def open_remote_tier(
         clock=clock,
         ids=ids,
         chance=chance,
+        serves_clients=True,
         metadata_topic=metadata_topic,
     )
     _check_shared(settings, loader.image.brokers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from strandline.model import TopicIdPartition, uuid_to_text
-from strandline.remote.values import RemoteLogSegmentMetadata
+from strandline.remote.values import IndexType, RemoteLogSegmentMetadata
 
 LOG: Final = "log"
 # Names of topics have up to 249 characters, names of files up to 255.
@@ -25,3 +25,18 @@ def partition_directory(partition: TopicIdPartition) -> str:
     """The directory of a partition. A topic name that is too long is cut: the topic id identifies it."""
     rest = f"-{partition.partition}-{uuid_to_text(partition.topic_id)}"
     return f"{partition.topic[: _LONGEST_DIRECTORY - len(rest)]}{rest}"
+
+
+class SegmentKeys:
+    """The keys below one prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def log(self, metadata: RemoteLogSegmentMetadata) -> str:
+        """The key of the log of a segment."""
+        return f"{self._prefix}{segment_name(metadata)}.{LOG}"
+
+    def index(self, metadata: RemoteLogSegmentMetadata, kind: IndexType) -> str:
+        """The key of one of its indexes."""
+        return f"{self._prefix}{segment_name(metadata)}.{kind.value}"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from strandline.crash import crash_point
 from strandline.errors import InvalidConfig
 from strandline.objects import (
-    ObjectNotFound,
     ObjectStore,
     ObjectStoreError,
     ObjectStoreMisconfigured,
@@ -20,9 +18,11 @@ from strandline.objects.address import parse_address
 from strandline.objects.checking import advised, check_key, check_readable, check_writable
 from strandline.objects.store import Buffer
 from strandline.remote.plugins import PluginContext
-from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
-from strandline.remote.storage.names import LOG, segment_name
+from strandline.remote.ports import RemoteStorageError
+from strandline.remote.storage.copy_process import CopyProcess
+from strandline.remote.storage.names import SegmentKeys
 from strandline.remote.storage.settings import parse_object_settings, rsm_place
+from strandline.remote.storage.uploads import SegmentCopies, SegmentUploads, translated
 from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 
 
@@ -34,7 +34,9 @@ class ObjectRemoteStorage:
 
     def __init__(self, objects: ObjectStore, prefix: str = "", directory: Path | None = None) -> None:
         """`directory` holds the objects if the object store is a directory of this machine."""
-        self._objects, self._prefix, self._directory = objects, prefix, directory
+        self._objects, self._directory = objects, directory
+        self._keys = SegmentKeys(prefix)
+        self._copies: SegmentCopies = SegmentUploads(objects, self._keys)
         self._stack = AsyncExitStack()
         self._checked = objects  # without retries: a check is one attempt
         self._check_key = check_key(0, prefix)
@@ -60,6 +62,8 @@ class ObjectRemoteStorage:
             storage._checked = objects.unretried
             storage._check_key = check_key(context.node_id, settings.prefix)
             storage._place = rsm_place(objects.url, settings.options.s3.endpoint_url)
+            if context.serves_clients and address.scheme != "memory":
+                storage._copies = CopyProcess(settings, clock=context.clock)
             storage._stack = stack.pop_all()
         return storage
 
@@ -68,31 +72,14 @@ class ObjectRemoteStorage:
         return self._objects.url
 
     async def copy_log_segment_data(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> bytes | None:
-        files = {
-            IndexType.OFFSET: data.offset_index,
-            IndexType.TIMESTAMP: data.time_index,
-            IndexType.TRANSACTION: data.transaction_index,
-            IndexType.PRODUCER_SNAPSHOT: data.producer_snapshot_index,
-        }
-        with _translated():
-            try:
-                async with asyncio.TaskGroup() as writes:
-                    for kind, path in files.items():
-                        if path is not None:
-                            writes.create_task(self._objects.put_file(self.index_key(metadata, kind), path))
-                    epochs = self.index_key(metadata, IndexType.LEADER_EPOCH)
-                    writes.create_task(self._objects.put(epochs, [data.leader_epoch_index]))
-            except* ObjectStoreError as errors:
-                raise _first(errors) from errors
-            crash_point("remote.storage.after_indexes")
-            await self._objects.put_file(self.log_key(metadata), data.log_segment)
+        await self._copies.copy(metadata, data)
         crash_point("remote.storage.after_log")
         return None
 
     async def fetch_log_segment(self, metadata: RemoteLogSegmentMetadata, start: int, length: int) -> Buffer:
-        key = self.log_key(metadata)
+        key = self._keys.log(metadata)
         wanted = max(min(length, metadata.segment_size_in_bytes - start), 0)
-        with _translated():
+        with translated():
             data = await self._objects.get_range(key, start, wanted)
         if len(data) < wanted:
             raise RemoteStorageError(
@@ -102,55 +89,37 @@ class ObjectRemoteStorage:
         return data
 
     async def fetch_index(self, metadata: RemoteLogSegmentMetadata, index_type: IndexType) -> bytes:
-        with _translated():
-            return bytes(await self._objects.get(self.index_key(metadata, index_type)))
+        with translated():
+            return bytes(await self._objects.get(self._keys.index(metadata, index_type)))
 
     async def delete_log_segment_data(self, metadata: RemoteLogSegmentMetadata) -> None:
-        with _translated():
-            await self._objects.delete([self.log_key(metadata)])
+        with translated():
+            await self._objects.delete([self._keys.log(metadata)])
             crash_point("remote.storage.after_log_deleted")
-            await self._objects.delete([self.index_key(metadata, kind) for kind in IndexType])
+            await self._objects.delete([self._keys.index(metadata, kind) for kind in IndexType])
 
     def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
         """See `LocalSegmentFiles`."""
-        return self._directory / self.log_key(metadata) if self._directory is not None else None
+        return self._directory / self._keys.log(metadata) if self._directory is not None else None
 
     async def check(self, *, writes: bool) -> None:
         """See `CheckedStorage`."""
-        with _translated(), advised(self._place):
+        with translated(), advised(self._place):
             if writes:
                 await check_writable(self._checked, self._check_key)
             else:
                 await check_readable(self._checked, self._check_key)
 
     async def close(self) -> None:
-        await self._stack.aclose()
+        try:
+            await self._copies.close()
+        finally:
+            await self._stack.aclose()
 
     def log_key(self, metadata: RemoteLogSegmentMetadata) -> str:
         """The key of the log of a segment."""
-        return f"{self._segment(metadata)}.{LOG}"
+        return self._keys.log(metadata)
 
     def index_key(self, metadata: RemoteLogSegmentMetadata, kind: IndexType) -> str:
         """The key of one of its indexes."""
-        return f"{self._segment(metadata)}.{kind.value}"
-
-    def _segment(self, metadata: RemoteLogSegmentMetadata) -> str:
-        return f"{self._prefix}{segment_name(metadata)}"
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except ObjectNotFound as error:
-        raise RemoteResourceNotFound(str(error)) from error
-    except ObjectStoreError as error:
-        raise RemoteStorageError(str(error)) from error
-
-
-def _first(errors: ExceptionGroup[ObjectStoreError]) -> ObjectStoreError:
-    found: BaseException = errors
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, ObjectStoreError)
-    return found
+        return self._keys.index(metadata, kind)

@@ -1,0 +1,223 @@
+"""Copies segments in a process of its own, with a lower priority than the broker.
+
+Copying moves bytes in large pieces, and yet takes half a processor core while it lasts: in a thread of the broker it
+delays requests, by the interpreter's lock and because the kernel gives both equal shares of the processors. The worker
+process starts with the first copy and ends when there was none for a while. It may die at any time: the copies that it
+had under way fail like any other, and the next one starts a new worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import socket
+import subprocess
+import sys
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.remote.ports import RemoteStorageError
+from strandline.remote.storage.copy_worker import (
+    Cancellation,
+    CopyEnded,
+    CopyOrder,
+    Message,
+    packed,
+    receive,
+)
+from strandline.remote.storage.settings import ObjectSettings
+from strandline.remote.values import LogSegmentData, RemoteLogSegmentMetadata
+
+logger = logging.getLogger(__name__)
+
+POLITENESS: Final = 10
+"""The worker's nice value."""
+IDLE_SECONDS: Final = 60.0
+# Seconds that the worker has to confirm a cancellation or to end, before it is killed.
+_GRACE: Final = 0.5
+
+# The priority comes first: importing is a good part of the work of a short copy.
+_PROGRAM: Final = (
+    "import os, sys; os.nice(int(sys.argv[1])); sys.path[:] = sys.argv[4:]; "
+    "from strandline.remote.storage.copy_worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
+)
+
+
+class CopyProcess:
+    """The copies of one broker. Implements `SegmentCopies`."""
+
+    def __init__(self, settings: ObjectSettings, *, clock: Clock) -> None:
+        self._settings, self._clock = settings, clock
+        self._worker: _Worker | None = None
+        self._workers: set[_Worker] = set()  # that have not ended: with those that were killed or told to end
+        self._starting = asyncio.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id, while there is one."""
+        return self._worker.pid if self._worker is not None else None
+
+    async def copy(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> None:
+        """See `SegmentCopies`."""
+        async with self._starting:
+            worker = self._worker
+            if worker is None or worker.is_gone:
+                worker = self._worker = await _Worker.start(self._settings, self._clock, self)
+                self._workers.add(worker)
+            copying = worker.begin(metadata, data)
+        await worker.ended(copying)
+
+    async def close(self) -> None:
+        """See `SegmentCopies`."""
+        await asyncio.gather(*[worker.close() for worker in self._workers])
+
+    def rest(self, worker: _Worker) -> None:
+        """A worker had nothing to do for a while: it shall end."""
+        if worker is self._worker:
+            self._worker = None
+        worker.end()
+
+    def ended(self, worker: _Worker) -> None:
+        """A worker is no more."""
+        self._workers.discard(worker)
+
+
+class _Worker:
+    """A running worker process. Lives on the event loop."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        clock: Clock,
+        owner: CopyProcess,
+    ) -> None:
+        self._process, self._reader, self._writer = process, reader, writer
+        self._clock, self._owner = clock, owner
+        self._numbers = itertools.count()
+        self._running: dict[int, asyncio.Future[str | None]] = {}
+        self._idle: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._receiving = asyncio.ensure_future(self._receive())
+        self.is_gone = False
+
+    @classmethod
+    async def start(cls, settings: ObjectSettings, clock: Clock, owner: CopyProcess) -> _Worker:
+        """Raises RemoteStorageError."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                process = await asyncio.to_thread(_spawn, theirs.fileno())
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException as error:
+            ours.close()
+            if isinstance(error, OSError):
+                raise RemoteStorageError(f"The process that copies segments cannot be started: {error}.") from error
+            raise
+        worker = cls(process, reader, writer, clock, owner)
+        worker._send(settings)
+        return worker
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def begin(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> int:
+        """Begin a copy. Returns its number."""
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        number = next(self._numbers)
+        self._running[number] = asyncio.get_running_loop().create_future()
+        self._send(CopyOrder(number, metadata, data))
+        return number
+
+    async def ended(self, number: int) -> None:
+        """Wait for the end of a copy; the caller's cancellation is passed on. Raises RemoteStorageError."""
+        copying = self._running[number]
+        try:
+            error = await asyncio.shield(copying)
+        except asyncio.CancelledError:
+            await self._cancel(number, copying)
+            raise
+        finally:
+            self._running.pop(number, None)
+            if not self._running and not self.is_gone and self._idle is None:
+                self._idle = asyncio.ensure_future(self._wait_idle())
+        if error is not None:
+            raise RemoteStorageError(error)
+
+    async def _cancel(self, number: int, copying: asyncio.Future[str | None]) -> None:
+        """Return when nothing of a copy will be written any more: it ended, or the worker is killed."""
+        self._send(Cancellation(number))
+        ended = asyncio.Event()
+        copying.add_done_callback(lambda _: ended.set())
+        has_ended = copying.done()
+        try:
+            has_ended = has_ended or await self._clock.wait_set(ended, within=_GRACE)
+        finally:
+            if not has_ended:
+                logger.warning("a copy did not end when it was cancelled: its process %d is killed", self.pid)
+                self._kill()
+
+    async def close(self) -> None:
+        """End the process, and the copies under way. One that the kernel does not let go is left behind."""
+        self.end()
+        if not await self._clock.wait_set(self._ended, within=_GRACE):
+            self._kill()
+            await self._clock.wait_set(self._ended, within=_GRACE)
+        self._receiving.cancel()
+
+    def end(self) -> None:
+        """Let the process end."""
+        if self._idle is not None:
+            self._idle.cancel()
+        self._gone()
+
+    def _send(self, message: Message) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(packed(message))
+
+    async def _receive(self) -> None:
+        while (message := await receive(self._reader)) is not None:
+            if isinstance(message, CopyEnded) and message.number in self._running:
+                _set(self._running[message.number], message.error)
+        self._gone()
+        code = await asyncio.to_thread(self._process.wait)
+        self._ended.set()
+        self._owner.ended(self)
+        if code:
+            logger.warning("the process %d that copies segments ended with %d; another one follows", self.pid, code)
+
+    def _kill(self) -> None:
+        self._process.kill()
+        self._gone()
+
+    def _gone(self) -> None:
+        """Nothing more is heard of the process. It ends when its socket is closed."""
+        self.is_gone = True
+        self._writer.close()
+        for copying in self._running.values():
+            _set(copying, "The process that copies segments ended. The copy is tried again.")
+
+    async def _wait_idle(self) -> None:
+        await self._clock.sleep(IDLE_SECONDS)
+        self._owner.rest(self)
+
+
+def _set(copying: asyncio.Future[str | None], error: str | None) -> None:
+    if not copying.done():
+        copying.set_result(error)
+
+
+def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+    """Blocks for some milliseconds."""
+    arguments = (POLITENESS, descriptor, os.getpid())
+    return subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, *map(str, arguments), *sys.path],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[descriptor],
+    )
