@@ -6,6 +6,8 @@ import os
 import threading
 from typing import Final, TypeAlias
 
+from strandline.log.closing import close_soon
+
 ReadableBytes: TypeAlias = bytes | bytearray | memoryview
 
 _opening: Final = threading.Lock()
@@ -118,9 +120,7 @@ class SegmentFile:
         if fd < 0:
             return
         if self._is_unlinked:
-            # With the last descriptor of a deleted file its blocks go, which takes up to 100 ms for a gigabyte: not
-            # here, which may be the event loop.
-            threading.Thread(target=os.close, args=(fd,), name="close-deleted", daemon=True).start()
+            close_soon(fd)  # not here, which may be the event loop
         else:
             os.close(fd)
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def large(made: Made, size: int) -> Made:
 
 
 @pytest.fixture
-def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def callbacks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts what the event loop calls."""
     count, run = [0], asyncio.Handle._run
 
@@ -87,7 +87,7 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         run(handle)
 
     monkeypatch.setattr(asyncio.Handle, "_run", counted)
-    yield count
+    return count
 
 
 async def test_segments_are_copied_by_another_process_with_a_lower_priority(
