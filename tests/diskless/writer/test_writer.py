@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from strandline.clock import SystemClock
 from strandline.controlplane import FindBatches
 from strandline.diskless.values import DisklessAppended
 from strandline.diskless.wal import verify
@@ -105,6 +106,12 @@ async def test_an_idle_writer_makes_no_object_and_asks_for_nothing(world: World)
 # Gathering
 
 
+async def settled() -> None:
+    """Let the event loop run what is ready."""
+    for _ in range(10):
+        await SystemClock().sleep(0)
+
+
 async def test_while_an_object_is_on_its_way_batches_gather(world: World) -> None:
     world.store.is_held = True
     first = world.send(batch())
@@ -162,6 +169,40 @@ async def test_after_the_commit_interval_batches_wait_no_longer_for_the_object_b
         world.send(batch())
         await clock.advance(0.25)
         await until(lambda: len(world.store.held) == 3)
+
+
+@pytest.mark.parametrize(("producer", "objects"), [(4, 2), (-1, 1)], ids=["idempotent", "plain"])
+async def test_batches_do_not_wait_for_others_if_no_producer_can_send_more(
+    tmp_path: Path, producer: int, objects: int
+) -> None:
+    """A client with idempotence has five requests on their way, then it waits for an answer. No clock moves here."""
+    async with open_world(tmp_path, clock=VirtualClock()) as world:
+        world.store.is_held = True
+        sent = [batch(producer=producer, sequence=i if producer >= 0 else -1, value=b"x" * 150) for i in range(5)]
+        numbers = [world.send(sent[0])]
+        await until(lambda: len(world.store.held) == 1)
+        for number, one in enumerate(sent[1:], start=1):
+            assert len(world.store.held) == 1
+            numbers.append(world.send(one))
+            await until(lambda gathered=number: world.writer.status().gathered_batches in (0, gathered))  # type: ignore[misc]
+            await settled()
+        assert len(world.store.held) == objects
+        assert world.writer.status().gathered_batches == (0 if objects == 2 else 4)
+        world.store.release_all()
+        assert [await world.offset(number) for number in numbers] == list(range(5))
+
+
+async def test_few_bytes_wait_even_if_no_producer_can_send_more(tmp_path: Path) -> None:
+    """Otherwise many producers of small batches would make an object of each."""
+    async with open_world(tmp_path, clock=VirtualClock()) as world:
+        world.store.is_held = True
+        world.send(batch(producer=4, sequence=0))
+        await until(lambda: len(world.store.held) == 1)
+        numbers = [world.send(batch(producer=4, sequence=i)) for i in range(1, 5)]
+        await settled()
+        assert (len(world.store.held), world.writer.status().gathered_batches) == (1, 4)
+        world.store.release_all()
+        assert [await world.offset(number) for number in numbers] == [1, 2, 3, 4]
 
 
 # Order

@@ -128,3 +128,7 @@ class RotationRules:
     def _has_room(self, pipe: Pipe) -> bool:
         # Objects that wait for a slow commit count too: more of them would not be committed sooner.
         return pipe.uploading < self._uploads and pipe.uploading + pipe.uploaded < 2 * self._uploads
+
+    def is_worth_an_upload(self, gathered: Gathered, pipe: Pipe) -> bool:
+        """Whether to rotate now if no producer can send more: with less, objects would be too small and too many."""
+        return self._has_room(pipe) and self._is_full(gathered, part=_SOON)

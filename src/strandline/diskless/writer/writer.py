@@ -22,6 +22,7 @@ from strandline.diskless.writer.gathering import GatheredFile
 from strandline.diskless.writer.rotation import RotationRules, WriterLimits
 from strandline.diskless.writer.status import WriterStatus, WriterTotals
 from strandline.diskless.writer.uploads import Uploads
+from strandline.diskless.writer.windows import SendWindows
 from strandline.errors import KafkaStorageError, RequestTimedOut, StrandlineError
 from strandline.objects.store import ObjectStore
 
@@ -69,6 +70,7 @@ class WalWriter:
         )
         self._order: CommitQueue[GatheredFile] = CommitQueue(max_batches=limits.max_batches)
         self._gathering = GatheredFile()
+        self._windows = SendWindows()
         self._rotations = 0
         self._last_created_ms = 0
         self._pending_bytes = 0
@@ -99,6 +101,7 @@ class WalWriter:
         if not file.batches:
             file.since = self._clock.monotonic()
         file.add(batch, done)
+        self._windows.sent(batch)
         self._pending_bytes += size
         if not self._is_check_scheduled:
             # Not now: the other batches of this request, and of requests that have arrived, go into the same object.
@@ -123,7 +126,9 @@ class WalWriter:
         self._is_check_scheduled = False
         now = self._clock.monotonic()
         gathered, pipe, usual = self._gathering.gathered(now), self._order.pipe, self._uploads.usual_seconds
-        if self._rules.is_due(gathered, pipe, upload_seconds=usual):
+        if self._rules.is_due(gathered, pipe, upload_seconds=usual) or (
+            self._rules.is_worth_an_upload(gathered, pipe) and self._windows.are_used_up
+        ):
             self._rotate()
         elif gathered.batch_count and (left := self._rules.seconds_left(gathered, pipe, upload_seconds=usual)) > 0:
             self._check_at(now + left)
@@ -141,10 +146,12 @@ class WalWriter:
     async def _wait_and_check(self, due: float) -> None:
         await self._clock.sleep(due - self._clock.monotonic())
         self._timer = None
+        self._windows.waited()
         self._check_rotation()
 
     def _rotate(self) -> None:
         file, self._gathering = self._gathering, GatheredFile()
+        self._windows.rotated()
         self._rotations += 1
         file.number = self._rotations
         # Increases even if the clock goes back: it is the order of a broker's objects if the database is lost.
@@ -197,6 +204,7 @@ class WalWriter:
     def _release(self, file: GatheredFile) -> None:
         """All batches of a file have their answers: its bytes are no longer pending."""
         self._pending_bytes -= file.byte_count
+        self._windows.answered(file.batches)
         # Not at the limit itself: requests in flight behind a refused one must be refused as well.
         if self._pending_bytes <= self._limits.max_pending_bytes * 3 // 4:
             self._is_overloaded = False
