@@ -1,7 +1,7 @@
 """Which producers can send no more before they get an answer. Pure.
 
-A client with idempotence has at most five requests on their way. Once all clients with batches in the next object are at
-their limit, nothing else will come into it: to wait for more only delays their answers. The limit of a client is not
+A client with idempotence has at most five requests on their way. Once all clients with batches in the next object are
+at their limit, nothing else will come into it: to wait for more only delays their answers. The limit of a client is not
 known here, nor is which batches came in one request. So what a producer had without an answer at most, lately, counts
 as its limit, and never less than five batches, which every client may send.
 """
