@@ -254,10 +254,9 @@ def _tiered() -> Iterable[Figure]:
     yield faster("drain.local", "local segments, 4 partitions, bare socket")
     yield faster("drain.remote", "remote segments, 4 partitions, bare socket")
 
-    most = {"traffic.copying": 1.5, "backlog": 2.0}
+    without = ("tiered.traffic.without.ack_p99", "not tiered")
     targets = {
-        case: Target(bound, Against.ANOTHER, "tiered.traffic.without.ack_p99", "not tiered")
-        for case, bound in most.items()
+        case: Target(most, Against.ANOTHER, *without) for case, most in (("traffic.copying", 1.5), ("backlog", 2.0))
     }
     for case, words in (
         ("traffic.without", "not tiered"),
