@@ -167,6 +167,21 @@ async def test_a_cancelled_copy_has_ended_when_the_cancellation_returns(copies: 
     assert worker_of(copies) == worker, "it answered each time"
 
 
+async def test_a_copy_that_is_cancelled_while_the_process_starts_leaves_it_to_the_next_one(
+    copies: CopyProcess, tmp_path: Path
+) -> None:
+    made = make_segment(tmp_path / "logs")
+    for patience in (0.0, 0.005):
+        copying = asyncio.ensure_future(copies.copy(made.metadata, made.data))
+        await asyncio.wait([copying], timeout=patience)
+        copying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await copying
+    await copies.copy(made.metadata, made.data)
+    assert len(copies._workers) == 1
+    assert [path.read_bytes() for path in remote_logs(tmp_path)] == [made.log]
+
+
 async def test_errors_of_the_store_are_those_of_a_copy_in_the_broker(copies: CopyProcess, tmp_path: Path) -> None:
     made = make_segment(tmp_path / "logs")
     (tmp_path / "remote").write_text("no directory")

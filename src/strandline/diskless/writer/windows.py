@@ -16,7 +16,7 @@ from strandline.diskless.values import DisklessAppend
 _LEAST: Final = 5
 
 
-class _Window:
+class _SendWindow:
     """The batches of one producer without an answer: how many there are, and the most there have been."""
 
     __slots__ = ("limit", "used")
@@ -30,7 +30,7 @@ class SendWindows:
     """The producers with batches without an answer, and which of them have some in the next object."""
 
     def __init__(self) -> None:
-        self._windows: dict[int, _Window] = {}
+        self._windows: dict[int, _SendWindow] = {}
         self._gathering: set[int] = set()
         self._is_open = False
 
@@ -48,7 +48,7 @@ class SendWindows:
             return
         window = self._windows.get(header.producer_id)
         if window is None:
-            window = self._windows[header.producer_id] = _Window()
+            window = self._windows[header.producer_id] = _SendWindow()
         window.used += 1
         window.limit = max(window.limit, window.used)
         self._gathering.add(header.producer_id)

@@ -24,6 +24,7 @@ from strandline.remote.storage.copy_worker import (
     CopyEnded,
     CopyOrder,
     Message,
+    Ready,
     packed,
     receive,
 )
@@ -37,6 +38,7 @@ POLITENESS: Final = 10
 IDLE_SECONDS: Final = 60.0
 # Seconds that the worker has to confirm a cancellation or to end, before it is killed.
 _GRACE: Final = 0.5
+_ENDED: Final = "The process that copies segments ended; the broker's log may say why. The copy is tried again."
 
 # The priority comes first: importing is a good part of the work of a short copy.
 _PROGRAM: Final = (
@@ -50,9 +52,9 @@ class CopyProcess:
 
     def __init__(self, settings: ObjectSettings, *, clock: Clock) -> None:
         self._settings, self._clock = settings, clock
-        self._worker: _Worker | None = None
-        self._workers: set[_Worker] = set()  # that have not ended: with those that were killed or told to end
-        self._starting = asyncio.Lock()
+        self._worker: _CopyWorker | None = None
+        self._workers: set[_CopyWorker] = set()  # that have not ended: with those that were killed or told to end
+        self._starting: asyncio.Task[_CopyWorker] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -61,30 +63,43 @@ class CopyProcess:
 
     async def copy(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> None:
         """See `SegmentCopies`."""
-        async with self._starting:
-            worker = self._worker
-            if worker is None or worker.is_gone:
-                worker = self._worker = await _Worker.start(self._settings, self._clock, self)
-                self._workers.add(worker)
-            copying = worker.begin(metadata, data)
-        await worker.ended(copying)
+        worker = self._worker
+        if worker is None or worker.is_gone:
+            if self._starting is None:
+                self._starting = asyncio.ensure_future(self._start())
+                self._starting.add_done_callback(self._started)
+            worker = await asyncio.shield(self._starting)  # it goes on if this copy is cancelled
+        await worker.ready()
+        await worker.ended(worker.begin(metadata, data))
+
+    async def _start(self) -> _CopyWorker:
+        worker = self._worker = await _CopyWorker.start(self._settings, self._clock, self)
+        self._workers.add(worker)
+        return worker
+
+    def _started(self, starting: asyncio.Task[_CopyWorker]) -> None:
+        self._starting = None
+        if not starting.cancelled():
+            starting.exception()  # the copies that wait for it have it
 
     async def close(self) -> None:
         """See `SegmentCopies`."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
         await asyncio.gather(*[worker.close() for worker in self._workers])
 
-    def rest(self, worker: _Worker) -> None:
+    def rest(self, worker: _CopyWorker) -> None:
         """A worker had nothing to do for a while: it shall end."""
         if worker is self._worker:
             self._worker = None
         worker.end()
 
-    def ended(self, worker: _Worker) -> None:
+    def ended(self, worker: _CopyWorker) -> None:
         """A worker is no more."""
         self._workers.discard(worker)
 
 
-class _Worker:
+class _CopyWorker:
     """A running worker process. Lives on the event loop."""
 
     def __init__(
@@ -100,12 +115,12 @@ class _Worker:
         self._numbers = itertools.count()
         self._running: dict[int, asyncio.Future[str | None]] = {}
         self._idle: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
+        self._heard, self._ended = asyncio.Event(), asyncio.Event()
         self._receiving = asyncio.ensure_future(self._receive())
         self.is_gone = False
 
     @classmethod
-    async def start(cls, settings: ObjectSettings, clock: Clock, owner: CopyProcess) -> _Worker:
+    async def start(cls, settings: ObjectSettings, clock: Clock, owner: CopyProcess) -> _CopyWorker:
         """Raises RemoteStorageError."""
         ours, theirs = socket.socketpair()
         try:
@@ -124,6 +139,12 @@ class _Worker:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    async def ready(self) -> None:
+        """Wait until the process takes orders. Raises RemoteStorageError if it has ended."""
+        await self._heard.wait()
+        if self.is_gone:
+            raise RemoteStorageError(_ENDED)
 
     def begin(self, metadata: RemoteLogSegmentMetadata, data: LogSegmentData) -> int:
         """Begin a copy. Returns its number."""
@@ -183,7 +204,10 @@ class _Worker:
 
     async def _receive(self) -> None:
         while (message := await receive(self._reader)) is not None:
-            if isinstance(message, CopyEnded) and message.number in self._running:
+            if isinstance(message, Ready):
+                self._heard.set()
+                self._idle = asyncio.ensure_future(self._wait_idle())
+            elif isinstance(message, CopyEnded) and message.number in self._running:
                 _set(self._running[message.number], message.error)
         self._gone()
         code = await asyncio.to_thread(self._process.wait)
@@ -199,9 +223,10 @@ class _Worker:
     def _gone(self) -> None:
         """Nothing more is heard of the process. It ends when its socket is closed."""
         self.is_gone = True
+        self._heard.set()
         self._writer.close()
         for copying in self._running.values():
-            _set(copying, "The process that copies segments ended. The copy is tried again.")
+            _set(copying, _ENDED)
 
     async def _wait_idle(self) -> None:
         await self._clock.sleep(IDLE_SECONDS)

@@ -20,10 +20,14 @@ from strandline.objects import open_objects
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.storage.names import SegmentKeys
 from strandline.remote.storage.settings import ObjectSettings
-from strandline.remote.storage.uploads import SegmentUploads, translated
+from strandline.remote.storage.uploads import ObjectCopies, translated
 from strandline.remote.values import LogSegmentData, RemoteLogSegmentMetadata
 
 _LENGTH: Final = struct.Struct("!I")
+
+
+class Ready(NamedTuple):
+    """The worker has started, and takes orders. Until then none is sent: what was not sent can be cancelled at once."""
 
 
 class CopyOrder(NamedTuple):
@@ -47,7 +51,7 @@ class CopyEnded(NamedTuple):
     error: str | None
 
 
-Message: TypeAlias = ObjectSettings | CopyOrder | Cancellation | CopyEnded
+Message: TypeAlias = ObjectSettings | Ready | CopyOrder | Cancellation | CopyEnded
 
 
 def packed(message: Message) -> bytes:
@@ -66,11 +70,11 @@ async def receive(reader: asyncio.StreamReader) -> Message | None:
     return message
 
 
-class _Worker:
+class _CopyServer:
     def __init__(self, settings: ObjectSettings, writer: asyncio.StreamWriter) -> None:
         self._settings, self._writer = settings, writer
         self._stack = AsyncExitStack()
-        self._uploads: SegmentUploads | None = None
+        self._uploads: ObjectCopies | None = None
         self._opening = asyncio.Lock()
         self._copies: dict[int, asyncio.Task[None]] = {}
 
@@ -89,14 +93,14 @@ class _Worker:
         del self._copies[number]
         self._writer.write(packed(CopyEnded(number, _why_failed(ended))))
 
-    async def _opened(self) -> SegmentUploads:
+    async def _opened(self) -> ObjectCopies:
         """The store. If it cannot be opened, the next copy tries again."""
         async with self._opening:
             if self._uploads is None:
                 settings = self._settings
                 with translated():
                     objects = await self._stack.enter_async_context(open_objects(settings.url, settings.options))
-                self._uploads = SegmentUploads(objects, SegmentKeys(settings.prefix))
+                self._uploads = ObjectCopies(objects, SegmentKeys(settings.prefix))
             return self._uploads
 
 
@@ -111,12 +115,13 @@ async def _serve(connection: socket.socket) -> None:
     reader, writer = await asyncio.open_unix_connection(sock=connection)
     settings = await receive(reader)
     if isinstance(settings, ObjectSettings):
-        worker = _Worker(settings, writer)
+        server = _CopyServer(settings, writer)
+        writer.write(packed(Ready()))
         while (message := await receive(reader)) is not None:
             if isinstance(message, CopyOrder):
-                worker.start(message)
+                server.start(message)
             elif isinstance(message, Cancellation):
-                worker.cancel(message.number)
+                server.cancel(message.number)
     # Without waiting for threads: what they write now has no name yet, and nobody waits for it any more.
     os._exit(0)
 

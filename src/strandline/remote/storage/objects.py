@@ -22,7 +22,7 @@ from strandline.remote.ports import RemoteStorageError
 from strandline.remote.storage.copy_process import CopyProcess
 from strandline.remote.storage.names import SegmentKeys
 from strandline.remote.storage.settings import parse_object_settings, rsm_place
-from strandline.remote.storage.uploads import SegmentCopies, SegmentUploads, translated
+from strandline.remote.storage.uploads import ObjectCopies, SegmentCopies, translated
 from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 
 
@@ -36,7 +36,7 @@ class ObjectRemoteStorage:
         """`directory` holds the objects if the object store is a directory of this machine."""
         self._objects, self._directory = objects, directory
         self._keys = SegmentKeys(prefix)
-        self._copies: SegmentCopies = SegmentUploads(objects, self._keys)
+        self._copies: SegmentCopies = ObjectCopies(objects, self._keys)
         self._stack = AsyncExitStack()
         self._checked = objects  # without retries: a check is one attempt
         self._check_key = check_key(0, prefix)

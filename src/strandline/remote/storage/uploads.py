@@ -24,7 +24,7 @@ class SegmentCopies(Protocol):
         """End the copies under way."""
 
 
-class SegmentUploads:
+class ObjectCopies:
     """Copies into a store that is open already.
 
     The log is the last object that is written: a segment with a log is complete.
