@@ -219,7 +219,7 @@ class Partition:
         return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
 
     def append_now(self, records: memoryview) -> Offset:
-        """Append an ordinary batch of a client, replicated when this returns; its first offset; NO_OFFSET: use `append`."""
+        """Append an ordinary batch, replicated when this returns; its first offset. NO_OFFSET: `append` must do it."""
         is_ready = self._is_alone and self.is_leader and self.gate is None and not self._waiting
         if not is_ready or len(records) >= LARGE_APPEND:
             return NO_OFFSET
