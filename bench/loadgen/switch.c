@@ -1,11 +1,11 @@
-/* switch: idempotent producers at a fixed rate on every partition, and when each record was sent and acknowledged.
+/* switch: producers at a fixed rate on every partition, and when each record was sent and acknowledged.
  *
  * The schedule is kept whatever the broker does, so that a pause shows in every record that it delayed. librdkafka has
  * five requests of an idempotent producer on their way, each with one partition: with many partitions it would be the
  * bottleneck itself, so that several producers share them. Every record is written to `file` as it was seen: its
  * partition (int64) and two times of the monotonic clock (double), sent and acknowledged. SIGTERM ends it.
  *
- * topic= partitions= producers=1 rate= (records a second, over all partitions) seconds= size=1024 file=
+ * topic= partitions= producers=1 rate= (records a second, over all partitions) seconds= size=1024 idempotence=1 file=
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ void run_switch(void) {
   for (int64_t i = 0; i < producers; i++) {
     rd_kafka_conf_t *conf = new_client_settings();
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
-    set_client(conf, "enable.idempotence", "true");
+    set_client(conf, "enable.idempotence", number_option("idempotence", 1) ? "true" : "false");
     rd_kafka_t *client = new_client(RD_KAFKA_PRODUCER, conf);
     topics[i] = new_topic(client, text_option("topic", NULL));
     pthread_create(&reporters[i], NULL, report, client);

@@ -17,6 +17,7 @@ from strandline.objects.store import (
     ObjectExists,
     ObjectInfo,
     ObjectNotFound,
+    ObjectRange,
     ObjectStore,
     ObjectStoreError,
     SourceUnreadable,
@@ -81,11 +82,11 @@ class Traffic:
         self.hedges_won = 0
 
     @contextmanager
-    def call(self, operation: str) -> Iterator[None]:
-        """Count one call, which is the block."""
-        self._operations[operation].calls += 1
-        with self._waiting(operation):
-            yield
+    def call(self, operation: str, *, times: int = 1) -> Iterator[list[ObjectStoreError]]:
+        """Count one call, which is the block, or several that are made together: those that fail go to the list."""
+        self._operations[operation].calls += times
+        with self._waiting(operation) as failures:
+            yield failures
 
     async def listing(self, infos: AsyncGenerator[ObjectInfo, None]) -> AsyncGenerator[ObjectInfo, None]:
         """Count a listing. Only the time of waiting for the store is counted, not the time of the consumer."""
@@ -99,24 +100,31 @@ class Traffic:
                 yield info
 
     @contextmanager
-    def _waiting(self, operation: str) -> Iterator[None]:
+    def _waiting(self, operation: str) -> Iterator[list[ObjectStoreError]]:
         counts, number, start = self._operations[operation], next(self._numbers), self._clock.monotonic()
         counts.started[number] = start
         kind = _KINDS.get(operation, WRITES)
+        failures: list[ObjectStoreError] = []
         try:
-            yield
+            yield failures
         except ObjectStoreError as error:
-            counts.errors += 1
+            failures = [error]
+            raise
+        else:
+            if not failures:
+                self._health.answered(kind)
+        finally:
+            self._count_failures(counts, kind, failures)
+            del counts.started[number]
+            counts.seconds += self._clock.monotonic() - start
+
+    def _count_failures(self, counts: _Operation, kind: str, failures: Sequence[ObjectStoreError]) -> None:
+        counts.errors += len(failures)
+        for error in failures:
             if isinstance(error, _ANSWERS):
                 self._health.answered(kind)
             elif not isinstance(error, SourceUnreadable):
                 self._health.failed(str(error), kind)
-            raise
-        else:
-            self._health.answered(kind)
-        finally:
-            del counts.started[number]
-            counts.seconds += self._clock.monotonic() - start
 
     def moved(self, operation: str, size: int) -> None:
         """Add the bytes of a call that succeeded."""
@@ -186,6 +194,18 @@ class CountingStore:
             data = await self._store.get_range(key, start, length)
         self._traffic.moved("get_range", len(data))
         return data
+
+    @property
+    def ranges_at_once(self) -> int:
+        return self._store.ranges_at_once
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        """Each range counts as a call of `get_range`, since that is what stores charge for."""
+        with self._traffic.call("get_range", times=len(ranges)) as failures:
+            answers = await self._store.get_ranges(ranges)
+            failures += [answer for answer in answers if isinstance(answer, ObjectStoreError)]
+        self._traffic.moved("get_range", sum(len(one) for one in answers if not isinstance(one, ObjectStoreError)))
+        return answers
 
     def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         return self._traffic.listing(self._store.list(prefix, after=after))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeVar
 
 from strandline.clock import Clock
 from strandline.objects.counting import Traffic
-from strandline.objects.store import Buffer, ObjectInfo, ObjectStore
+from strandline.objects.store import Buffer, ObjectInfo, ObjectRange, ObjectStore, ObjectStoreError
 
 # A store that is slow for all reads must not get twice the load.
 _MOST_AT_ONCE: Final = 16
 
-_Read: TypeAlias = Callable[[], Coroutine[Any, Any, Buffer]]
+T = TypeVar("T")
 
 
 class HedgingStore:
@@ -43,13 +43,20 @@ class HedgingStore:
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         return await self._hedged(lambda: self._store.get_range(key, start, length))
 
+    @property
+    def ranges_at_once(self) -> int:
+        return self._store.ranges_at_once
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        return await self._hedged(lambda: self._store.get_ranges(ranges))
+
     def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         return self._store.list(prefix, after=after)
 
     async def delete(self, keys: Sequence[str]) -> None:
         await self._store.delete(keys)
 
-    async def _hedged(self, read: _Read) -> Buffer:
+    async def _hedged(self, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
         first = asyncio.create_task(read())
         alarm = asyncio.create_task(self._clock.sleep(self._after))
         calls = [first]
@@ -69,7 +76,7 @@ class HedgingStore:
                 task.cancel()
             await asyncio.gather(alarm, *calls, return_exceptions=True)
 
-    async def _first_answer(self, calls: Sequence[asyncio.Task[Buffer]]) -> Buffer:
+    async def _first_answer(self, calls: Sequence[asyncio.Task[T]]) -> T:
         """The first answer. An error counts only if the other call fails, too."""
         done, late = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
         winner = next((call for call in calls if call in done and call.exception() is None), None)

@@ -10,7 +10,15 @@ from typing import NamedTuple
 from strandline.clock import Clock
 from strandline.objects.keys import checked_key
 from strandline.objects.source_file import SourceFile
-from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectNotFound, ObjectStoreError
+from strandline.objects.store import (
+    Buffer,
+    ObjectExists,
+    ObjectInfo,
+    ObjectNotFound,
+    ObjectRange,
+    ObjectStoreError,
+    range_or_error,
+)
 
 
 class _Object(NamedTuple):
@@ -53,6 +61,13 @@ class MemoryStore:
         if start < 0 or length < 0:
             raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: neither may be negative.")
         return memoryview(await self.get(key))[start : start + length]
+
+    @property
+    def ranges_at_once(self) -> int:
+        return 1
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        return [await range_or_error(self, wanted) for wanted in ranges]
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         keys = sorted(self._objects)

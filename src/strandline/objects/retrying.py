@@ -18,12 +18,22 @@ from strandline.clock import Chance, Clock, within
 from strandline.objects.counting import ObjectStoreStatus, Traffic
 from strandline.objects.options import Patience
 from strandline.objects.source_file import size_of
-from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStore, ObjectStoreUnavailable
+from strandline.objects.store import (
+    Buffer,
+    ObjectExists,
+    ObjectInfo,
+    ObjectRange,
+    ObjectStore,
+    ObjectStoreError,
+    ObjectStoreUnavailable,
+    range_or_error,
+)
 
 T = TypeVar("T")
 
 _PAGE: Final = 1000
 _MICROSECONDS: Final = 1_000_000
+_NO_ANSWER: Final = ObjectStoreUnavailable("The store did not answer in time.")
 
 
 class RetryingStore:
@@ -83,6 +93,35 @@ class RetryingStore:
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         return await self._persist(f"Reading object {key} from", lambda: self._whole_range(key, start, length))
 
+    @property
+    def ranges_at_once(self) -> int:
+        return self._store.ranges_at_once
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        """Ranges that failed for a reason that may pass, and answers that are too short, are read again one by one."""
+        if len(ranges) == 1:
+            return [await range_or_error(self, ranges[0])]
+        begun = self._clock.monotonic()
+        try:
+            answers = [*await within(self._clock, self._patience.attempt_deadline, self._store.get_ranges(ranges))]
+        except (TimeoutError, ObjectStoreUnavailable):
+            answers = [_NO_ANSWER] * len(ranges)
+        again = [index for index, wanted in enumerate(ranges) if _is_doubtful(answers[index], wanted)]
+        if again:
+            spent = self._clock.monotonic() - begun
+            found = await asyncio.gather(*(self._range_again(ranges[index], spent) for index in again))
+            for index, answer in zip(again, found, strict=True):
+                answers[index] = answer
+        return answers
+
+    async def _range_again(self, wanted: ObjectRange, spent: float) -> Buffer | ObjectStoreError:
+        try:
+            return await self._persist(
+                f"Reading object {wanted.key} from", lambda: self._whole_range(*wanted), spent=spent
+            )
+        except ObjectStoreError as error:
+            return error
+
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         """When a page fails, a new listing continues after the last page that arrived."""
         async with aclosing(_PagedListing(self._store, prefix, after)) as listing:
@@ -99,10 +138,20 @@ class RetryingStore:
                 lambda: self._store.delete(page),  # noqa: B023
             )
 
-    async def _persist(self, action: str, attempt: Callable[[], Coroutine[Any, Any, T]], *, longer: float = 0.0) -> T:
-        """Try until an attempt succeeds or fails for good, or until attempts or time (`longer` is added) run out."""
+    async def _persist(
+        self,
+        action: str,
+        attempt: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        longer: float = 0.0,
+        spent: float = 0.0,
+    ) -> T:
+        """Try until an attempt succeeds or fails for good, or until attempts or time run out.
+
+        `longer` is added to the time, `spent` was used up before.
+        """
         patience = self._patience
-        end = self._clock.monotonic() + patience.deadline + longer
+        end = self._clock.monotonic() + patience.deadline + longer - spent
         number = 1
         while True:
             left = end - self._clock.monotonic()
@@ -140,6 +189,13 @@ class RetryingStore:
         """True if the object consists of these parts. Callers that must tell writers apart write unique bytes."""
         data = await self._store.get(key)
         return await asyncio.to_thread(lambda: bytes(data) == b"".join(parts))
+
+
+def _is_doubtful(answer: Buffer | ObjectStoreError, wanted: ObjectRange) -> bool:
+    """Whether `get_range` would not take this answer at once."""
+    if isinstance(answer, ObjectStoreError):
+        return answer.retriable
+    return len(answer) != wanted.length
 
 
 class _PagedListing:

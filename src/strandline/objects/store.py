@@ -57,6 +57,14 @@ class ObjectInfo(NamedTuple):
     modified_ms: int
 
 
+class ObjectRange(NamedTuple):
+    """`length` bytes of an object, from `start` on."""
+
+    key: str
+    start: int
+    length: int
+
+
 class ObjectStore(Protocol):
     """A bucket with a prefix, or a directory. Every implementation passes tests/contracts/test_object_store.py.
 
@@ -90,6 +98,16 @@ class ObjectStore(Protocol):
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         """`length` bytes from `start` on; fewer only at the end of the object. Raises ObjectNotFound."""
 
+    @property
+    def ranges_at_once(self) -> int:
+        """How many small ranges one `get_ranges` should have: 1 where each is a request of its own."""
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        """An answer for each range, as `get_range` gives it. An error of one range is its answer, and harms no other.
+
+        Made for many small objects: what they cost together is little more than one of them where the store is near.
+        """
+
     def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         """Every object whose key begins with `prefix` and is greater than `after`, in the order of keys, in pages.
 
@@ -99,3 +117,11 @@ class ObjectStore(Protocol):
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Delete objects. Keys without an object are ignored, so that a delete can be repeated."""
+
+
+async def range_or_error(store: ObjectStore, wanted: ObjectRange) -> Buffer | ObjectStoreError:
+    """One answer of `get_ranges` by `get_range`."""
+    try:
+        return await store.get_range(*wanted)
+    except ObjectStoreError as error:
+        return error

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from strandline.clock import Clock
 from strandline.objects import ObjectInfo, ObjectStore, ObjectStoreError, ObjectStoreUnavailable
-from strandline.objects.store import Buffer
+from strandline.objects.store import Buffer, ObjectRange, range_or_error
 
 T = TypeVar("T")
 
@@ -93,6 +93,8 @@ class FaultyStore:
         self._store, self._clock = store, clock
         self._faults: list[_Fault] = []
         self.calls: list[Call] = []
+        self.ranges_together = 1
+        """See `ObjectStore.ranges_at_once`. By default each read is a call, as over a network."""
 
     @property
     def url(self) -> str:
@@ -143,6 +145,14 @@ class FaultyStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         return await self._read("get_range", key, lambda: self._store.get_range(key, start, length))
+
+    @property
+    def ranges_at_once(self) -> int:
+        return self.ranges_together
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        """Each range is a call of `get_range`, with its faults."""
+        return await asyncio.gather(*(range_or_error(self, wanted) for wanted in ranges))
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         """A lost answer breaks off after the first object."""

@@ -17,7 +17,7 @@ from strandline.errors import StrandlineError
 from strandline.model import Offset, TopicIdPartition
 from strandline.objects import ObjectStore
 from strandline.objects.opening import open_objects
-from strandline.objects.store import Buffer, ObjectInfo
+from strandline.objects.store import Buffer, ObjectInfo, ObjectRange, ObjectStoreError
 from strandline.records import Record, TimestampType, build_batch, iter_headers, read_header
 from strandline.sql import open_store
 from strandline.testing.objects import FaultyStore
@@ -111,6 +111,13 @@ class HeldStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         return await self._store.get_range(key, start, length)
+
+    @property
+    def ranges_at_once(self) -> int:
+        return self._store.ranges_at_once
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        return await self._store.get_ranges(ranges)
 
     def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         return self._store.list(prefix, after=after)

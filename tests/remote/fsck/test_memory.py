@@ -9,7 +9,7 @@ from uuid import UUID
 
 from strandline.model import TopicPartition
 from strandline.objects import ObjectInfo, ObjectNotFound
-from strandline.objects.store import Buffer
+from strandline.objects.store import Buffer, ObjectRange, ObjectStoreError
 from strandline.remote.fsck import ClusterState, RemoteFsck, TieredLogBounds
 from strandline.remote.storage.names import segment_name
 from strandline.remote.topic_based.records import serialize
@@ -70,6 +70,11 @@ class ListedOnly:
 
     async def get_range(self, key: str, start: int, length: int) -> Buffer:
         raise ObjectNotFound(key)
+
+    ranges_at_once = 1
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        return [ObjectNotFound(one.key) for one in ranges]
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:
         raise AssertionError(key)

@@ -33,21 +33,40 @@ def plan_ranges(
     row is.
     """
     plan: list[RangedRead[T]] = []
-    together: list[tuple[BatchRow, T]] = []
-    start = end = 0
-    for row, what in sorted(wanted, key=lambda pair: (pair[0].object_key, pair[0].byte_offset)):
-        row_end = row.byte_offset + row.byte_size
-        if together and (
-            row.object_key != together[0][0].object_key
-            or row.byte_offset - end > max_gap
-            or max(row_end, end) - start > max_range
-        ):
-            plan.append(RangedRead(together[0][0].object_key, start, end - start, tuple(together)))
-            together = []
-        if not together:
-            start, end = row.byte_offset, row_end
-        together.append((row, what))
-        end = max(end, row_end)
-    if together:
-        plan.append(RangedRead(together[0][0].object_key, start, end - start, tuple(together)))
+    by_object: dict[str, list[tuple[BatchRow, T]]] = {}
+    for pair in wanted:
+        by_object.setdefault(pair[0].object_key, []).append(pair)
+    for object_key in sorted(by_object):
+        rows = by_object[object_key]
+        rows.sort(key=_byte_offset)
+        together: list[tuple[BatchRow, T]] = []
+        start = end = 0
+        for pair in rows:
+            row = pair[0]
+            row_end = row.byte_offset + row.byte_size
+            if together and (row.byte_offset - end > max_gap or max(row_end, end) - start > max_range):
+                plan.append(RangedRead(object_key, start, end - start, tuple(together)))
+                together = []
+            if not together:
+                start, end = row.byte_offset, row_end
+            together.append(pair)
+            end = max(end, row_end)
+        plan.append(RangedRead(object_key, start, end - start, tuple(together)))
     return plan
+
+
+def plan_lists(plan: Sequence[RangedRead[T]], *, most: int, max_bytes: int) -> list[list[RangedRead[T]]]:
+    """Ranges to be read by one call, in their order: at most so many, and small ones only, unless it is just one."""
+    lists: list[list[RangedRead[T]]] = []
+    left = 0
+    for ranged in plan:
+        if not lists or len(lists[-1]) >= most or ranged.length > left:
+            lists.append([])
+            left = max_bytes
+        lists[-1].append(ranged)
+        left -= ranged.length
+    return lists
+
+
+def _byte_offset(pair: tuple[BatchRow, object]) -> int:
+    return pair[0].byte_offset

@@ -1,29 +1,36 @@
 """Read-ahead for consumers that catch up: the blocks they will ask for next are in memory when they do.
 
 A consumer that is served from objects, and continues where it stopped, is a stream. Once a stream has continued, the
-rows ahead of it are loaded, twice as many bytes each time, up to a bound that all streams share. Streams that are due
-at the same time are served together, so that partitions that are adjacent in an object cost one request.
+rows ahead of it are found and loaded, up to a window that grows while it reads on, and that all streams share. The next
+rows are looked for while those before are still loading. One query asks for all streams that have room in their
+windows, and each object is read once for all partitions in it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Final
 
 from strandline.clock import Clock
-from strandline.controlplane import BatchReads, BatchRow, FindBatches
-from strandline.diskless.reader.loading import BlockLoader, WantedRow
+from strandline.controlplane import BatchReads, BatchRow, FindBatches, FoundBatches
+from strandline.diskless.reader.loading import BlockLoader, Urgency
+from strandline.diskless.reader.pieces import LoadedPiece, WantedRow
 from strandline.diskless.reader.tail import Tail
-from strandline.model import INT64_MAX, NO_OFFSET, Offset
+from strandline.model import NO_OFFSET, Offset
 from strandline.sql import SqlError
 
 logger = logging.getLogger(__name__)
 
 FIRST_WINDOW: Final = 1024 * 1024
 LARGEST_WINDOW: Final = 8 * 1024 * 1024
+# What a row costs in memory besides its bytes, at most: small rows must not fill the cache.
+ROW_COST: Final = 1024
+# One query about more rows would hold up others for too long: these take about 15 ms of a thread, 3 ms of the loop.
+_ROWS_AT_ONCE: Final = 2048
 _MAX_STREAMS: Final = 1024
 # A stream without a fetch for this long has ended.
 _STREAM_SECONDS: Final = 30.0
@@ -32,7 +39,18 @@ _STREAM_SECONDS: Final = 30.0
 class _ConsumerStream:
     """One consumer of one partition, or several at the same offset."""
 
-    __slots__ = ("end", "has_continued", "loaded_to", "reload_at", "seen_at", "start", "tail", "window")
+    __slots__ = (
+        "_parts",
+        "ahead",
+        "end",
+        "has_continued",
+        "is_asked",
+        "loaded_to",
+        "seen_at",
+        "start",
+        "tail",
+        "window",
+    )
 
     def __init__(self, tail: Tail) -> None:
         self.tail = tail
@@ -41,23 +59,61 @@ class _ConsumerStream:
         self.end: Offset = NO_OFFSET
         self.has_continued = False
         self.window = 0
-        """Bytes that were loaded last time."""
+        """Memory that the rows ahead may take."""
+        self.ahead = 0
+        """Memory that they take."""
         self.loaded_to: Offset = 0
-        self.reload_at: Offset = 0
-        """When the consumer reaches this offset, more is loaded."""
+        self.is_asked = False
+        """Whether a query for it is under way."""
+        self._parts: deque[tuple[Offset, int]] = deque()
+        """What each query has brought: where it ends, and its memory."""
         self.seen_at = 0.0
+
+    def served(self, start: Offset, end: Offset) -> None:
+        """The consumer has got what is between the two offsets."""
+        self.has_continued = self.has_continued or self.end == start
+        self.start, self.end = start, end
+        parts = self._parts
+        while parts and parts[0][0] <= end:
+            self.ahead -= parts.popleft()[1]
+        self.loaded_to = max(self.loaded_to, end)
+
+    def found(self, rows: Sequence[BatchRow]) -> None:
+        """These rows are loaded next."""
+        size = sum(row.byte_size for row in rows) + ROW_COST * len(rows)
+        self._parts.append((rows[-1].last_offset + 1, size))
+        self.ahead += size
+        self.loaded_to = rows[-1].last_offset + 1
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether rows can be found ahead. What lies below the read boundary has none: it is in remote storage."""
+        tail = self.tail
+        return (
+            self.has_continued
+            and not self.is_asked
+            and tail.diskless_start_offset <= self.loaded_to < tail.high_watermark
+        )
 
 
 class DisklessReadAhead:
     """Loads the blocks that streams will ask for next. Lives on the event loop."""
 
-    def __init__(self, plane: BatchReads, loader: BlockLoader, clock: Clock, *, max_bytes: int) -> None:
-        """`max_bytes` bounds the bytes loaded ahead of all streams together; 0 turns read-ahead off."""
+    def __init__(
+        self,
+        plane: BatchReads,
+        loader: BlockLoader,
+        clock: Clock,
+        *,
+        max_bytes: int,
+        found: Callable[[Sequence[BatchRow]], None],
+    ) -> None:
+        """`max_bytes` bounds the memory ahead of all streams together; 0 turns it off. `found` is told of all rows."""
         self._plane, self._loader, self._clock = plane, loader, clock
-        self._max_bytes = max_bytes
+        self._max_bytes, self._found = max_bytes, found
         self._by_tail: dict[Tail, list[_ConsumerStream]] = {}
         self._streams: OrderedDict[_ConsumerStream, None] = OrderedDict()  # in the order of their last fetch
-        self._due: dict[_ConsumerStream, Offset] = {}
+        self._is_due = False
         self._task: asyncio.Task[None] | None = None
         self.queries = 0
 
@@ -68,14 +124,15 @@ class DisklessReadAhead:
         now = self._clock.monotonic()
         self._drop_ended(now)
         stream = self._stream_at(tail, start)
-        stream.has_continued = stream.has_continued or stream.end == start
-        stream.start, stream.end, stream.seen_at = start, end, now
+        stream.served(start, end)
+        stream.seen_at = now
         self._streams.move_to_end(stream)
-        ahead = max(end, stream.loaded_to)
-        # What lies below the read boundary has no rows any more: it is read ahead in remote storage.
-        is_in_rows = tail.diskless_start_offset <= ahead < tail.high_watermark
-        if is_in_rows and stream.has_continued and end >= stream.reload_at:
-            self._extend(stream)
+        if stream.wants_more and stream.ahead <= stream.window // 2:
+            share = self._max_bytes // len(self._streams)
+            stream.window = min(max(2 * stream.window, FIRST_WINDOW), LARGEST_WINDOW, share)
+            self._is_due = True
+            if self._task is None or self._task.done():
+                self._task = asyncio.get_running_loop().create_task(self._run(), name="diskless-read-ahead")
 
     def _stream_at(self, tail: Tail, start: Offset) -> _ConsumerStream:
         """The stream that continues at `start`, or asks for the same offset again: a fetch may read more than once."""
@@ -106,41 +163,59 @@ class DisklessReadAhead:
             if not others:
                 del self._by_tail[oldest.tail]
 
-    def _extend(self, stream: _ConsumerStream) -> None:
-        stream.reload_at = INT64_MAX  # not again before this load is done
-        share = self._max_bytes // len(self._streams)
-        stream.window = min(max(2 * stream.window, FIRST_WINDOW), LARGEST_WINDOW, share)
-        self._due[stream] = max(stream.end, stream.loaded_to)
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="diskless-read-ahead")
-
     async def _run(self) -> None:
-        while self._due:
-            due, self._due = self._due, {}
-            requests = [FindBatches(stream.tail.partition, offset, stream.window) for stream, offset in due.items()]
-            max_rows = max(self._loader.rows_at_once // len(due), 1)
-            self.queries += 1
-            try:
-                found = await self._plane.find_batches(requests, max_rows=max_rows)
-            except SqlError as error:
-                logger.debug("nothing is read ahead, consumers will get the error: %s", error)
-                for stream in due:
-                    stream.reload_at = 0
-                continue
-            wanted: list[WantedRow] = []
-            for stream, answer in zip(due, found, strict=True):
-                wanted += self._missing(stream, answer.rows)
-            downloads = self._loader.load(wanted)
-            if downloads:
-                # One wave after the other: this bounds the downloads under way, and lets due streams gather.
-                await asyncio.wait(downloads)
+        loading: set[asyncio.Future[LoadedPiece]] = set()
+        while self._is_due:
+            self._is_due = False
+            # Also those that are not due yet: then they are due together the next time, and share objects.
+            streams = [one for one in self._streams if one.wants_more and one.ahead < one.window * 3 // 4]
+            if not streams:
+                return
+            loading = {future for future in loading if not future.done()}
+            while self._loader.room_ahead < max(_ROWS_AT_ONCE, len(streams)) and loading:
+                _, loading = await asyncio.wait(loading, return_when=asyncio.FIRST_COMPLETED)
+            loading.update(await self._extend(streams))
 
-    def _missing(self, stream: _ConsumerStream, rows: Sequence[BatchRow]) -> list[WantedRow]:
-        """The rows to load. The stream is due again when its consumer is half way through them."""
-        if not rows:
-            stream.reload_at = 0
+    async def _extend(self, streams: Sequence[_ConsumerStream]) -> list[asyncio.Future[LoadedPiece]]:
+        """Find rows ahead of some streams, and begin to load them."""
+        max_rows = max(_ROWS_AT_ONCE // len(streams), 1)
+        requests = [FindBatches(one.tail.partition, one.loaded_to, one.window - one.ahead) for one in streams]
+        for stream in streams:
+            stream.is_asked = True
+        self.queries += 1
+        try:
+            answers = await self._plane.find_batches(requests, max_rows=max_rows)
+        except SqlError as error:
+            logger.debug("nothing is read ahead, consumers will get the error: %s", error)
             return []
-        blocks = stream.tail.blocks
-        stream.loaded_to = rows[-1].last_offset + 1
-        stream.reload_at = rows[len(rows) // 2].base_offset
-        return [WantedRow(row, blocks) for row in rows if blocks.holding(row.base_offset) is None]
+        finally:
+            for stream in streams:
+                stream.is_asked = False
+        wanted: list[WantedRow] = []
+        for stream, rows in zip(streams, until_one_file(answers, max_rows), strict=True):
+            # A consumer that has passed the rows meanwhile has loaded them by itself.
+            if rows and rows[0].base_offset == stream.loaded_to:
+                self._found(rows)
+                blocks = stream.tail.blocks
+                stream.found(rows)
+                wanted += [WantedRow(row, blocks) for row in rows if blocks.holding(row.base_offset) is None]
+                if stream.ahead <= stream.window // 2:
+                    self._is_due = True  # the query has not filled the window
+        return [*set(self._loader.load(wanted, Urgency.AHEAD))]
+
+
+def until_one_file(answers: Sequence[FoundBatches], max_rows: int) -> list[Sequence[BatchRow]]:
+    """The rows of each answer, up to the same file, so that the next query begins in the files after it.
+
+    Answers with `max_rows` were cut short: the first file in which one of them ends is the file. It does not matter to
+    answers that would lose more than half of their rows, which are about other times.
+    """
+    found = [answer.rows for answer in answers]
+    last_file = min((rows[-1].file_id for rows in found if len(rows) >= max_rows), default=None)
+    if last_file is None:
+        return [*found]
+    kept: list[Sequence[BatchRow]] = []
+    for rows in found:
+        earlier = tuple(takewhile(lambda row: row.file_id <= last_file, rows))
+        kept.append(earlier if 2 * len(earlier) >= len(rows) else rows)
+    return kept

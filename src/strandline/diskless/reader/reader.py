@@ -20,7 +20,8 @@ from strandline.diskless.reader.aborts import overlapping
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import BlockCache, CacheStatus
 from strandline.diskless.reader.limits import DisklessReaderLimits
-from strandline.diskless.reader.loading import BlockLoader, WantedRow
+from strandline.diskless.reader.loading import BlockLoader
+from strandline.diskless.reader.pieces import WantedRow
 from strandline.diskless.reader.readahead import DisklessReadAhead
 from strandline.diskless.reader.reading import Reading, end_of, result_of
 from strandline.diskless.reader.tail import Tail
@@ -68,7 +69,9 @@ class DisklessReader:
         self._tails = Tails(plane, announcements, self._cache, clock, is_known=is_known)
         self._loader = BlockLoader(objects, self._cache, clock, limits)
         self._reading = Reading(plane, self._tails, self._loader, max_rows=limits.rows_at_once)
-        self._ahead = DisklessReadAhead(plane, self._loader, clock, max_bytes=self._cache.cold.limit // 2)
+        self._ahead = DisklessReadAhead(
+            plane, self._loader, clock, max_bytes=self._cache.cold.limit // 2, found=self._tails.found
+        )
         self._known = self._tails.by_partition
         self._fresh_seconds = self._tails.fresh_seconds
 
@@ -185,7 +188,10 @@ class DisklessReader:
         if block is not None and block.last_offset >= row.last_offset:
             return block
         (future,) = self._loader.load((WantedRow(row, blocks),))
-        return await asyncio.shield(future)
+        outcome = (await asyncio.shield(future)).of(row)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def known_offsets(self, partition: TopicIdPartition) -> tuple[Offset, Offset] | None:
         """High watermark and log start, as far as this broker knows them; None if it does not."""

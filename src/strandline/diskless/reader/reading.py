@@ -17,7 +17,8 @@ from strandline.controlplane import (
 )
 from strandline.diskless.reader.aborts import MOST_RANGES, overlapping
 from strandline.diskless.reader.blocks import Block
-from strandline.diskless.reader.loading import BlockLoader, WantedRow
+from strandline.diskless.reader.loading import BlockLoader
+from strandline.diskless.reader.pieces import LoadedPiece, WantedRow
 from strandline.diskless.reader.runs import Run, take_fairly
 from strandline.diskless.reader.tail import AskedTail, Tail
 from strandline.diskless.reader.tails import Tails
@@ -95,20 +96,20 @@ class DisklessPartitionRead:
                 offset = row.last_offset + 1
         return missing
 
-    def gather(self, loaded: dict[WantedRow, asyncio.Future[Block]]) -> None:
+    def gather(self, loaded: dict[WantedRow, asyncio.Future[LoadedPiece]]) -> None:
         """Add the chosen blocks to the run, up to the first that could not be loaded."""
         for piece in self._pieces:
             if isinstance(piece, Block):
                 self.run.gather(piece)
                 continue
-            failure = loaded[piece].exception()
-            if failure is None:
-                self.run.gather(loaded[piece].result())
-            elif isinstance(failure, StrandlineError):
-                self.error = failure
+            outcome = loaded[piece].result().of(piece.row)
+            if isinstance(outcome, Block):
+                self.run.gather(outcome)
+            elif isinstance(outcome, StrandlineError):
+                self.error = outcome
                 return
             else:
-                raise failure
+                raise outcome
 
     @property
     def has_lost_rows(self) -> bool:
@@ -139,9 +140,10 @@ class Reading:
         reads = [DisklessPartitionRead(request, self._tails.of(request.partition)) for request in requests]
         for read in reads:
             read.run.gather_from(read.tail.blocks)
+        joined = await self._join(reads)
         # What is in memory is confirmed, and then sent without more: a database that hangs must not hold it up.
         outdated = {read for read in reads if read.run.available and self._tails.is_outdated(read.tail)}
-        unknown = [read for read in reads if read.wants_rows and read not in outdated]
+        unknown = [read for read in reads if read.wants_rows and read not in outdated and read not in joined]
         if outdated:
             await self._tails.confirm(read.tail for read in outdated)
         if unknown:
@@ -157,6 +159,22 @@ class Reading:
             if read.is_committed and read.run.length:
                 await self._add_aborted(read)
         return reads
+
+    async def _join(self, reads: Sequence[DisklessPartitionRead]) -> set[DisklessPartitionRead]:
+        """Wait for what is loaded already, ahead of its reader or for another one: the reads that got records so.
+
+        They are answered as if they had come a moment later, when the records were in memory: without a query.
+        """
+        waiting = {
+            read: future
+            for read in reads
+            if not read.run.available and (future := self._loader.under_way(read.tail.blocks, read.run.end)) is not None
+        }
+        if waiting:
+            await asyncio.wait({*waiting.values()})
+        for read in waiting:
+            read.run.gather_from(read.tail.blocks)
+        return {read for read in waiting if read.run.available}
 
     async def _add_aborted(self, read: DisklessPartitionRead) -> None:
         """Find the aborted transactions that overlap what was taken. Without them it must not be sent."""
@@ -209,7 +227,7 @@ class Reading:
         try:
             answers = await self._plane.find_batches(
                 [FindBatches(read.request.partition, read.run.end, min(read.run.limit, max_bytes)) for read in reads],
-                max_rows=self._max_rows,
+                max_rows=min(self._max_rows, self._rows_for_each(reads)),
             )
         except SqlError as error:
             for read in reads:
@@ -217,6 +235,9 @@ class Reading:
             return
         for read, one, found in zip(reads, asked, answers, strict=True):
             self._take_in(read, one, found, news)
+
+    def _rows_for_each(self, reads: Sequence[DisklessPartitionRead]) -> int:
+        return max(self._loader.rows_at_once // len(reads), 1)
 
     async def refresh(self, partitions: Collection[TopicIdPartition]) -> None:
         """Ask for the offsets of some logs. If the database does not answer, nothing new is known."""
@@ -289,7 +310,7 @@ class Reading:
     ) -> None:
         """Load what can be part of the answer: not more than twice its size, since the rest would have to wait."""
         shares = dict(zip(reads, fair_shares([read.wanted_bytes for read in reads], max_bytes), strict=True))
-        max_rows = max(self._loader.rows_at_once // len(found), 1)
+        max_rows = self._rows_for_each(found)
         wanted: list[WantedRow] = []
         size = 0
         for read in found:

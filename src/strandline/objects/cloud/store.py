@@ -18,7 +18,14 @@ from obstore.store import ObjectStore as LibraryStore
 from strandline.objects.cloud.errors import LIBRARY_ERRORS, status_of, translate
 from strandline.objects.keys import checked_key
 from strandline.objects.source_file import SourceFile, size_of
-from strandline.objects.store import Buffer, ObjectInfo, ObjectStoreError, ObjectStoreUnavailable
+from strandline.objects.store import (
+    Buffer,
+    ObjectInfo,
+    ObjectRange,
+    ObjectStoreError,
+    ObjectStoreUnavailable,
+    range_or_error,
+)
 
 _PAGE: Final = 1000
 _RANGE_NOT_SATISFIABLE: Final = 416
@@ -91,6 +98,13 @@ class CloudStore:
         self._check_size(key, data, min(length, result.meta["size"] - start))
         return data
 
+    @property
+    def ranges_at_once(self) -> int:
+        return 1
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        return await asyncio.gather(*(range_or_error(self, wanted) for wanted in ranges))
+
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         # The library lists only by prefixes that end with a slash.
         directory = prefix.rpartition("/")[0]
@@ -115,9 +129,9 @@ class CloudStore:
                 try:
                     await obstore.delete_async(self._store, page)
                 except FileNotFoundError:  # stores without bulk deletes stop at the first key that is missing
-                    await self._delete_one_by_one(page)
+                    await self._delete_range_or_error(page)
 
-    async def _delete_one_by_one(self, keys: Sequence[str]) -> None:
+    async def _delete_range_or_error(self, keys: Sequence[str]) -> None:
         for key in keys:
             try:
                 await obstore.delete_async(self._store, key)

@@ -20,7 +20,14 @@ from strandline.objects.directory.errors import general_error, reading_error, wr
 from strandline.objects.directory.sync import DirectorySync
 from strandline.objects.keys import checked_key
 from strandline.objects.source_file import size_of
-from strandline.objects.store import Buffer, ObjectExists, ObjectInfo, ObjectStoreError, ObjectStoreMisconfigured
+from strandline.objects.store import (
+    Buffer,
+    ObjectExists,
+    ObjectInfo,
+    ObjectRange,
+    ObjectStoreError,
+    ObjectStoreMisconfigured,
+)
 
 T = TypeVar("T")
 
@@ -32,6 +39,8 @@ _PAGE: Final = 1000
 # slower.
 _LONG_COPY: Final = 8 * 1024 * 1024
 _LONG_COPIES_AT_ONCE: Final = 4
+# A read of this many small files takes 0.3 ms from the page cache, and a few milliseconds from a disk.
+_RANGES_AT_ONCE: Final = 64
 
 # Writes and flushes a file with the given name. It may end early when the second argument returns False.
 _Write: TypeAlias = Callable[[str, Callable[[], bool]], None]
@@ -99,6 +108,22 @@ class DirectoryStore:
         if start < 0 or length < 0:
             raise ObjectStoreError(f"Object {key} has no {length} bytes from {start} on: neither may be negative.")
         return await self._read(key, start, length)
+
+    @property
+    def ranges_at_once(self) -> int:
+        return _RANGES_AT_ONCE
+
+    async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
+        """One after the other in one thread: reaching a thread takes as long as reading ten small files."""
+        return await self._in(self._readers, lambda: [self._read_blocking(*wanted) for wanted in ranges])
+
+    def _read_blocking(self, key: str, start: int, length: int) -> Buffer | ObjectStoreError:
+        try:
+            return files.read_range(self._path(key), start, length)
+        except OSError as error:
+            return reading_error(error, key, self.url)
+        except ObjectStoreError as error:
+            return error
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         found = files.walk(self._root, prefix, after)
