@@ -36,8 +36,8 @@ def plan_ranges(
     by_object: dict[str, list[tuple[BatchRow, T]]] = {}
     for pair in wanted:
         by_object.setdefault(pair[0].object_key, []).append(pair)
-    for object_key in sorted(by_object):
-        rows = by_object[object_key]
+    # In the order of their commits, in which consumers will ask for them. Keys have another order.
+    for object_key, rows in sorted(by_object.items(), key=_file_id):
         rows.sort(key=_byte_offset)
         together: list[tuple[BatchRow, T]] = []
         start = end = 0
@@ -66,6 +66,10 @@ def plan_lists(plan: Sequence[RangedRead[T]], *, most: int, max_bytes: int) -> l
         lists[-1].append(ranged)
         left -= ranged.length
     return lists
+
+
+def _file_id(item: tuple[str, list[tuple[BatchRow, T]]]) -> int:
+    return item[1][0][0].file_id
 
 
 def _byte_offset(pair: tuple[BatchRow, object]) -> int:

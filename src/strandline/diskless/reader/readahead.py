@@ -114,6 +114,8 @@ class DisklessReadAhead:
         self._by_tail: dict[Tail, list[_ConsumerStream]] = {}
         self._streams: OrderedDict[_ConsumerStream, None] = OrderedDict()  # in the order of their last fetch
         self._is_due = False
+        self._asking: asyncio.Event | None = None
+        """Set when the query under way has been answered and its rows are loading, or when it has failed."""
         self._task: asyncio.Task[None] | None = None
         self.queries = 0
 
@@ -144,6 +146,13 @@ class DisklessReadAhead:
         streams.append(stream)
         self._streams[stream] = None
         return stream
+
+    async def wait_found(self, tail: Tail, offset: Offset) -> None:
+        """If rows from an offset on are being looked for, wait until they are found and loading."""
+        if self._asking is not None and any(
+            stream.is_asked and stream.loaded_to == offset for stream in self._by_tail.get(tail, ())
+        ):
+            await self._asking.wait()
 
     async def close(self) -> None:
         """Cancel the loading under way."""
@@ -182,6 +191,7 @@ class DisklessReadAhead:
         requests = [FindBatches(one.tail.partition, one.loaded_to, one.window - one.ahead) for one in streams]
         for stream in streams:
             stream.is_asked = True
+        self._asking = asyncio.Event()
         self.queries += 1
         try:
             answers = await self._plane.find_batches(requests, max_rows=max_rows)
@@ -191,6 +201,8 @@ class DisklessReadAhead:
         finally:
             for stream in streams:
                 stream.is_asked = False
+            self._asking.set()  # who waits for it goes on in a later turn, when the rows are loading
+            self._asking = None
         wanted: list[WantedRow] = []
         for stream, rows in zip(streams, until_one_file(answers, max_rows), strict=True):
             # A consumer that has passed the rows meanwhile has loaded them by itself.
