@@ -29,9 +29,15 @@ _FIRST_ROWS: Final = 2
 _GROWTH: Final = 8
 
 
+_TIMESTAMP_TYPES: Final = {kind.value: kind for kind in TimestampType}
+_new_row = tuple.__new__
+
+
 def batch_row(columns: Sequence[Any]) -> BatchRow:
     """A row from columns in the order of BatchRow."""
-    return BatchRow._make((*columns[:6], TimestampType(columns[6]), *columns[7:]))
+    row = [*columns]
+    row[6] = _TIMESTAMP_TYPES[row[6]]
+    return _new_row(BatchRow, row)
 
 
 def _joined(before: FoundBatches, more: FoundBatches) -> FoundBatches:
@@ -56,13 +62,15 @@ class SqlBatchReads(Database):
             for position, part in parts.items():
                 found[position] = _joined(found[position], part)
             # Requests that got as many rows as were asked for, and have bytes left, go on behind them.
-            wanted = {
-                position: request._replace(offset=part.rows[-1].last_offset + 1, max_bytes=left)
-                for position, part in parts.items()
-                for request in (wanted[position],)
-                if len(part.rows) == step and (left := request.max_bytes - sum(row.byte_size for row in part.rows)) > 0
-            }
-            looked_at, step = looked_at + step, step * _GROWTH
+            further, likely = {}, 0
+            for position, part in parts.items():
+                size = sum(row.byte_size for row in part.rows)
+                left = wanted[position].max_bytes - size
+                if len(part.rows) == step and left > 0:
+                    further[position] = wanted[position]._replace(offset=part.rows[-1].last_offset + 1, max_bytes=left)
+                    likely = max(likely, left * step // max(size, 1) + 1)
+            # Small rows come one after the other: a few of them tell how many more are wanted.
+            wanted, looked_at, step = further, looked_at + step, max(likely, step * _GROWTH)
         return found
 
     async def _find(self, requests: Mapping[int, FindBatches], max_rows: int) -> dict[int, FoundBatches]:

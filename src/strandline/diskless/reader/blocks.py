@@ -18,14 +18,12 @@ from strandline.diskless.values import CommittedBlock
 from strandline.errors import CorruptMessage
 from strandline.model import Offset
 from strandline.records import (
-    BatchHeader,
     Buffer,
     TimestampType,
-    crc_matches,
     read_header,
-    stamp,
     stamp_log_append_time,
 )
+from strandline.records.stamping import stamp_batches
 
 if TYPE_CHECKING:
     from strandline.diskless.reader.cache import CacheRegion
@@ -166,35 +164,38 @@ class Block:
 
 def _stamp_row(row: BatchRow, buffer: bytearray, start: int, last_offsets: array[int], starts: array[int]) -> None:
     """Check the batches of a row, which begin at `start`, stamp them, and note where each ends."""
-    offset, position, end = row.base_offset, start, start + row.byte_size
-    stamps_time = row.timestamp_type is TimestampType.LOG_APPEND_TIME
-    while position < end:
-        header = _checked_header(row, buffer, position, start)
-        stamp(buffer, position, offset, row.leader_epoch)
-        if stamps_time:
-            stamp_log_append_time(buffer, position, row.log_append_time_ms)
-        offset += header.last_offset_delta + 1
-        position += header.size
-        last_offsets.append(offset - 1)
-        starts.append(position)
+    first, end = len(starts) - 1, start + row.byte_size
+    position, offset = stamp_batches(
+        buffer,
+        start,
+        end,
+        base_offset=row.base_offset,
+        leader_epoch=row.leader_epoch,
+        last_offsets=last_offsets,
+        ends=starts,
+    )
+    if position < end:
+        raise _fault_at(row, buffer, position, start)
+    if row.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        for batch in starts[first:-1]:
+            stamp_log_append_time(buffer, batch, row.log_append_time_ms)
     if offset != row.last_offset + 1:
         raise _damaged(row, f"the batches end with offset {offset - 1}")
 
 
-def _checked_header(row: BatchRow, buffer: bytearray, position: int, start: int) -> BatchHeader:
+def _fault_at(row: BatchRow, buffer: bytearray, position: int, start: int) -> CorruptMessage:
+    """What is wrong with the batch at a position."""
     try:
         header = read_header(buffer, position)
     except CorruptMessage as error:
-        raise _damaged(row, str(error)) from error
+        return _damaged(row, str(error))
     if header.is_legacy or header.last_offset_delta < 0:
-        raise _damaged(row, f"no batch of format 2 begins at position {position - start}")
+        return _damaged(row, f"no batch of format 2 begins at position {position - start}")
     if position + header.size > start + row.byte_size:
-        raise _damaged(
+        return _damaged(
             row, f"the batch at position {position - start} claims {header.size} bytes and reaches beyond the end"
         )
-    if not crc_matches(buffer, position, header):
-        raise _damaged(row, f"the checksum of the batch at position {position - start} does not match its bytes")
-    return header
+    return _damaged(row, f"the checksum of the batch at position {position - start} does not match its bytes")
 
 
 def _damaged(row: BatchRow, why: str) -> CorruptMessage:

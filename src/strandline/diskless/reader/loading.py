@@ -7,7 +7,6 @@ where the next attempt finds it. Downloads for lagging consumers have their own 
 from __future__ import annotations
 
 import asyncio
-import enum
 import logging
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -40,19 +39,10 @@ _WAITING_AHEAD: Final = 8192
 # Few, because each row may be in an object of its own.
 _ROWS_AT_ONCE: Final = 256
 # More where one call reads many objects.
-_LISTS_AT_ONCE: Final = 8
+_LISTS_AT_ONCE: Final = 4
 # The log has one line about an unreadable object in this many seconds, for this many objects.
 _WARNING_SECONDS: Final = 60.0
 _WARNINGS: Final = 1000
-
-
-class Urgency(enum.Enum):
-    """For whom rows are loaded."""
-
-    READER = enum.auto()
-    """A fetch waits for them."""
-    AHEAD = enum.auto()
-    """Nobody waits for them yet: they have their own bounds, so that a fetch never queues behind them."""
 
 
 class _Gate:
@@ -109,11 +99,21 @@ class BlockLoader:
         """Objects, or parts of them, that were read so far."""
         self.bytes_read = 0
 
-    def load(self, wanted: Sequence[WantedRow], urgency: Urgency = Urgency.READER) -> list[asyncio.Future[LoadedPiece]]:
+    def load(self, wanted: Sequence[WantedRow]) -> list[asyncio.Future[LoadedPiece]]:
         """A future for each row: of the download under way, or of one that begins now.
 
         What became of the row, `LoadedPiece.of` tells. Futures are shared: do not cancel them.
         """
+        self._begin_all(wanted, None)
+        return [self._downloads[place_of(one.row)] for one in wanted]
+
+    def load_ahead(self, wanted: Sequence[WantedRow]) -> list[asyncio.Future[LoadedPiece]]:
+        """Begin to load what no fetch waits for yet, unless it is under way. These downloads have their own bounds: a
+        fetch never queues behind them, unless it asks for the same rows. The futures of what begins now."""
+        return self._begin_all(wanted, self._ahead_gate)
+
+    def _begin_all(self, wanted: Sequence[WantedRow], gate: _Gate | None) -> list[asyncio.Future[LoadedPiece]]:
+        """Begin the downloads that are not under way: at a gate, or at that of the rows' age."""
         tail: dict[RowPlace, WantedRow] = {}
         lagging: dict[RowPlace, WantedRow] = {}
         oldest = self._clock.now_ms() - self._lagging_after_ms
@@ -121,13 +121,14 @@ class BlockLoader:
             key = place_of(one.row)
             if key not in self._downloads:
                 (tail if _time_of(one.row) >= oldest else lagging)[key] = one
-        for rows, gate, region in (
+        begun: list[asyncio.Future[LoadedPiece]] = []
+        for rows, usual, region in (
             (tail, self._tail_gate, self._cache.hot),
             (lagging, self._lagging_gate, self._cache.cold),
         ):
             if rows:
-                self._plan([*rows.values()], gate if urgency is Urgency.READER else self._ahead_gate, region)
-        return [self._downloads[place_of(one.row)] for one in wanted]
+                begun += self._plan([*rows.values()], gate or usual, region)
+        return begun
 
     def under_way(self, blocks: PartitionBlocks, offset: Offset) -> asyncio.Future[LoadedPiece] | None:
         """The download of the rows that begin at an offset, if there is one."""
@@ -152,16 +153,19 @@ class BlockLoader:
         self._downloads.clear()
         self._under_way.clear()
 
-    def _plan(self, wanted: Sequence[WantedRow], gate: _Gate, region: CacheRegion) -> None:
+    def _plan(self, wanted: Sequence[WantedRow], gate: _Gate, region: CacheRegion) -> list[asyncio.Future[LoadedPiece]]:
+        begun: list[asyncio.Future[LoadedPiece]] = []
         largest = min(_LIST_BYTES, region.limit // _PIECE_SHARE)
         for ranges in plan_lists(plan_ranges(wanted), most=self._at_once, max_bytes=_LIST_BYTES):
             pieces = pieces_of(ranges, max_bytes=largest)
             for piece in pieces:
+                begun.append(piece.loaded)
                 piece.loaded.add_done_callback(_log_unexpected)
                 self._under_way[piece.blocks, piece.rows[0].base_offset] = piece.loaded
                 for row in piece.rows:
                     self._downloads[place_of(row)] = piece.loaded
             self._begin(_Download(ranges, pieces, region), gate)
+        return begun
 
     def _begin(self, download: _Download, gate: _Gate) -> None:
         if gate.enter():

@@ -12,6 +12,7 @@ from strandline.diskless.reader.cache import PartitionBlocks
 from strandline.diskless.reader.planning import RangedRead
 from strandline.diskless.values import WalObjectGone
 from strandline.errors import CorruptMessage, KafkaStorageError
+from strandline.model import NO_OFFSET
 from strandline.objects import ObjectNotFound, ObjectStoreError
 from strandline.objects.store import Buffer
 
@@ -55,33 +56,33 @@ class LoadedPiece:
 class Piece:
     """Rows of one partition without a gap between them, and the future that tells what became of them."""
 
-    __slots__ = ("blocks", "loaded", "rows", "size")
+    __slots__ = ("blocks", "loaded", "ranges", "rows")
 
-    def __init__(self, wanted: WantedRow) -> None:
-        self.blocks = wanted.blocks
-        self.rows = [wanted.row]
-        self.size = wanted.row.byte_size
+    def __init__(self, blocks: PartitionBlocks) -> None:
+        self.blocks = blocks
+        self.rows: list[BatchRow] = []
+        self.ranges: list[int] = []
+        """For each row, the number of the range that holds it."""
         self.loaded: asyncio.Future[LoadedPiece] = asyncio.get_running_loop().create_future()
 
 
 def pieces_of(ranges: Iterable[RangedRead[PartitionBlocks]], *, max_bytes: int) -> list[Piece]:
     """The rows of some ranges, by partition, as few pieces of at most so many bytes: a longer row is one by itself."""
-    by_partition: dict[PartitionBlocks, list[BatchRow]] = {}
-    for ranged in ranges:
+    by_partition: dict[PartitionBlocks, list[tuple[BatchRow, int]]] = {}
+    for number, ranged in enumerate(ranges):
         for row, blocks in ranged.rows:
-            by_partition.setdefault(blocks, []).append(row)
+            by_partition.setdefault(blocks, []).append((row, number))
     pieces: list[Piece] = []
     for blocks, rows in by_partition.items():
         rows.sort()
-        piece: Piece | None = None
-        for row in rows:
-            follows = piece is not None and row.base_offset == piece.rows[-1].last_offset + 1
-            if piece is None or not follows or piece.size + row.byte_size > max_bytes:
-                piece = Piece(WantedRow(row, blocks))
-                pieces.append(piece)
-            else:
-                piece.rows.append(row)
-                piece.size += row.byte_size
+        next_offset, room = NO_OFFSET, 0
+        for row, number in rows:
+            if row.base_offset != next_offset or row.byte_size > room:
+                pieces.append(Piece(blocks))
+                room = max_bytes
+            pieces[-1].rows.append(row)
+            pieces[-1].ranges.append(number)
+            next_offset, room = row.last_offset + 1, room - row.byte_size
     return pieces
 
 
@@ -91,14 +92,21 @@ def cut(
     pieces: Sequence[Piece],
 ) -> list[LoadedPiece]:
     """The blocks of pieces, from the ranges that hold their rows. A damaged or missing row does not harm the others."""
-    found: dict[RowPlace, Buffer | ObjectStoreError] = {}
-    for ranged, answer in zip(ranges, answers, strict=True):
-        start = ranged.start
-        data = answer if isinstance(answer, ObjectStoreError) else memoryview(answer)
-        for row, _ in ranged.rows:
-            at = row.byte_offset - start
-            found[place_of(row)] = data[at : at + row.byte_size] if isinstance(data, memoryview) else data
-    return [_cut_piece(piece.rows, [found[place_of(row)] for row in piece.rows]) for piece in pieces]
+    found = [
+        (answer if isinstance(answer, ObjectStoreError) else memoryview(answer), ranged.start)
+        for ranged, answer in zip(ranges, answers, strict=True)
+    ]
+    return [
+        _cut_piece(
+            piece.rows, [_part(row, *found[number]) for row, number in zip(piece.rows, piece.ranges, strict=True)]
+        )
+        for piece in pieces
+    ]
+
+
+def _part(row: BatchRow, data: memoryview | ObjectStoreError, start: int) -> Buffer | ObjectStoreError:
+    at = row.byte_offset - start
+    return data[at : at + row.byte_size] if isinstance(data, memoryview) else data
 
 
 def _cut_piece(rows: Sequence[BatchRow], parts: Sequence[Buffer | ObjectStoreError]) -> LoadedPiece:

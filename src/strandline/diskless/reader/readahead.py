@@ -17,7 +17,7 @@ from typing import Final
 
 from strandline.clock import Clock
 from strandline.controlplane import BatchReads, BatchRow, FindBatches, FoundBatches
-from strandline.diskless.reader.loading import BlockLoader, Urgency
+from strandline.diskless.reader.loading import BlockLoader
 from strandline.diskless.reader.pieces import LoadedPiece, WantedRow
 from strandline.diskless.reader.tail import Tail
 from strandline.model import NO_OFFSET, Offset
@@ -114,8 +114,9 @@ class DisklessReadAhead:
         self._by_tail: dict[Tail, list[_ConsumerStream]] = {}
         self._streams: OrderedDict[_ConsumerStream, None] = OrderedDict()  # in the order of their last fetch
         self._is_due = False
-        self._asking: asyncio.Event | None = None
-        """Set when the query under way has been answered and its rows are loading, or when it has failed."""
+        self._asked = asyncio.Event()
+        """Set when the next query has been answered and its rows are loading, or when there is none."""
+        self._loading: set[asyncio.Future[LoadedPiece]] = set()
         self._task: asyncio.Task[None] | None = None
         self.queries = 0
 
@@ -148,11 +149,11 @@ class DisklessReadAhead:
         return stream
 
     async def wait_found(self, tail: Tail, offset: Offset) -> None:
-        """If rows from an offset on are being looked for, wait until they are found and loading."""
-        if self._asking is not None and any(
-            stream.is_asked and stream.loaded_to == offset for stream in self._by_tail.get(tail, ())
-        ):
-            await self._asking.wait()
+        """If rows from an offset on are being looked for, or are about to be, wait until they are loading."""
+        for stream in self._by_tail.get(tail, ()):
+            if stream.loaded_to == offset and (stream.is_asked or (self._is_due and stream.wants_more)):
+                await self._asked.wait()
+                return
 
     async def close(self) -> None:
         """Cancel the loading under way."""
@@ -173,47 +174,47 @@ class DisklessReadAhead:
                 del self._by_tail[oldest.tail]
 
     async def _run(self) -> None:
-        loading: set[asyncio.Future[LoadedPiece]] = set()
         while self._is_due:
-            self._is_due = False
-            # Also those that are not due yet: then they are due together the next time, and share objects.
-            streams = [one for one in self._streams if one.wants_more and one.ahead < one.window * 3 // 4]
-            if not streams:
-                return
-            loading = {future for future in loading if not future.done()}
-            while self._loader.room_ahead < max(_ROWS_AT_ONCE, len(streams)) and loading:
-                _, loading = await asyncio.wait(loading, return_when=asyncio.FIRST_COMPLETED)
-            loading.update(await self._extend(streams))
+            try:
+                self._loading = {future for future in self._loading if not future.done()}
+                while self._loader.room_ahead < _ROWS_AT_ONCE and self._loading:
+                    _, self._loading = await asyncio.wait(self._loading, return_when=asyncio.FIRST_COMPLETED)
+                self._is_due = False
+                # Also those that are not due yet: then they are due together the next time, and share objects.
+                streams = [one for one in self._streams if one.wants_more and one.ahead < one.window * 3 // 4]
+                if streams:
+                    await self._extend(streams[:_ROWS_AT_ONCE])
+            finally:
+                asked, self._asked = self._asked, asyncio.Event()
+                asked.set()
 
-    async def _extend(self, streams: Sequence[_ConsumerStream]) -> list[asyncio.Future[LoadedPiece]]:
+    async def _extend(self, streams: Sequence[_ConsumerStream]) -> None:
         """Find rows ahead of some streams, and begin to load them."""
         max_rows = max(_ROWS_AT_ONCE // len(streams), 1)
         requests = [FindBatches(one.tail.partition, one.loaded_to, one.window - one.ahead) for one in streams]
         for stream in streams:
             stream.is_asked = True
-        self._asking = asyncio.Event()
         self.queries += 1
         try:
             answers = await self._plane.find_batches(requests, max_rows=max_rows)
         except SqlError as error:
             logger.debug("nothing is read ahead, consumers will get the error: %s", error)
-            return []
+            return
         finally:
             for stream in streams:
                 stream.is_asked = False
-            self._asking.set()  # who waits for it goes on in a later turn, when the rows are loading
-            self._asking = None
         wanted: list[WantedRow] = []
-        for stream, rows in zip(streams, until_one_file(answers, max_rows), strict=True):
-            # A consumer that has passed the rows meanwhile has loaded them by itself.
-            if rows and rows[0].base_offset == stream.loaded_to:
+        for stream, found in zip(streams, until_one_file(answers, max_rows), strict=True):
+            # What the consumer has read by itself meanwhile is not ahead of it.
+            rows = [row for row in found if row.last_offset >= stream.loaded_to]
+            if rows and rows[0].base_offset <= stream.loaded_to:
                 self._found(rows)
                 blocks = stream.tail.blocks
                 stream.found(rows)
                 wanted += [WantedRow(row, blocks) for row in rows if blocks.holding(row.base_offset) is None]
                 if stream.ahead <= stream.window // 2:
                     self._is_due = True  # the query has not filled the window
-        return [*set(self._loader.load(wanted, Urgency.AHEAD))]
+        self._loading.update(self._loader.load_ahead(wanted))
 
 
 def until_one_file(answers: Sequence[FoundBatches], max_rows: int) -> list[Sequence[BatchRow]]:
