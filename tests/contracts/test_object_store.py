@@ -22,6 +22,7 @@ from strandline.objects import (
     open_objects,
 )
 from strandline.objects.memory import MemoryStore
+from strandline.objects.store import ObjectRange
 from strandline.testing.objects import FaultyStore
 from tests.s3 import start_s3
 
@@ -102,6 +103,23 @@ async def test_an_object_may_be_empty(store: ObjectStore, parts: list[bytes]) ->
     assert bytes(await store.get("empty")) == b""
     assert bytes(await store.get_range("empty", 0, 10)) == b""
     assert [info.size async for info in store.list("")] == [0]
+
+
+async def test_each_range_of_a_list_has_its_own_answer(store: ObjectStore) -> None:
+    await store.put("a", [b"abcdef"])
+    await store.put("dir/b", [b"123"])
+    wanted = [("a", 1, 2), ("missing", 0, 5), ("dir/b", 0, 3), ("a", 4, 10), ("a", 1, 2), ("../a", 0, 1)]
+    answers = await store.get_ranges([ObjectRange(*one) for one in wanted])
+    found = [type(one) if isinstance(one, ObjectStoreError) else bytes(one) for one in answers]
+    assert found == [b"bc", ObjectNotFound, b"123", b"ef", b"bc", ObjectStoreError]
+
+
+async def test_a_list_of_ranges_may_be_longer_than_what_is_read_at_once(store: ObjectStore) -> None:
+    await store.put("numbers", [bytes(range(200))])
+    assert store.ranges_at_once >= 1
+    answers = await store.get_ranges([ObjectRange("numbers", number, 1) for number in range(200)])
+    assert [bytes(one) for one in answers if not isinstance(one, ObjectStoreError)] == [bytes([n]) for n in range(200)]
+    assert await store.get_ranges([]) == []
 
 
 async def test_writing_again_replaces_the_object(store: ObjectStore) -> None:

@@ -20,6 +20,7 @@ from strandline.objects import (
     harden,
 )
 from strandline.objects.memory import MemoryStore
+from strandline.objects.store import ObjectRange
 from strandline.testing.clock import VirtualClock
 from strandline.testing.objects import ANY, FaultyStore
 
@@ -290,3 +291,41 @@ async def test_real_chance_gives_waits_of_all_lengths(clock: VirtualClock, fault
         waits.add(clock.monotonic() - start)
     assert len(waits) > 5
     assert max(waits) <= 1 + 2 + 3 + 0.25
+
+
+# Lists of ranges
+
+
+async def test_only_what_failed_or_was_cut_short_is_read_again(store: RetryingStore, faulty: FaultyStore) -> None:
+    for number in range(4):
+        await store.put(f"key{number}", [bytes([number]) * 10])
+    faulty.calls.clear()
+    faulty.fail("get_range")
+    faulty.shorten("get_range", 3, skip=1)
+    wanted = [ObjectRange(f"key{number}", 2, 5) for number in range(4)] + [ObjectRange("missing", 0, 5)]
+    answers = await store.get_ranges(wanted)
+    assert [bytes(one) for one in answers if not isinstance(one, ObjectStoreError)] == [
+        bytes([number]) * 5 for number in range(4)
+    ]
+    assert isinstance(answers[4], ObjectNotFound)
+    assert [call.keys[0] for call in faulty.calls][:5] == [one.key for one in wanted]
+    assert {call.keys[0] for call in faulty.calls[5:]} == {"key0", "key1"}
+
+
+async def test_a_list_ends_within_the_deadline_of_one_call(
+    store: RetryingStore, faulty: FaultyStore, clock: VirtualClock
+) -> None:
+    await store.put("key", [b"0123456789"])
+    faulty.block("get_range")
+    reading = asyncio.ensure_future(store.get_ranges([ObjectRange("key", 0, 2), ObjectRange("key", 2, 2)]))
+    await clock.advance(PATIENCE.deadline - 0.1)
+    assert not reading.done()
+    await clock.advance(0.2)
+    assert all(isinstance(answer, ObjectStoreUnavailable) for answer in await reading)
+
+
+async def test_each_range_of_a_list_counts(store: RetryingStore, faulty: FaultyStore) -> None:
+    await store.put("key", [b"0123456789"])
+    await store.get_ranges([ObjectRange("key", 0, 2), ObjectRange("missing", 2, 2), ObjectRange("key", 2, 3)])
+    counts = store.status().operations["get_range"]
+    assert (counts.calls, counts.errors, counts.bytes) == (3, 1, 5)

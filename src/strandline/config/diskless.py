@@ -109,6 +109,17 @@ class DisklessSettings:
         "The longest time for which batches are collected while earlier objects are written. Otherwise none waits.",
         least=1,
     )
+    strandline_produce_linger_ms: int = setting(
+        "strandline.produce.linger.ms",
+        INT,
+        0,
+        "The time for which batches wait for others before an object is written, also while no other object is being "
+        "written; an object that is a quarter full does not wait. More of it makes fewer and larger objects of a quiet "
+        "broker, for later acknowledgements. With 250, a broker behaves as with Inkless' default of "
+        "inkless.produce.commit.interval.ms.",
+        least=0,
+        most=60_000,
+    )
     inkless_produce_max_upload_attempts: int = setting(
         "inkless.produce.max.upload.attempts",
         INT,

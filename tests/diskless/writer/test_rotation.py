@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,3 +130,32 @@ def test_the_limits_come_from_the_settings() -> None:
     assert (limits.max_bytes, limits.commit_interval, limits.parallel_uploads) == (8 * 1024 * 1024, 0.25, 8)
     assert (limits.upload_attempts, limits.upload_backoff) == (3, 0.01)
     assert limits.max_pending_bytes == 300
+
+
+# Lingering
+
+LINGERING = RotationRules(replace(LIMITS, linger=0.1))
+EMPTY = Pipe(0, 0, 0)
+
+
+def test_a_quiet_writer_lingers_if_it_is_told_to() -> None:
+    small = Gathered(10, 1, 0.0)
+    assert not LINGERING.is_due(small, EMPTY, upload_seconds=0.0)
+    assert LINGERING.seconds_left(small, EMPTY, upload_seconds=0.0) == pytest.approx(0.1)
+    assert LINGERING.is_due(small._replace(seconds=0.0995), EMPTY, upload_seconds=0.0)
+
+
+@given(waiting=gathered, pipe=pipes)
+def test_whatever_lingers_is_small_and_young(waiting: Gathered, pipe: Pipe) -> None:
+    """Nothing that would be due without lingering waits longer than that, and no quarter of an object does."""
+    if not RULES.is_due(waiting, pipe) or LINGERING.is_due(waiting, pipe, upload_seconds=SLOW):
+        return
+    assert waiting.seconds < 0.1
+    assert waiting.byte_count < 2000 or pipe.uploading > 1
+    assert 0 < LINGERING.seconds_left(waiting, pipe, upload_seconds=SLOW) <= 0.1
+
+
+def test_the_setting_is_in_milliseconds_and_off() -> None:
+    assert WriterLimits.from_settings(DisklessSettings(), max_pending_bytes=1).linger == 0
+    settings = DisklessSettings(strandline_produce_linger_ms=50)
+    assert WriterLimits.from_settings(settings, max_pending_bytes=1).linger == 0.05

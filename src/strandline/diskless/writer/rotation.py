@@ -1,7 +1,8 @@
 """When gathered batches become the next WAL object. Pure decisions.
 
-While no object is in flight, batches do not wait; while objects are in flight, batches gather, so that under load
-objects are large and few. Not here: the upload (`uploads`) and the order of commits (`commit_queue`).
+While no object is in flight, batches do not wait, unless a setting makes them linger; while objects are in flight,
+batches gather, so that under load objects are large and few. Not here: the upload (`uploads`) and the order of commits
+(`commit_queue`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class WriterLimits:
     """Most batches of one object and of one commit: the work after a commit must not block the event loop."""
     commit_interval: float = 0.25
     """Seconds after which gathered batches are uploaded, if an upload is free."""
+    linger: float = 0.0
+    """Seconds for which the batches of a small object wait for others, also while nothing is in flight."""
     parallel_uploads: int = 8
     upload_attempts: int = 3
     upload_backoff: float = 0.01
@@ -55,6 +58,7 @@ class WriterLimits:
         return cls(
             max_bytes=max_bytes,
             commit_interval=settings.inkless_produce_commit_interval_ms / 1000,
+            linger=settings.strandline_produce_linger_ms / 1000,
             parallel_uploads=uploads,
             upload_attempts=settings.inkless_produce_max_upload_attempts,
             upload_backoff=settings.inkless_produce_upload_backoff_ms / 1000,
@@ -88,6 +92,7 @@ class RotationRules:
         self._max_bytes = limits.max_bytes
         self._max_batches = limits.max_batches
         self._interval = limits.commit_interval
+        self._linger = limits.linger
         self._uploads = limits.parallel_uploads
 
     def must_rotate_before(self, batch_bytes: int, *, byte_count: int, batch_count: int) -> bool:
@@ -107,20 +112,22 @@ class RotationRules:
             return True
         if not self._has_room(pipe):
             return False
-        # An object that is being committed does not delay the upload of the next one.
-        if pipe.uploading == 0 and pipe.uploaded == 0:
-            return True
         return self.seconds_left(gathered, pipe, upload_seconds=upload_seconds) == 0
 
     def seconds_left(self, gathered: Gathered, pipe: Pipe, *, upload_seconds: float) -> float:
         """Seconds until the gathered batches are due beside the objects in flight."""
         if self._is_full(gathered, part=_AT_ONCE[pipe.uploading > 1]):
             return 0.0
-        patience = self._interval
-        if self._is_full(gathered, part=_SOON):
-            patience = min(patience, max(upload_seconds / _OF_AN_UPLOAD[pipe.uploading > 1], _LEAST_WAIT))
-        left = patience - gathered.seconds
+        left = max(self._patience(gathered, pipe, upload_seconds), self._linger) - gathered.seconds
         return left if left > _GRAIN else 0.0
+
+    def _patience(self, gathered: Gathered, pipe: Pipe, upload_seconds: float) -> float:
+        # An object that is being committed does not delay the upload of the next one.
+        if pipe.uploading == 0 and pipe.uploaded == 0:
+            return 0.0
+        if self._is_full(gathered, part=_SOON):
+            return min(self._interval, max(upload_seconds / _OF_AN_UPLOAD[pipe.uploading > 1], _LEAST_WAIT))
+        return self._interval
 
     def _is_full(self, gathered: Gathered, *, part: int) -> bool:
         return gathered.byte_count * part >= self._max_bytes or gathered.batch_count * part >= self._max_batches

@@ -1,0 +1,302 @@
+"""Consumers that catch up over many small objects: one call reads many, one block holds many rows, and all is right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strandline.controlplane import BatchRow, FoundBatches
+from strandline.diskless.reader import DisklessReader, DisklessReaderLimits
+from strandline.diskless.reader.readahead import ROW_COST, until_one_file
+from strandline.diskless.values import DisklessRead, WalObjectGone
+from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
+from strandline.model import TopicIdPartition
+from strandline.reads import ReadResult
+from strandline.records import TimestampType, read_header
+from tests.diskless.reader.lake import LONG_AGO, P0, P1, PARTITIONS, Lake, Write, data_of, open_lake, read_one
+
+MIB = 1 << 20
+
+
+@pytest_asyncio.fixture
+async def lake() -> AsyncIterator[Lake]:
+    async with open_lake() as opened:
+        yield opened
+
+
+async def fetch(
+    reader: DisklessReader, offsets: dict[TopicIdPartition, int], max_bytes: int
+) -> dict[TopicIdPartition, ReadResult | StrandlineError]:
+    """One Fetch of several partitions, as the handler does it: from memory what is there, the rest by one read."""
+    found: dict[TopicIdPartition, ReadResult | StrandlineError] = {}
+    missing: list[DisklessRead] = []
+    for partition, offset in offsets.items():
+        request = DisklessRead(partition, offset, max_bytes)
+        try:
+            now = reader.read_now(request, min_one_message=True)
+        except OffsetOutOfRange as error:
+            found[partition] = error
+            continue
+        if now is None:
+            missing.append(request)
+        else:
+            found[partition] = now
+    if missing:
+        results = await reader.read(missing, max_bytes=4 * max_bytes)
+        found.update((request.partition, result) for request, result in zip(missing, results, strict=True))
+    return found
+
+
+def end_of(data: bytes, offset: int) -> int:
+    position = 0
+    while position < len(data):
+        header = read_header(data, position)
+        assert header.base_offset <= offset or position, "no gap"
+        offset, position = header.next_offset, position + header.size
+    return offset
+
+
+class Consumer:
+    """Reads some partitions to the end, asks again after errors that pass, and begins at the log start if it must."""
+
+    def __init__(self, lake: Lake, reader: DisklessReader, partitions: Sequence[TopicIdPartition]) -> None:
+        self._lake, self._reader = lake, reader
+        self.offsets = dict.fromkeys(partitions, 0)
+        self.errors = 0
+
+    async def run(self, max_bytes: int) -> None:
+        while True:
+            behind = {one: at for one, at in self.offsets.items() if at < self._lake.high_watermark(one)}
+            if not behind:
+                return
+            for partition, answer in (await fetch(self._reader, behind, max_bytes)).items():
+                self._take(partition, answer)
+            await self._lake.clock.sleep(0)
+
+    def _take(self, partition: TopicIdPartition, answer: ReadResult | StrandlineError) -> None:
+        offset = self.offsets[partition]
+        if isinstance(answer, OffsetOutOfRange):
+            known = self._reader.known_offsets(partition)
+            assert known is not None
+            assert known[1] > offset, "only what was deleted is skipped"
+            self.offsets[partition] = known[1]
+        elif isinstance(answer, StrandlineError):
+            assert isinstance(answer, KafkaStorageError), answer
+            self.errors += 1
+        else:
+            data = data_of(answer)
+            expected = b"".join(batch.data for batch in self._lake.batches_from(partition, offset))
+            assert expected.startswith(data), "exactly the committed records, in order"
+            self.offsets[partition] = end_of(data, offset)
+
+
+class Trouble(NamedTuple):
+    """What goes wrong with reads of objects."""
+
+    kind: str
+    skip: int
+    times: int
+
+
+troubles = st.builds(Trouble, st.sampled_from(["fail", "delay", "lose"]), st.integers(0, 30), st.integers(1, 5))
+objects = st.lists(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 300)), min_size=1, max_size=6),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    written=objects,
+    together=st.sampled_from([1, 3, 64]),
+    cache=st.sampled_from([0, 20_000, 400_000, 1 << 26]),
+    max_bytes=st.sampled_from([300, 2000, MIB]),
+    trouble=st.lists(troubles, max_size=4),
+    trims=st.lists(st.tuples(st.integers(0, 3), st.floats(0, 0.9), st.booleans()), max_size=3),
+    kind=st.sampled_from(TimestampType),
+)
+def test_every_consumer_sees_exactly_the_committed_records(
+    written: list[list[tuple[int, int, int]]],
+    together: int,
+    cache: int,
+    max_bytes: int,
+    trouble: list[Trouble],
+    trims: list[tuple[int, float, bool]],
+    kind: TimestampType,
+) -> None:
+    async def example() -> None:
+        async with open_lake() as lake:
+            lake.objects.ranges_together = together
+            for batches in written:
+                await lake.write(
+                    *(
+                        Write(PARTITIONS[number], records, size, LONG_AGO, timestamp_type=kind)
+                        for number, records, size in batches
+                    )
+                )
+            limits = DisklessReaderLimits(cache_max_bytes=cache, parallel_reads=2, parallel_lagging_reads=1)
+            reader = lake.reader(limits)
+            for one in trouble:
+                _cause(lake, one)
+            consumers = [Consumer(lake, reader, chosen) for chosen in (PARTITIONS[:4], PARTITIONS[:4], PARTITIONS[1:3])]
+            async with reader.running():
+                runs = [asyncio.ensure_future(consumer.run(max_bytes)) for consumer in consumers]
+                for number, part, is_told in trims:
+                    await lake.clock.advance(0.01)
+                    offset = round(lake.high_watermark(PARTITIONS[number]) * part)
+                    await lake.plane.delete_records({PARTITIONS[number]: offset})
+                    if is_told:
+                        reader.log_start_moved(PARTITIONS[number], offset)
+                while not all(run.done() for run in runs):
+                    await lake.clock.advance(0.01)
+                await asyncio.gather(*runs)
+            for consumer in consumers:
+                assert all(at == lake.high_watermark(one) for one, at in consumer.offsets.items())
+
+    with asyncio.Runner() as runner:
+        runner.run(asyncio.wait_for(example(), 60))
+
+
+def _cause(lake: Lake, trouble: Trouble) -> None:
+    kind, skip, times = trouble
+    if kind == "fail":
+        lake.objects.fail("get_range", skip=skip, times=times)
+    elif kind == "delay":
+        lake.objects.delay("get_range", 0.03, skip=skip, times=times)
+    else:
+        lake.objects.lose_answer("get_range", skip=skip, times=times)
+
+
+# What it costs
+
+
+async def small_objects(lake: Lake, count: int, partitions: int = 8) -> None:
+    for _ in range(count):
+        await lake.write(*(Write(partition, size=200, timestamp=LONG_AGO) for partition in PARTITIONS[:partitions]))
+
+
+@pytest.mark.parametrize("together", [1, 64])
+async def test_each_object_is_read_once_for_all_partitions(lake: Lake, together: int) -> None:
+    await small_objects(lake, 1200)
+    lake.objects.ranges_together = together
+    reader = lake.reader()
+    consumer = Consumer(lake, reader, PARTITIONS[:8])
+    await consumer.run(MIB)
+    assert lake.gets <= 1200 + 20, "one for each object, and few for those where reads and reading ahead met"
+    assert reader.status().queries <= 1200 * 8 // 400, "one query finds the rows of hundreds of objects"
+
+
+async def test_small_rows_become_few_blocks(lake: Lake) -> None:
+    await small_objects(lake, 640)
+    lake.objects.ranges_together = 64
+    reader = lake.reader()
+    await Consumer(lake, reader, PARTITIONS[:8]).run(MIB)
+    assert reader.status().cache.cold_blocks <= 640 * 8 // 20
+
+
+async def test_what_is_read_ahead_stays_within_its_part_of_the_cache(lake: Lake) -> None:
+    """However far the consumer could go on: memory, and what is loading, are bounded."""
+    await small_objects(lake, 600)
+    reader = lake.reader(DisklessReaderLimits(cache_max_bytes=800_000))
+    offsets = dict.fromkeys(PARTITIONS[:8], 0)
+    size = len(lake.model[P0][0].data)
+    for _ in range(3):
+        for partition, answer in (await fetch(reader, offsets, 5 * size)).items():
+            offsets[partition] += len(data_of(answer)) // size
+        await lake.settled(reader)
+    cold = reader.status().cache.cold_limit
+    read = (reader.status().bytes_read // size) * (size + ROW_COST)
+    consumed = sum(offsets.values()) * (size + ROW_COST)
+    assert read - consumed <= cold, "half of the region ahead, one query beyond, and not the 600 objects that are there"
+    assert reader.status().cache.cold_evicted == 0, "nothing is evicted before it was read"
+
+
+# Trouble
+
+
+async def test_a_missing_object_is_an_error_of_its_rows_only(lake: Lake) -> None:
+    await small_objects(lake, 30, partitions=2)
+    key = f"wal/2023111512/1-{17:06}"
+    await lake.objects.delete([key])
+    lake.objects.ranges_together = 64
+    reader = lake.reader()
+    data = data_of(await read_one(reader, P0, 0))
+    assert data == b"".join(batch.data for batch in lake.model[P0][:17])
+    assert isinstance(await read_one(reader, P0, 17), WalObjectGone)
+    assert data_of(await read_one(reader, P0, 18)) == lake.expected(P0, 18)
+
+
+async def test_a_damaged_batch_is_an_error_of_its_row_only(lake: Lake) -> None:
+    await small_objects(lake, 30, partitions=2)
+    key = f"wal/2023111512/1-{17:06}"
+    damaged = bytearray(await lake.objects.get(key))
+    damaged[80] ^= 1  # in the first batch, which is of P0
+    await lake.objects.put(key, [damaged])
+    lake.objects.ranges_together = 64
+    reader = lake.reader()
+    assert data_of(await read_one(reader, P0, 0)) == b"".join(batch.data for batch in lake.model[P0][:17])
+    error = await read_one(reader, P0, 17)
+    assert isinstance(error, StrandlineError)
+    assert "checksum of the batch at position 0" in str(error)
+    assert key in str(error)
+    assert data_of(await read_one(reader, P0, 18)) == lake.expected(P0, 18)
+    assert data_of(await read_one(reader, P1, 0)) == lake.expected(P1, 0)
+
+
+async def test_reads_ahead_that_hang_hold_up_nobody_else(lake: Lake) -> None:
+    """They have their own bounds: others read what they want, as long as the store answers them."""
+    await small_objects(lake, 400, partitions=4)
+    await lake.write(Write(PARTITIONS[9], size=5000, timestamp=LONG_AGO))
+    reader = lake.reader(DisklessReaderLimits(parallel_reads=1, parallel_lagging_reads=1))
+    size = len(lake.model[P0][0].data)
+    async with reader.running():
+        offset = 0
+        for _ in range(2):
+            offset = end_of(data_of(await read_one(reader, P0, offset, 5 * size)), offset)
+        gate = lake.objects.block("get_range")
+        async with asyncio.timeout(10):
+            await gate.wait_reached()
+            await lake.clock.settle()
+            lake.objects.heal()  # those that have reached the gate go on waiting
+            other = await read_one(reader, PARTITIONS[9], 0)
+        assert data_of(other) == lake.expected(PARTITIONS[9], 0)
+        gate.release()
+        data = data_of(await read_one(reader, P0, offset))
+        assert data
+        assert lake.expected(P0, offset).startswith(data)
+
+
+# Which rows
+
+
+def _row(file_id: int, offset: int) -> BatchRow:
+    return BatchRow(offset, offset, file_id, f"file-{file_id}", 0, 10, TimestampType.CREATE_TIME, -1, 0, 0)
+
+
+def _found(files: Sequence[int], high_watermark: int) -> FoundBatches:
+    return FoundBatches(None, 0, high_watermark, tuple(_row(file, number) for number, file in enumerate(files)))
+
+
+def test_rows_end_in_the_same_file_so_that_the_next_query_shares_objects() -> None:
+    first, second = _found([1, 2, 3, 4], 100), _found([1, 3, 5, 6], 100)
+    kept = until_one_file([(first, True), (second, True)])
+    assert [[row.file_id for row in rows] for rows in kept] == [[1, 2, 3, 4], [1, 3]]
+
+
+def test_a_stream_at_another_time_is_not_held_up_if_it_is_in_a_hurry() -> None:
+    early, late = _found([1, 2, 3], 100), _found([50, 51, 52], 100)
+    assert [len(rows) for rows in until_one_file([(early, True), (late, True)])] == [3, 3]
+    assert [len(rows) for rows in until_one_file([(early, True), (late, False)])] == [3, 0]
+
+
+def test_the_end_of_a_log_is_no_reason_to_cut_others_short() -> None:
+    short, long = _found([1, 2], 2), _found([1, 2, 3, 4], 100)
+    assert [len(rows) for rows in until_one_file([(short, True), (long, True)])] == [2, 4]
+    assert until_one_file([(FoundBatches(None), True)]) == [()]
