@@ -6,7 +6,6 @@ On SQLite and a directory, and again on PostgreSQL and an S3 server of this mach
 from __future__ import annotations
 
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -155,8 +154,4 @@ def _produce(bench: Bench, topic: str, records: int, **options: int) -> float:
 def _requests(broker: Broker, operation: str) -> float:
     """How many requests of one kind the object store has had."""
     assert isinstance(broker, StrandlineBroker)
-    with urllib.request.urlopen(broker.metrics_url, timeout=10) as response:
-        for line in response.read().decode().splitlines():
-            if line.startswith(f'strandline_diskless_object_requests_total{{operation="{operation}"}}'):
-                return float(line.rpartition(" ")[2])
-    return 0.0
+    return broker.metric(f'strandline_diskless_object_requests_total{{operation="{operation}"}}')

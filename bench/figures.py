@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
+from bench.catch_up_figures import catch_up_figures
 from bench.figure import Against, Figure, Target
 from bench.group_figures import group_figures
 from bench.tiering.figures import tiering_figures
@@ -357,6 +358,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         _footprint,
         _diskless,
         _services,
+        catch_up_figures,
         _tiered,
         _tiered_through_memory,
         _migration,

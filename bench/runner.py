@@ -14,6 +14,9 @@ from typing import Final
 from rich.console import Console
 
 from bench import diskless, groups, java_program, measures, migration, s3_server, share, tiered, transactions
+from bench.catch_up import CatchUpPlace
+from bench.catch_up_figures import LINGERS_MS
+from bench.change import NOW
 from bench.controlplane_load import DATABASES, databases
 from bench.figures import WORKLOADS, Results
 from bench.footprint import footprint
@@ -38,6 +41,8 @@ GROUPS: Final = (
     "footprint",
     "diskless",
     "services",
+    "catch-up",
+    "linger",
     "tiered",
     "migration",
     *TIERING_PARTS,
@@ -82,6 +87,8 @@ class Runner:
                 self._run_diskless(order, number)
             if "services" in self.groups:
                 self._run_on_services(order, number)
+            if {"catch-up", "linger"} & {*self.groups}:
+                self._run_catch_up(order, number)
             if "tiered" in self.groups:
                 self._run_tiered(order, watched)
             if "migration" in self.groups:
@@ -239,6 +246,25 @@ class Runner:
                 for system in ours
             }
             self._run_steps(brokers, tiered.short_steps("s3", "on S3"), warms_up=False)
+
+    def _run_catch_up(self, order: Sequence[System], number: int) -> None:
+        ours = _ours(order)
+        place = CatchUpPlace(ours, self.generator, self.scale, self.work_dir / f"catch-up-{number}", self.cache)
+        newest = next((system for system in ours if system.name == NOW), None)
+        if "catch-up" in self.groups and ours:
+            oldest = next((system for system in ours if system is not newest), ours[0])
+            with self._reporting(oldest.name, "catch-up, fill"):
+                filled = place.fill_for_all(oldest)
+                for system in ours:
+                    self._add(system.name, "catch-up, fill", filled)
+                for case in place.cases:
+                    for system in ours:
+                        with self._reporting(system.name, f"catch-up, {case}"):
+                            self._add(system.name, f"catch-up, {case}", place.read(system, case))
+        if "linger" in self.groups and newest is not None:
+            for linger in LINGERS_MS:
+                with self._reporting(newest.name, f"linger, {linger} ms"):
+                    self._add(newest.name, f"linger, {linger} ms", place.linger(newest, linger))
 
     def _measure_loopback(self) -> None:
         size = int(_LOOPBACK_MEGABYTES * self.scale.share)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -80,6 +81,14 @@ class StrandlineBroker:
     def metrics_url(self) -> str:
         return f"http://127.0.0.1:{self._http_port}/metrics"
 
+    def metric(self, name: str) -> float:
+        """One metric, labels included; 0 if the broker does not have it."""
+        with urllib.request.urlopen(self.metrics_url, timeout=10) as response:
+            for line in response.read().decode().splitlines():
+                if line.startswith(f"{name} "):
+                    return float(line.rpartition(" ")[2])
+        return 0.0
+
     @property
     def process(self) -> ServerProcess:
         if self._process is None:
@@ -135,9 +144,12 @@ class Strandline:
         """The same on a directory, as if its files were objects of a store elsewhere."""
         return self._new([*python(), "-m", "bench.remote_through_memory"], data_dir, _tiered_settings(data_dir))
 
-    def new_broker_on_slow_storage(self, data_dir: Path, milliseconds: int) -> StrandlineBroker:
+    def new_broker_on_slow_storage(
+        self, data_dir: Path, milliseconds: int, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> StrandlineBroker:
         """The same, with a delay added to every call of the object store."""
-        return self._new([*python(), "-m", "bench.slow_objects", str(milliseconds)], data_dir, HOUSEKEEPING)
+        command = [*python(), "-m", "bench.slow_objects", str(milliseconds)]
+        return self._new(command, data_dir, {**HOUSEKEEPING, **settings})
 
     def _new(self, command: Sequence[str], data_dir: Path, settings: Mapping[str, str]) -> StrandlineBroker:
         return StrandlineBroker(self.name, command, self._tree, data_dir, settings)
