@@ -13,7 +13,6 @@ from strandline.__main__ import main
 from strandline.clock import Clock, Ids
 from strandline.objects import ObjectStore, opening
 from strandline.objects.address import ObjectAddress
-from strandline.objects.cloud.store import RANGES_AT_ONCE
 from strandline.objects.options import ObjectOptions
 from strandline.testing.objects import ANY, FaultyStore
 
@@ -28,7 +27,6 @@ def _slowed_by(seconds: float) -> None:
         async with _open_bare(address, options, clock=clock, ids=ids) as store:
             slow = FaultyStore(store, clock)
             slow.delay(ANY, seconds)
-            slow.ranges_together = RANGES_AT_ONCE
             yield slow
 
     opening.open_bare = open_slow

@@ -36,6 +36,9 @@ _PIECE_SHARE: Final = 64
 _WAITING_PER_RUNNING: Final = 100
 # The same for those that no fetch waits for yet.
 _WAITING_AHEAD: Final = 8192
+# Ranges that are read ahead by one call where each is a request of its own: together they cost less of the processor,
+# and nobody waits for the slowest of them yet.
+_RANGES_AHEAD: Final = 8
 # Few, because each row may be in an object of its own.
 _ROWS_AT_ONCE: Final = 256
 # More where one call reads many objects.
@@ -90,7 +93,8 @@ class BlockLoader:
         self._tail_gate = _Gate(limits.parallel_reads, _WAITING_PER_RUNNING * limits.parallel_reads)
         lagging = limits.parallel_lagging_reads
         self._lagging_gate = _Gate(lagging, _WAITING_PER_RUNNING * lagging) if lagging else self._tail_gate
-        self._ahead_gate = _Gate(limits.calls_ahead(self._at_once), _WAITING_AHEAD)
+        self._ahead_at_once = max(self._at_once, _RANGES_AHEAD)
+        self._ahead_gate = _Gate(limits.calls_ahead(self._ahead_at_once), _WAITING_AHEAD)
         self._warned_at: dict[str, float] = {}
         self._downloads: dict[RowPlace, asyncio.Future[LoadedPiece]] = {}
         self._under_way: dict[tuple[PartitionBlocks, Offset], asyncio.Future[LoadedPiece]] = {}
@@ -155,8 +159,9 @@ class BlockLoader:
 
     def _plan(self, wanted: Sequence[WantedRow], gate: _Gate, region: CacheRegion) -> list[asyncio.Future[LoadedPiece]]:
         begun: list[asyncio.Future[LoadedPiece]] = []
+        most = self._ahead_at_once if gate is self._ahead_gate else self._at_once
         largest = min(_LIST_BYTES, region.limit // _PIECE_SHARE)
-        for ranges in plan_lists(plan_ranges(wanted), most=self._at_once, max_bytes=_LIST_BYTES):
+        for ranges in plan_lists(plan_ranges(wanted), most=most, max_bytes=_LIST_BYTES):
             pieces = pieces_of(ranges, max_bytes=largest)
             for piece in pieces:
                 begun.append(piece.loaded)

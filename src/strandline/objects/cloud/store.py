@@ -28,8 +28,6 @@ from strandline.objects.store import (
 )
 
 _PAGE: Final = 1000
-# Each range is a request. Asked for by one call they cost less of the processor; the slowest of them decides.
-RANGES_AT_ONCE: Final = 8
 _RANGE_NOT_SATISFIABLE: Final = 416
 # Fewer bytes are copied faster than a thread is reached.
 _COPY_HERE: Final = 256 * 1024
@@ -102,7 +100,7 @@ class CloudStore:
 
     @property
     def ranges_at_once(self) -> int:
-        return RANGES_AT_ONCE
+        return 1
 
     async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
         return await asyncio.gather(*(range_or_error(self, wanted) for wanted in ranges))
