@@ -7,8 +7,8 @@ from typing import Final
 
 DEFAULT_LAGGING_MS: Final = 60_000
 DEFAULT_MAX_ROWS: Final = 1000
-# Half of the threads with which a directory is read.
-LEAST_CALLS_AHEAD: Final = 4
+# A store that reads many ranges at once does so in a thread. These are half of those that a directory has.
+THREADS_AHEAD: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +26,9 @@ class DisklessReaderLimits:
     max_rows: int = 0
     """Rows of one partition used by one read; 0: the default (inkless.fetch.find.batches.max.per.partition)."""
 
-    def calls_ahead(self, objects_per_call: int) -> int:
+    def calls_ahead(self, ranges_at_once: int) -> int:
         """Calls of the object store at the same time for blocks that no consumer waits for yet."""
-        objects = 4 * (self.parallel_lagging_reads or self.parallel_reads)
-        return max(objects // objects_per_call, LEAST_CALLS_AHEAD)
+        return THREADS_AHEAD if ranges_at_once > 1 else self.parallel_lagging_reads or self.parallel_reads
 
     @property
     def lagging_after_ms(self) -> int:

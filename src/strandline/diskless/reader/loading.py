@@ -94,7 +94,7 @@ class BlockLoader:
         lagging = limits.parallel_lagging_reads
         self._lagging_gate = _Gate(lagging, _WAITING_PER_RUNNING * lagging) if lagging else self._tail_gate
         self._ahead_at_once = max(self._at_once, _RANGES_AHEAD)
-        self._ahead_gate = _Gate(limits.calls_ahead(self._ahead_at_once), _WAITING_AHEAD)
+        self._ahead_gate = _Gate(limits.calls_ahead(self._at_once), _WAITING_AHEAD)
         self._warned_at: dict[str, float] = {}
         self._downloads: dict[RowPlace, asyncio.Future[LoadedPiece]] = {}
         self._under_way: dict[tuple[PartitionBlocks, Offset], asyncio.Future[LoadedPiece]] = {}
