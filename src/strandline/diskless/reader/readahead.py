@@ -78,7 +78,7 @@ class _ConsumerStream:
             self.ahead -= parts.popleft()[1]
         self.loaded_to = max(self.loaded_to, end)
 
-    def fitting(self, rows: Sequence[BatchRow]) -> Sequence[BatchRow]:
+    def fitting(self, rows: Sequence[BatchRow]) -> tuple[BatchRow, ...]:
         """Those that fit into the window. What the consumer has read by itself meanwhile is not ahead of it."""
         room = self.window - self.ahead
         fitting: list[BatchRow] = []
@@ -88,7 +88,7 @@ class _ConsumerStream:
                     break
                 fitting.append(row)
                 room -= row.byte_size + ROW_COST
-        return fitting
+        return tuple(fitting)
 
     def found(self, rows: Sequence[BatchRow]) -> None:
         """These rows are loaded next."""
@@ -217,9 +217,11 @@ class DisklessReadAhead:
             for stream in streams:
                 stream.is_asked = False
         wanted: list[WantedRow] = []
-        urgent = [stream.ahead < stream.window // 4 for stream in streams]
-        for stream, found in zip(streams, until_one_file([*zip(answers, urgent, strict=True)]), strict=True):
-            rows = stream.fitting(found)
+        fitting = [
+            (answer._replace(rows=stream.fitting(answer.rows)), stream.ahead < stream.window // 4)
+            for stream, answer in zip(streams, answers, strict=True)
+        ]
+        for stream, rows in zip(streams, until_one_file(fitting), strict=True):
             if rows and rows[0].base_offset <= stream.loaded_to:
                 self._found(rows)
                 blocks = stream.tail.blocks
