@@ -2,8 +2,9 @@
 
 `reader` is what others use; it answers from memory what it can. `tails` knows the offsets of each partition and its
 watchers, `history` the commits that the database must not lose; `blocks` and `cache` hold batches in memory. What is
-not there is found in the control plane and loaded from WAL objects (`reading`, `runs`, `planning`, `loading`), also
-ahead of consumers that catch up (`readahead`). `lookups` answers ListOffsets. `memory` recycles the buffers of batches.
+not there is found in the control plane and loaded from WAL objects (`reading`, `runs`, `planning`, `pieces`,
+`loading`), also ahead of consumers that catch up (`readahead`). `lookups` answers ListOffsets. `memory` recycles the
+buffers of batches.
 """
 
 from strandline.diskless.reader.cache import CacheStatus
