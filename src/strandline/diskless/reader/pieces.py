@@ -126,11 +126,15 @@ def _outcome(row: BatchRow, part: Buffer | ObjectStoreError) -> Block | Exceptio
             "not in the object store. `strandline fsck` finds all missing objects."
         )
     if isinstance(part, ObjectStoreError):
-        return KafkaStorageError(
-            f"The object {row.object_key}, which holds the offsets {row.base_offset} to {row.last_offset}, cannot be "
-            f"read: {part}"
-        )
+        return _unreadable(row, part)
     try:
         return Block.of_object(row, part)
     except CorruptMessage as error:
         return error
+
+
+def _unreadable(row: BatchRow, error: ObjectStoreError) -> KafkaStorageError:
+    return KafkaStorageError(
+        f"The object {row.object_key}, which holds the offsets {row.base_offset} to {row.last_offset}, cannot be read: "
+        f"{error}"
+    )
