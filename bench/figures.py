@@ -10,6 +10,7 @@ from typing import Final
 from bench.catch_up_figures import catch_up_figures
 from bench.figure import Against, Figure, Target
 from bench.group_figures import group_figures
+from bench.tail_figures import tail_figures
 from bench.tiering.figures import tiering_figures
 
 
@@ -353,6 +354,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         _throughput,
         _latency,
         _connections,
+        tail_figures,
         _transactions,
         group_figures,
         _footprint,

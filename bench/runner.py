@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import diskless, groups, java_program, measures, migration, s3_server, share, tiered, transactions
+from bench import diskless, groups, java_program, measures, migration, s3_server, share, tail, tiered, transactions
 from bench.catch_up import CatchUpPlace
 from bench.catch_up_figures import LINGERS_MS
 from bench.change import NOW
@@ -35,6 +35,7 @@ GROUPS: Final = (
     "latency",
     "loaded",
     "requests",
+    "tail",
     "transactions",
     "groups",
     "share",
@@ -120,6 +121,8 @@ class Runner:
             yield Step("latency beside load", measures.loaded_latency)
         if "requests" in self.groups:
             yield Step("small requests", measures.requests)
+        if "tail" in self.groups:
+            yield from tail.steps()
         yield from self._coordinator_steps()
 
     def _coordinator_steps(self) -> Iterator[Step]:

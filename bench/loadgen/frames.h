@@ -1,4 +1,4 @@
-/* Kafka requests built by hand, for the two modes that use bare sockets: Produce v7, Fetch v11, ApiVersions v0. */
+/* Kafka requests built by hand, for the modes that use bare sockets. */
 #ifndef STRANDLINE_BENCH_FRAMES_H
 #define STRANDLINE_BENCH_FRAMES_H
 

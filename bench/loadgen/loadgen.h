@@ -51,5 +51,10 @@ void run_drain(void);
 void run_loopback(void);
 void run_echo(void);
 void run_switch(void);
+void run_tail(void);
+void run_calls(void);
+
+/* CPU seconds that a process has used so far, in steps of a hundredth. */
+double process_seconds(int64_t pid);
 
 #endif

@@ -145,12 +145,13 @@ int main(int count, char **values) {
     void (*run)(void);
   } modes[] = {{"produce", run_produce},   {"consume", run_consume}, {"latency", run_latency},
                {"requests", run_requests}, {"drain", run_drain},     {"loopback", run_loopback},
-               {"echo", run_echo},         {"switch", run_switch}};
+               {"echo", run_echo},         {"switch", run_switch},   {"tail", run_tail},
+               {"calls", run_calls}};
   struct sigaction on_stop = {.sa_handler = ask_to_stop};
   sigaction(SIGTERM, &on_stop, NULL);
   sigaction(SIGINT, &on_stop, NULL);
   signal(SIGPIPE, SIG_IGN);
-  if (count < 2) fail("usage: loadgen produce|consume|latency|requests|drain|loopback|echo|switch name=value ...");
+  if (count < 2) fail("usage: loadgen produce|consume|latency|requests|drain|loopback|echo|switch|tail|calls name=value ...");
   argument_count = count - 2;
   arguments = values + 2;
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
