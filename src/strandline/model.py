@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import uuid
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 # Aliases, not NewTypes: these numbers are made by arithmetic on the hot path.
@@ -91,7 +92,12 @@ def java_string_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
+_hash_of_short: Final = lru_cache(maxsize=4096)(java_string_hash)
+_SHORT: Final = 128
+"""Longer keys are not kept: clients choose them, and they have up to 32 KB."""
+
+
 def coordinator_partition(key: str, partitions: int) -> int:
     """The partition of an internal topic that owns `key`. Kafka takes abs(INT_MIN) for 0."""
-    value = java_string_hash(key)
+    value = _hash_of_short(key) if len(key) <= _SHORT else java_string_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partitions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,4 +26,4 @@ class RequestContext:
 
 
 # Requests and responses are the generated classes of `wire.messages`; a table of handlers holds many of them.
-Handler: TypeAlias = Callable[[Any, RequestContext], Awaitable[Any]]
+Handler: TypeAlias = Callable[[Any, RequestContext], Coroutine[Any, Any, Any]]

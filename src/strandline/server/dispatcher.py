@@ -1,10 +1,10 @@
-"""Passes each request to its handler: Produce and Fetch directly, the others as tasks."""
+"""Passes each request to its handler: Produce and Fetch directly, the others as coroutines, most of them as tasks."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from struct import Struct
 from typing import Any, Final, Protocol
 
@@ -12,19 +12,27 @@ from strandline.clock import Clock
 from strandline.server.context import ANONYMOUS, Handler, RequestContext
 from strandline.server.exchange import Exchange
 from strandline.server.times import RequestTimes
-from strandline.server.times.errors import error_codes
+from strandline.server.times.errors import count_error_codes
 from strandline.server.times.waits import NotingWaits
 from strandline.tasks import TaskSet
 from strandline.wire import fetch_codec, produce_codec
 from strandline.wire.api import SERVED_APIS, ApiKey
 from strandline.wire.primitives import DECODING_FAILURES, MalformedRequest, skip_tags, truncated
-from strandline.wire.registry import decode_request, encode_response, unsupported_api_versions
+from strandline.wire.registry import read_request, response_frame, unsupported_api_versions
 
 logger = logging.getLogger(__name__)
 
 _HEAD_BYTES: Final = 8
 _I16 = Struct(">h")
 _I32 = Struct(">i")
+_FAILED: Final = "%s v%d of %s failed"
+_REASON: Final = "the handler of %s failed"
+
+SERVED_AT_ONCE: Final[frozenset[int]] = frozenset(
+    {ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.CONSUMER_GROUP_HEARTBEAT}
+)
+"""What clients send all the time, and most of it is answered without waiting. Their handlers have no task until they
+wait for the first time: until then they must not use what needs one, such as `asyncio.timeout`."""
 
 
 class FastHandler(Protocol):
@@ -84,43 +92,80 @@ class ApiDispatcher:
             )
         exchange.times = times = self.times[api_key]
         times.versions[version] += 1
-        header, message = decode_request(frame)
-        exchange.release_frame()
+        client_id, message = read_request(frame, api_key, version)
+        if exchange.holds_frame:
+            exchange.release_frame()
         connection = exchange.connection
         context = RequestContext(
-            api_key=api_key,
-            api_version=version,
-            correlation_id=exchange.correlation_id,
-            client_id=header.client_id,
-            client_host=connection.client_host,
-            listener=connection.listener,
-            principal=ANONYMOUS,
-            connection_id=connection.connection_id,
-            client_port=connection.client_port,
+            api_key,
+            version,
+            exchange.correlation_id,
+            client_id,
+            connection.client_host,
+            connection.listener,
+            ANONYMOUS,
+            connection.connection_id,
+            connection.client_port,
         )
-        self._tasks.start(self._serve(handler, message, context, exchange), name="request")
+        if api_key in SERVED_AT_ONCE:
+            self._serve_now(handler, message, context, exchange)
+        else:
+            self._tasks.start(self._serve(handler, message, context, exchange), name="request")
+
+    def _serve_now(self, handler: Handler, message: Any, context: RequestContext, exchange: Exchange) -> None:
+        """Let the handler run until it waits for something. A task, which costs more than most of them do, is only
+        made if it does."""
+        work = handler(message, context)
+        try:
+            waited_for = work.send(None)
+        except StopIteration as end:
+            response = end.value
+        except Exception:  # an unforeseen failure of a handler ends this connection only
+            logger.exception(_FAILED, *_named(context))
+            exchange.abort(_REASON % _named(context)[0])
+            return
+        else:
+            exchange.waits()
+            going_on = NotingWaits.going_on(work, waited_for, exchange.waits)
+            self._tasks.start(self._answer_later(going_on, context, exchange), name="request")
+            return
+        _respond(response, context, exchange)
 
     async def _serve(self, handler: Handler, message: Any, context: RequestContext, exchange: Exchange) -> None:
         exchange.begins()
+        await self._answer_later(NotingWaits(handler(message, context), exchange.waits), context, exchange)
+
+    async def _answer_later(self, work: Awaitable[Any], context: RequestContext, exchange: Exchange) -> None:
         try:
-            response = await NotingWaits(handler(message, context), exchange.waits)
-            payload = encode_response(ApiKey(context.api_key), context.api_version, context.correlation_id, response)
+            response = await work
         except asyncio.CancelledError:
             raise
         except Exception:  # an unforeseen failure of a handler ends this connection only
-            name = ApiKey(context.api_key).name
-            logger.exception("%s v%d of %s failed", name, context.api_version, context.client_id)
-            exchange.abort(f"the handler of {name} failed")
+            logger.exception(_FAILED, *_named(context))
+            exchange.abort(_REASON % _named(context)[0])
             return
-        for code in error_codes(response):
-            exchange.count_error(code)
         exchange.waits()
-        # Fetch counts what it holds by itself; ShareFetch has copied the records that it sends.
-        exchange.respond([_framed(payload)], memory=len(payload) if context.api_key == ApiKey.SHARE_FETCH else 0)
+        _respond(response, context, exchange)
 
     async def close(self) -> None:
         """Cancel the requests that are being served."""
         await self._tasks.close()
+
+
+def _respond(response: Any, context: RequestContext, exchange: Exchange) -> None:
+    try:
+        frame = response_frame(context.api_key, context.api_version, context.correlation_id, response)
+    except Exception:  # an answer that cannot be written ends this connection only
+        logger.exception(_FAILED, *_named(context))
+        exchange.abort(_REASON % _named(context)[0])
+        return
+    count_error_codes(response, exchange.count_error)
+    # Fetch counts what it holds by itself; ShareFetch has copied the records that it sends.
+    exchange.respond([frame], memory=len(frame) if context.api_key == ApiKey.SHARE_FETCH else 0)
+
+
+def _named(context: RequestContext) -> tuple[str, int, str | None]:
+    return ApiKey(context.api_key).name, context.api_version, context.client_id
 
 
 def _framed(payload: bytes) -> bytes:

@@ -31,6 +31,8 @@ Reader = Callable[[memoryview, int, int], tuple[Message, int]]
 Writer = Callable[[bytearray, Message, int], None]
 
 _HEADER: Final = Struct(">hhi")
+_FRAME_HEAD: Final = Struct(">ii")
+_API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
 
 class RequestHeader(NamedTuple):
@@ -110,6 +112,26 @@ def decode_request(frame: memoryview) -> tuple[RequestHeader, Message]:
     return header, message
 
 
+def read_request(frame: memoryview, api_key: int, api_version: int) -> tuple[str | None, Message]:
+    """Client id and message of a request whose API and version the caller has read and knows. Raises MalformedRequest.
+
+    The same as `decode_request`, for servers, which look at these numbers first.
+    """
+    try:
+        client_id, position = read_nullable_string(frame, _HEADER.size)
+        if api_version >= KNOWN_APIS[api_key].first_flexible:  # type: ignore[index]  # a number from the wire
+            # No client sends tags in its header.
+            position = position + 1 if frame[position] == 0 else skip_tags(frame, position)
+    except DECODING_FAILURES as error:
+        raise truncated("The request header") from error
+    found = _codecs.get(api_key)
+    read = codec(ApiKey(api_key)).read_request if found is None else found.read_request
+    if len(frame) <= MAX_ELEMENTS:  # a shorter frame cannot hold more elements
+        return client_id, read(frame, position, api_version)[0]
+    with at_most(MAX_ELEMENTS):
+        return client_id, read(frame, position, api_version)[0]
+
+
 def encode_request(
     api_key: ApiKey, api_version: int, correlation_id: int, client_id: str | None, request: Message
 ) -> bytes:
@@ -129,6 +151,18 @@ def encode_response(api_key: ApiKey, api_version: int, correlation_id: int, resp
         out.append(0)
     codec(api_key).write_response(out, response, api_version)
     return bytes(out)
+
+
+def response_frame(api_key: int, api_version: int, correlation_id: int, response: Message) -> bytearray:
+    """A response frame with its length before it: what `encode_response` gives, without copies of it."""
+    out = bytearray(8)
+    if api_version >= KNOWN_APIS[api_key].first_flexible and api_key != _API_VERSIONS:  # type: ignore[index]
+        out.append(0)
+    found = _codecs.get(api_key)
+    write = codec(ApiKey(api_key)).write_response if found is None else found.write_response
+    write(out, response, api_version)
+    _FRAME_HEAD.pack_into(out, 0, len(out) - 4, correlation_id)
+    return out
 
 
 def unsupported_api_versions(correlation_id: int) -> bytes:

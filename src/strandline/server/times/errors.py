@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -20,6 +20,16 @@ def error_codes(answer: Structure) -> Iterator[int]:
     for name in _lists_of(type(answer)):  # type: ignore[arg-type]  # its instances cannot be hashed, the class can
         for item in getattr(answer, name) or ():
             yield from error_codes(item)
+
+
+def count_error_codes(answer: Structure, count: Callable[[int], None]) -> None:
+    """Call `count` with each of them. Most answers have no error, and many have no place for one but their own."""
+    lists = _lists_of(type(answer))  # type: ignore[arg-type]
+    if lists:
+        for code in error_codes(answer):
+            count(code)
+    elif code := getattr(answer, _ERROR_CODE, 0):
+        count(code)
 
 
 @cache

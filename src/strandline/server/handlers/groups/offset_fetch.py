@@ -60,6 +60,9 @@ class OffsetFetchHandler:
         version = context.api_version
         if version < _SEVERAL_GROUPS:
             return await self._fetch_single(request, version)
+        if len(request.groups) == 1:  # as most clients ask; without the tasks of a gathering
+            only = await self._fetch_group(request.groups[0], request.require_stable, version)
+            return OffsetFetchResponse(groups=[only])
         answers = await asyncio.gather(
             *(self._fetch_group(group, request.require_stable, version) for group in request.groups)
         )
