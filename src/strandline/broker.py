@@ -276,6 +276,7 @@ class Broker:
             self.sessions,
             deadlines,
             memory=self.network.memory.answers,
+            pages=self.network.pages,
             loop=loop,
             max_bytes=self.settings.network.fetch_max_bytes,
         )

@@ -49,20 +49,21 @@ class Place:
         if known is None or known() is not partition:
             self._partition = ref(partition)
 
-    @property
-    def is_idle(self) -> bool:
-        """True if a read would find no record and nothing else that is new to the client, as for most partitions of a
-        large session. Asking costs a tenth of a read."""
+    def idle_partition(self) -> ServedPartition | None:
+        """The partition, if a read would find no record and nothing else that is new to the client, as for most
+        partitions of a large session. Asking costs a tenth of a read."""
         if self._partition is None or self.is_unsettled:
-            return False
+            return None
         partition, entry = self._partition(), self.entry
-        return (
+        if (
             partition is not None
             and entry.fetch_offset == self.sent_high_watermark
             and partition.stands_at(self.sent_high_watermark, self.sent_log_start)
-            and entry.current_leader_epoch in (NO_EPOCH, partition.leader_epoch)
-            and entry.last_fetched_epoch in (NO_EPOCH, partition.leader_epoch)
-        )
+            and (entry.current_leader_epoch == NO_EPOCH or entry.current_leader_epoch == partition.leader_epoch)
+            and (entry.last_fetched_epoch == NO_EPOCH or entry.last_fetched_epoch == partition.leader_epoch)
+        ):
+            return partition
+        return None
 
     def sent(self, answer: FetchAnswer) -> None:
         self.sent_high_watermark = answer.high_watermark
@@ -116,6 +117,15 @@ class FetchSession:
                 self._places.move_to_end(key)
         return selected
 
+    def sends(self, place: Place, answer: FetchAnswer) -> bool:
+        """The answer of this partition, with records, is all that is sent. False if the session has lost it."""
+        key = (answer.topic, answer.partition)
+        if self._places.get(key) is not place:
+            return False
+        place.sent(answer)
+        self._places.move_to_end(key)
+        return True
+
     def __len__(self) -> int:
         return len(self._places)
 
@@ -134,6 +144,10 @@ class FetchContext:
     def select(self, answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:
         """The answers worth sending."""
         return answers if self._session is None else self._session.select(answers, is_full=self._is_full)
+
+    def sends(self, place: Place, answer: FetchAnswer) -> bool:
+        """Note that this answer, which has records, is all that is sent. False if it must not be."""
+        return self._session is None or self._session.sends(place, answer)
 
     @property
     def is_full(self) -> bool:

@@ -46,6 +46,9 @@ _PARTITION_V9 = Struct(">iiqqi")
 _PARTITION_V12 = Struct(">iiqiqi")
 _FRAME_HEAD = Struct(">ii")
 _SESSION = Struct(">hi")
+_HEAD_V4 = Struct(">iii")
+_HEAD_V7 = Struct(">iiihi")
+_HEAD_V12 = Struct(">iiBihi")
 _ANSWER_V4 = Struct(">ihqq")
 _ANSWER_V5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
@@ -168,7 +171,8 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> FetchReque
         partitions, position = read_compact_array_length(frame, position, 4)
         for _ in range(partitions):
             partition, epoch, offset, fetched_epoch, start, limit = unpack(frame, position)
-            position = skip_tags(frame, position + size)
+            position += size
+            position = position + 1 if frame[position] == 0 else skip_tags(frame, position)
             entries.append(FetchEntry(topic, partition, epoch, offset, fetched_epoch, start, limit))
         position = skip_tags(frame, position)
     forgotten, position = _flexible_forgotten(frame, position, version)
@@ -248,6 +252,30 @@ def write_fetch_response(
         out.append(0)
     _FRAME_HEAD.pack_into(head, 0, size + len(out), correlation_id)
     return parts
+
+
+def write_fetch_body(answer: FetchAnswer, records: bytes | bytearray, version: int) -> bytes:
+    """What follows the head of a response with this partition alone, whose records are `records`."""
+    flexible = version >= FIRST_FLEXIBLE
+    out = bytearray()
+    write_count(out, 1, flexible=flexible)
+    write_topic(out, answer.topic, flexible=flexible)
+    write_count(out, 1, flexible=flexible)
+    _write_answer(out, answer, version)
+    out += records
+    if flexible:
+        _write_answer_tags(out, answer)
+        out += b"\x00\x00"
+    return bytes(out)
+
+
+def write_fetch_head(correlation_id: int, version: int, session_id: int, body_size: int) -> bytes:
+    """The beginning of a response without an error of its own, up to its partitions; with its length prefix."""
+    if version >= FIRST_FLEXIBLE:
+        return _HEAD_V12.pack(_HEAD_V12.size - 4 + body_size, correlation_id, 0, 0, 0, session_id)
+    if version >= FIRST_WITH_SESSIONS:
+        return _HEAD_V7.pack(_HEAD_V7.size - 4 + body_size, correlation_id, 0, 0, session_id)
+    return _HEAD_V4.pack(_HEAD_V4.size - 4 + body_size, correlation_id, 0)
 
 
 def _by_topic(answers: Sequence[FetchAnswer]) -> list[tuple[str | bytes, list[FetchAnswer]]]:

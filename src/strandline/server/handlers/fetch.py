@@ -13,11 +13,13 @@ from collections.abc import Coroutine
 from strandline.errors import StrandlineError
 from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
-from strandline.server.deadlines import Deadline, Deadlines
+from strandline.server.deadlines import Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.handlers.fetch_poll import FetchPoll
+from strandline.server.handlers.fetch_shared import LookingPoll, WokenPolls
 from strandline.server.memory import AnswerMemory
+from strandline.server.page_cache import PageCache
 from strandline.tasks import TaskSet
 from strandline.wire.errors import error_code_of
 from strandline.wire.fetch_codec import FIRST_WITH_TOPIC_IDS, FetchEntry, read_fetch_request, write_fetch_response
@@ -33,15 +35,16 @@ class FetchHandler:
         deadlines: Deadlines,
         *,
         memory: AnswerMemory,
+        pages: PageCache,
         loop: asyncio.AbstractEventLoop,
         max_bytes: int,
     ) -> None:
         self.partitions = partitions
         self.memory = memory
-        self.loop = loop
+        self._woken = WokenPolls(loop, pages)
         self.max_bytes = max_bytes
         self._sessions = sessions
-        self._deadlines = deadlines
+        self.call_within = deadlines.call_within
         self._slow = TaskSet()
 
     def handle(self, frame: memoryview, position: int, exchange: Exchange, client_id: str | None) -> None:
@@ -62,19 +65,11 @@ class FetchHandler:
         if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or not context.places):
             return
         poll.watch()
-        self.wait(poll, poll.patience_seconds)
+        poll.deadline = self.call_within(poll.patience_seconds, poll.expired)
 
-    def wait(self, poll: FetchPoll, seconds: float) -> None:
-        """Let a poll wait for no longer than this."""
-        poll.deadline = self._deadlines.call_within(seconds, poll.expired)
-
-    def look_soon(self, poll: FetchPoll) -> None:
+    def look_soon(self, poll: LookingPoll) -> None:
         """Let a poll look at its partitions once this turn of the loop is through with its appends."""
-        self.loop.call_soon(poll.look)
-
-    def look_later(self, poll: FetchPoll, seconds: float) -> Deadline:
-        """Let a poll look at its partitions after this time."""
-        return self._deadlines.call_within(seconds, poll.notify)
+        self._woken.add(poll)
 
     def start(self, work: Coroutine[None, None, None]) -> None:
         """Do something that a poll waits for."""

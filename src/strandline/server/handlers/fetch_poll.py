@@ -17,12 +17,10 @@ sent. Without room the request waits for some, and is answered without records i
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine
-from typing import Final, Protocol
+from typing import Final
 
 from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.hybrid.partition import PendingRead, ServedPartition
-from strandline.hybrid.partitions import Partitions
 from strandline.reads import FetchIsolation, ReadResult
 from strandline.records.slices import MemorySlices
 from strandline.server.deadlines import Deadline
@@ -30,45 +28,16 @@ from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
 from strandline.server.handlers.fetch_answers import answer_with, diverging_epoch, grouped, length_of, may_have, refusal
 from strandline.server.handlers.fetch_counting import count_errors, count_reads
-from strandline.server.memory import AnswerMemory, ReadGrant
-from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, FetchRequest, write_fetch_response
+from strandline.server.handlers.fetch_owner import PollOwner
+from strandline.server.handlers.fetch_shared import SharedAnswer, SharedAnswers, ShareKey
+from strandline.server.memory import ReadGrant
+from strandline.wire.fetch_codec import FetchAnswer, FetchRequest, write_fetch_head, write_fetch_response
 
 logger = logging.getLogger(__name__)
 
 READ_COMMITTED: Final = 1
 SLOW_READ_SECONDS: Final = 10.0
 READ_AGAIN_SECONDS: Final = 0.5
-
-
-class PollOwner(Protocol):
-    """What a poll asks of the handler."""
-
-    @property
-    def partitions(self) -> Partitions:
-        """Where partitions are found."""
-
-    @property
-    def memory(self) -> AnswerMemory:
-        """For records in memory."""
-
-    @property
-    def max_bytes(self) -> int:
-        """The most that one response holds, unless the first batch is larger."""
-
-    def find(self, entry: FetchEntry) -> ServedPartition:
-        """The partition an entry means. Raises StrandlineError."""
-
-    def wait(self, poll: FetchPoll, seconds: float) -> None:
-        """Call `expired` after this time."""
-
-    def look_soon(self, poll: FetchPoll) -> None:
-        """Call `look` when this turn of the loop is through with its appends."""
-
-    def look_later(self, poll: FetchPoll, seconds: float) -> Deadline:
-        """Call `notify` after this time."""
-
-    def start(self, work: Coroutine[None, None, None]) -> None:
-        """Do something that the poll waits for."""
 
 
 class FetchPoll:
@@ -78,6 +47,7 @@ class FetchPoll:
         "_context",
         "_ends_wait",
         "_exchange",
+        "_found",
         "_grant",
         "_handler",
         "_has_missed_news",
@@ -101,6 +71,8 @@ class FetchPoll:
         self._request = request
         self._context = context
         self._watched: list[ServedPartition] = []
+        self._found: list[ServedPartition] = []
+        """The partitions, as the last read found them."""
         self._is_answered = False
         self._is_due = False
         self._is_reading = False
@@ -136,14 +108,10 @@ class FetchPoll:
         return self._request.max_wait_ms / 1000
 
     def watch(self) -> None:
-        """Be notified when any of the partitions moves."""
-        for place in self._context.places:
-            try:
-                partition = self._handler.find(place.entry)
-            except StrandlineError:
-                continue  # the client knows of its error already; another partition may still bring data
+        """Be notified when any of the partitions moves. The last read has found all of them, or could not wait."""
+        for partition in self._found:
             partition.watch(self)
-            self._watched.append(partition)
+        self._watched = self._found
         self._exchange.on_closed = self._left
 
     def _left(self) -> None:
@@ -158,8 +126,8 @@ class FetchPoll:
             self._is_due = True
             self._handler.look_soon(self)
 
-    def look(self) -> None:
-        """Answer if there is enough now."""
+    def look(self, shared: SharedAnswers) -> None:
+        """Answer if there is enough now, with what another poll has read if it wanted the same."""
         self._is_due = False
         if not self._is_open():
             self._stop_waiting()
@@ -167,6 +135,11 @@ class FetchPoll:
         if self._is_reading:
             self._has_missed_news = True
             return
+        key = self._share_key()
+        if key is not None:
+            known = shared.get(key)
+            if known is not None and self._answer_shared(known):
+                return
         min_bytes, places = self._request.min_bytes, self._context.places
         if (
             min_bytes > 1
@@ -176,7 +149,32 @@ class FetchPoll:
             return
         self._troubles = {place: one for place, one in self._kept.items() if isinstance(one, KafkaStorageError)}
         self._forget_kept()  # there may be more now
-        self.answer_if_enough(is_last=False)
+        self.answer_if_enough(is_last=False, shared=shared, key=key)
+
+    def _share_key(self) -> ShareKey | None:
+        """What an answer depends on, if others may want the same."""
+        places = self._context.places
+        if len(places) != 1 or self._kept:
+            return None
+        entry, request = places[0].entry, self._request
+        max_bytes = min(entry.max_bytes, request.max_bytes, self._handler.max_bytes)
+        return ShareKey(entry, max_bytes, self._isolation, self._exchange.api_version)
+
+    def _answer_shared(self, known: SharedAnswer) -> bool:
+        """Answer with what was read for another poll. False if it is too little, or not for this one, or if too much
+        memory is held by answers: from a file they need none."""
+        if known.length < self._request.min_bytes or self._handler.memory.is_full:
+            return False
+        if not self._context.sends(self._context.places[0], known.answer):
+            return False
+        self._is_answered = True
+        self._stop_waiting()
+        if self._isolation is not FetchIsolation.LOG_END:
+            count_reads(self._handler.partitions.traffic, (known.answer,))
+        exchange, body = self._exchange, known.body
+        head = write_fetch_head(exchange.correlation_id, exchange.api_version, self._context.session_id, len(body))
+        exchange.respond([head + body], memory=known.length)
+        return True
 
     def expired(self) -> None:
         """The wait is over. A pending read without a limit of its own gets some more time: else requests repeat it."""
@@ -184,7 +182,7 @@ class FetchPoll:
             return
         self._times_expired += 2 if self._ends_wait else 1
         if self._is_reading and self._times_expired == 1:
-            self._handler.wait(self, SLOW_READ_SECONDS)
+            self.deadline = self._handler.call_within(SLOW_READ_SECONDS, self.expired)
         self.answer_if_enough(is_last=True)
 
     def _is_open(self) -> bool:
@@ -198,7 +196,7 @@ class FetchPoll:
             self._reads_again.cancel()
         for partition in self._watched:
             partition.unwatch(self)
-        self._watched.clear()
+        self._watched = []
         self._handler.memory.unwatch(self)
         self._forget_kept()
 
@@ -208,8 +206,13 @@ class FetchPoll:
 
     # Answering
 
-    def answer_if_enough(self, *, is_last: bool) -> bool:
-        """Read every partition; answer if there is min.bytes, an error or no more time. True if answered."""
+    def answer_if_enough(
+        self, *, is_last: bool, shared: SharedAnswers | None = None, key: ShareKey | None = None
+    ) -> bool:
+        """Read every partition; answer if there is min.bytes, an error or no more time. True if answered.
+
+        What is read for `key` is shared with others.
+        """
         answers, size, memory, must_answer, slow = self._read_all()
         is_enough = must_answer or size >= (1 if self._ends_wait else self._request.min_bytes)
         if slow:
@@ -222,8 +225,12 @@ class FetchPoll:
         elif not (is_last or is_enough):
             self._wait_on()
             return False
-        self._is_answered = True
         has_errors = must_answer or bool(slow) or self._has_trouble()
+        if shared is not None and key is not None and len(answers) == 1 and not has_errors:
+            known = shared.add(key, answers[0])
+            if known is not None and self._answer_shared(known):
+                return True
+        self._is_answered = True
         self._stop_waiting()
         if self._isolation is not FetchIsolation.LOG_END:
             count_reads(self._handler.partitions.traffic, answers)
@@ -248,7 +255,7 @@ class FetchPoll:
         if self._has_trouble():
             if self._reads_again is not None:
                 self._reads_again.cancel()
-            self._reads_again = self._handler.look_later(self, READ_AGAIN_SECONDS)
+            self._reads_again = self._handler.call_within(READ_AGAIN_SECONDS, self.notify)
         if self._has_missed_news:
             self._has_missed_news = False
             self.notify()
@@ -263,6 +270,7 @@ class FetchPoll:
         remaining = min(self._request.max_bytes, self._handler.max_bytes)
         kept_size = sum(map(length_of, self._kept.values())) if self._kept else 0
         remaining -= kept_size
+        self._found = []
         answers: list[FetchAnswer] = []
         slow: list[tuple[Place, PendingRead]] = []
         size = memory = 0
@@ -271,8 +279,11 @@ class FetchPoll:
         may_wait = self._request.max_wait_ms > 0
         may_skip = may_wait and not self._context.is_full and self._isolation is not FetchIsolation.LOG_END
         for place in self._context.places:
-            if may_skip and place.is_idle:
-                continue
+            if may_skip:
+                standing = place.idle_partition()
+                if standing is not None:
+                    self._found.append(standing)
+                    continue
             entry = place.entry
             # The first batch of the whole response may exceed every limit, so that a reader never gets stuck.
             min_one_message = size == 0 and kept_size == 0
@@ -307,6 +318,7 @@ class FetchPoll:
         try:
             partition = self._handler.find(entry)
             place.found(partition)
+            self._found.append(partition)
             if entry.last_fetched_epoch >= 0:
                 diverging = diverging_epoch(partition, entry)
                 if diverging is not None:
