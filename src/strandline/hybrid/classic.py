@@ -182,6 +182,11 @@ class ClassicPartition:
     def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         return self.replica.log.end_offset_for_epoch(epoch)
 
+    @property
+    def keeps_watchers(self) -> bool:
+        """Not behind a seal: news of the suffix are passed on to watchers, which the database is asked for."""
+        return not self.replica.is_sealed
+
     def watch(self, watcher: Watcher) -> None:
         self.replica.watch(watcher)
 

@@ -139,6 +139,10 @@ class PartitionReads(Protocol):
     def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         """The largest leader epoch up to `epoch`, and where it ended as far as this broker knows; (-1, -1): unknown."""
 
+    @property
+    def keeps_watchers(self) -> bool:
+        """True if a watcher costs nothing while nothing happens, so that it may stay although nobody waits."""
+
     def watch(self, watcher: Watcher) -> None:
         """Notify `watcher` of every change until `unwatch`."""
 

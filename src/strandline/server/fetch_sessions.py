@@ -1,10 +1,20 @@
-"""Incremental fetch sessions (KIP-227): a client names each partition once, then only changes."""
+"""Incremental fetch sessions (KIP-227): a client names each partition once, then only changes.
+
+A request of a large session must not cost as much as all its partitions, most of which have nothing new. So a place
+that was found idle (the client has everything, and was told of everything) is not looked at again until something
+happens: its partition notifies it, or the client names it in a request. Such a place watches its partition also while
+no request of the session waits. Places whose partitions do not keep such watchers are always looked at.
+
+No answer depends on a notification for long: all places are looked at when a wait is over, and by the first request
+after `WALK_EVERY_SECONDS`.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final, TypeAlias
 from weakref import ref
 
@@ -12,11 +22,13 @@ from strandline.clock import Chance, Clock
 from strandline.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from strandline.hybrid.partition import ServedPartition
 from strandline.model import INT32_MAX, NO_EPOCH
+from strandline.reads import Watcher
 from strandline.wire.fetch_codec import NO_SESSION, FetchAnswer, FetchEntry, FetchRequest
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICTABLE_AFTER_SECONDS: Final = 120.0
+WALK_EVERY_SECONDS: Final = 0.5
 
 Key: TypeAlias = tuple[str | bytes, int]
 
@@ -24,14 +36,32 @@ Key: TypeAlias = tuple[str | bytes, int]
 class Place:
     """What a session remembers of one partition: the client's request for it, and the last answer."""
 
-    __slots__ = ("_partition", "entry", "is_unsettled", "sent_high_watermark", "sent_log_start")
+    __slots__ = (
+        "_partition",
+        "_session",
+        "_watches",
+        "entry",
+        "is_unsettled",
+        "sent_high_watermark",
+        "sent_log_start",
+        "turn",
+    )
 
-    def __init__(self, entry: FetchEntry) -> None:
+    def __init__(self, entry: FetchEntry, session: FetchSession | None = None) -> None:
         self.entry = entry
+        self._session = session
         self._partition: ref[ServedPartition] | None = None
+        self._watches = False
+        self.turn = 0
+        """Its place in the line of its session."""
         self.sent_high_watermark = -1
         self.sent_log_start = -1
         self.is_unsettled = True  # new, or the last answer was an error: it is answered in any case
+
+    @property
+    def watches(self) -> bool:
+        """True if the place is notified by its partition, and passes that on to the polls of its session."""
+        return self._watches
 
     def has_news(self, answer: FetchAnswer) -> bool:
         return (
@@ -44,10 +74,55 @@ class Place:
         )
 
     def found(self, partition: ServedPartition) -> None:
-        """Remember the partition of the entry, weakly: a session may outlive it, and must not keep its files open."""
+        """Remember the partition of the entry, weakly: a session may outlive it, and must not keep its files open.
+
+        In a session the place watches it, if it keeps watchers.
+        """
         known = self._partition
         if known is None or known() is not partition:
+            self._unwatch()
             self._partition = ref(partition)
+        if self._session is None or partition.keeps_watchers is self._watches:
+            return
+        if self._watches:
+            self._unwatch()
+        else:
+            self._watches = True
+            partition.watch(self)
+
+    def notify(self) -> None:
+        """See `Watcher`: look at the place again, now if somebody waits."""
+        session = self._session
+        if session is None:
+            return
+        self.activate()
+        partition = None if self._partition is None else self._partition()
+        if partition is not None and not partition.keeps_watchers:
+            self._unwatch()
+        for poll in tuple(session.polls):
+            poll.notify()
+
+    def activate(self) -> None:
+        """Look at the place with the next request."""
+        if self._session is not None:
+            self._session.active[self] = None
+
+    def rest(self) -> None:
+        """The place was found idle. It stays active if nobody would tell of news."""
+        if self._watches and self._session is not None:
+            self._session.active.pop(self, None)
+
+    def leave(self) -> None:
+        """The place is no part of a session any more."""
+        self._unwatch()
+        self._session = None
+
+    def _unwatch(self) -> None:
+        if self._watches:
+            self._watches = False
+            partition = None if self._partition is None else self._partition()
+            if partition is not None:
+                partition.unwatch(self)
 
     def idle_partition(self) -> ServedPartition | None:
         """The partition, if a read would find no record and nothing else that is new to the client, as for most
@@ -74,33 +149,73 @@ class Place:
 class FetchSession:
     """The partitions of one client, in the order in which they are served."""
 
-    __slots__ = ("_places", "epoch", "last_used", "session_id", "uses_ids")
+    __slots__ = (
+        "_places",
+        "_turns",
+        "active",
+        "epoch",
+        "is_closed",
+        "last_used",
+        "polls",
+        "session_id",
+        "uses_ids",
+        "walked_at",
+    )
 
     def __init__(self, session_id: int, entries: Iterable[FetchEntry], *, uses_ids: bool, now: float) -> None:
         self.session_id = session_id
         self.uses_ids = uses_ids
         self.epoch = 1
         self.last_used = now
+        self.walked_at = now
+        """When all places were looked at."""
+        self.polls: set[Watcher] = set()
+        """Requests of this session that wait."""
+        self.active: dict[Place, None] = {}
+        """The places that may have news. All others are idle, and watch their partitions."""
+        self.is_closed = False
+        self._turns = itertools.count()
         self._places: OrderedDict[Key, Place] = OrderedDict()
         for entry in entries:
-            self._places[entry.topic, entry.partition] = Place(entry)
+            self._add(entry)
+
+    def _add(self, entry: FetchEntry) -> None:
+        place = self._places[entry.topic, entry.partition] = Place(entry, self)
+        place.turn = next(self._turns)
+        self.active[place] = None
 
     def update(self, request: FetchRequest) -> None:
         """Apply the additions, changes and removals of an incremental request."""
         for entry in request.entries:
-            key = (entry.topic, entry.partition)
-            place = self._places.get(key)
+            place = self._places.get((entry.topic, entry.partition))
             if place is None:
-                self._places[key] = Place(entry)
+                self._add(entry)
             else:
                 place.entry = entry
+                place.activate()
         for key in request.forgotten:
-            self._places.pop(key, None)
+            gone = self._places.pop(key, None)
+            if gone is not None:
+                gone.leave()
+                self.active.pop(gone, None)
         self.epoch = 1 if self.epoch == INT32_MAX else self.epoch + 1
 
     def places(self) -> list[Place]:
         """The partitions to read; those that have waited longest for data come first."""
         return list(self._places.values())
+
+    def active_places(self) -> list[Place]:
+        """Those of them that are not known to be idle."""
+        return [*self.active] if len(self.active) < 2 else sorted(self.active, key=_turn)
+
+    def close(self) -> None:
+        """The session has ended. Requests that wait get what there is now."""
+        self.is_closed = True
+        for place in self._places.values():
+            place.leave()
+        self.active.clear()
+        for poll in tuple(self.polls):
+            poll.notify()
 
     def select(self, answers: Sequence[FetchAnswer], *, is_full: bool) -> list[FetchAnswer]:
         """The answers worth sending. Partitions with data go to the end of the line (fairness)."""
@@ -114,8 +229,12 @@ class FetchSession:
                 selected.append(answer)
                 place.sent(answer)
             if answer.records is not None:
-                self._places.move_to_end(key)
+                self._to_end(key, place)
         return selected
+
+    def _to_end(self, key: Key, place: Place) -> None:
+        self._places.move_to_end(key)
+        place.turn = next(self._turns)
 
     def sends(self, place: Place, answer: FetchAnswer) -> bool:
         """The answer of this partition, with records, is all that is sent. False if the session has lost it."""
@@ -123,7 +242,7 @@ class FetchSession:
         if self._places.get(key) is not place:
             return False
         place.sent(answer)
-        self._places.move_to_end(key)
+        self._to_end(key, place)
         return True
 
     def __len__(self) -> int:
@@ -133,13 +252,42 @@ class FetchSession:
 class FetchContext:
     """How one Fetch request is to be served: which partitions are read, and which answers are sent."""
 
-    __slots__ = ("_is_full", "_session", "places", "session_id")
+    __slots__ = ("_is_full", "_session", "is_by_news", "places", "session_id")
 
-    def __init__(self, places: list[Place], session: FetchSession | None, *, is_full: bool) -> None:
+    def __init__(
+        self, places: list[Place], session: FetchSession | None, *, is_full: bool, is_by_news: bool = False
+    ) -> None:
         self.places = places
+        """What is to be looked at."""
         self._session = session
         self._is_full = is_full
+        self.is_by_news = is_by_news
+        """True if places that are known to be idle are not looked at before they tell of news."""
         self.session_id = session.session_id if session is not None else NO_SESSION
+
+    def look_again(self) -> bool:
+        """There may be news: find out what to look at. False if the session has ended meanwhile."""
+        session = self._session
+        if session is None:
+            return True
+        if self.is_by_news and not session.is_closed:
+            self.places = session.active_places()
+        return not session.is_closed
+
+    def look_at_all(self) -> None:
+        """The wait is over: look at every place."""
+        if self.is_by_news and self._session is not None:
+            self.places = self._session.places()
+
+    def watch(self, poll: Watcher) -> None:
+        """Notify `poll` of news of places that watch their partitions."""
+        if self._session is not None:
+            self._session.polls.add(poll)
+
+    def unwatch(self, poll: Watcher) -> None:
+        """Do not notify `poll`."""
+        if self._session is not None:
+            self._session.polls.discard(poll)
 
     def select(self, answers: Sequence[FetchAnswer]) -> Sequence[FetchAnswer]:
         """The answers worth sending."""
@@ -153,6 +301,9 @@ class FetchContext:
     def is_full(self) -> bool:
         """True if every partition is answered, with news or without."""
         return self._is_full
+
+
+_turn: Final = attrgetter("turn")
 
 
 class FetchSessions:
@@ -181,7 +332,7 @@ class FetchSessions:
         """
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
-                self._sessions.pop(request.session_id, None)
+                self._end(request.session_id)
             session = None
             if request.session_epoch == INITIAL_EPOCH and request.entries:
                 session = self._create(request, uses_ids=uses_ids)
@@ -199,12 +350,22 @@ class FetchSessions:
                 f"Fetch session {session.session_id} began with the other kind of topic key."
             )
         session.update(request)
-        session.last_used = self._clock.monotonic()
+        session.last_used = now = self._clock.monotonic()
         self._sessions.move_to_end(session.session_id)
         if not len(session):
-            del self._sessions[session.session_id]
+            self._end(session.session_id)
             return FetchContext([], None, is_full=True)
-        return FetchContext(session.places(), session, is_full=False)
+        # With more than one byte to wait for, what all partitions have is added up; followers read beyond the end.
+        is_by_news = request.min_bytes <= 1 and request.max_wait_ms > 0 and request.replica_id < 0
+        if is_by_news and now - session.walked_at < WALK_EVERY_SECONDS:
+            return FetchContext(session.active_places(), session, is_full=False, is_by_news=True)
+        session.walked_at = now
+        return FetchContext(session.places(), session, is_full=False, is_by_news=is_by_news)
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
     def _create(self, request: FetchRequest, *, uses_ids: bool) -> FetchSession | None:
         now = self._clock.monotonic()
@@ -218,7 +379,7 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None or now - oldest.last_used < EVICTABLE_AFTER_SECONDS:
             return False
-        del self._sessions[oldest.session_id]
+        self._end(oldest.session_id)
         self.evictions += 1
         return True
 

@@ -69,6 +69,13 @@ class AnswerMemory(ByteBudget):
         """How many bytes one more answer may hold; 0: none, wait until there is room."""
         return 0 if self.is_full else max((self.limit - self.held) // _SHARE_OF_REST, 1)
 
+    def room_beside(self, held: int, watcher: Watcher) -> int:
+        """How many bytes an answer may hold besides those it has. `watcher` is notified when there is room again."""
+        if self.is_full:
+            self.watch(watcher)
+            return 0
+        return max(self.allowance - held, 0)
+
     def watch(self, watcher: Watcher) -> None:
         """Notify `watcher` once when there is room again."""
         self._waiting.add(watcher)

@@ -315,6 +315,10 @@ class DisklessPartition:
         """
         return epoch, INT64_MAX
 
+    @property
+    def keeps_watchers(self) -> bool:
+        return False
+
     def watch(self, watcher: Watcher) -> None:
         self._tier.reader.watch(self.id, watcher)
 

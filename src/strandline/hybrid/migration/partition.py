@@ -242,6 +242,10 @@ class HybridPartition:
     def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         return self._offsets.known_end_of_epoch(epoch)
 
+    @property
+    def keeps_watchers(self) -> bool:
+        return False
+
     def watch(self, watcher: Watcher) -> None:
         self.replica.watch(watcher)
         self._bridge.follow()

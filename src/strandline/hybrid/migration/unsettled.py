@@ -129,6 +129,10 @@ class UnsettledPartition:
     def known_end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         self._refuse()
 
+    @property
+    def keeps_watchers(self) -> bool:
+        return False
+
     def watch(self, watcher: Watcher) -> None:
         self._replica.watch(watcher)
 

@@ -62,7 +62,8 @@ class FetchHandler:
             exchange.respond(write_fetch_response(exchange.correlation_id, version, [], error_code=code))
             return
         poll = FetchPoll(self, exchange, request, context)
-        if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or not context.places):
+        is_empty = not context.places and not context.is_by_news
+        if poll.answer_if_enough(is_last=request.max_wait_ms <= 0 or is_empty):
             return
         poll.watch()
         poll.deadline = self.call_within(poll.patience_seconds, poll.expired)

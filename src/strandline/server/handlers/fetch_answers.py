@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from strandline.errors import OffsetOutOfRange, StrandlineError
 from strandline.hybrid.partition import ServedPartition
 from strandline.reads import FetchIsolation, ReadResult
 from strandline.server.fetch_sessions import Place
 from strandline.wire.errors import error_code_of
-from strandline.wire.fetch_codec import FetchAnswer, FetchEntry
+from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, FetchRequest
+
+_READ_COMMITTED: Final = 1
+
+
+def isolation_of(request: FetchRequest) -> FetchIsolation:
+    """How far the reader sees."""
+    if request.replica_id >= 0:
+        return FetchIsolation.LOG_END
+    is_committed = request.isolation_level == _READ_COMMITTED
+    return FetchIsolation.TXN_COMMITTED if is_committed else FetchIsolation.HIGH_WATERMARK
 
 
 def answer_with(entry: FetchEntry, result: ReadResult) -> FetchAnswer:

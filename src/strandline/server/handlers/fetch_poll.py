@@ -20,22 +20,30 @@ import logging
 from typing import Final
 
 from strandline.errors import KafkaStorageError, StrandlineError
-from strandline.hybrid.partition import PendingRead, ServedPartition
+from strandline.hybrid.partition import PendingRead
 from strandline.reads import FetchIsolation, ReadResult
 from strandline.records.slices import MemorySlices
 from strandline.server.deadlines import Deadline
 from strandline.server.exchange import Exchange
 from strandline.server.fetch_sessions import FetchContext, Place
-from strandline.server.handlers.fetch_answers import answer_with, diverging_epoch, grouped, length_of, may_have, refusal
+from strandline.server.handlers.fetch_answers import (
+    answer_with,
+    diverging_epoch,
+    grouped,
+    isolation_of,
+    length_of,
+    may_have,
+    refusal,
+)
 from strandline.server.handlers.fetch_counting import count_errors, count_reads
 from strandline.server.handlers.fetch_owner import PollOwner
 from strandline.server.handlers.fetch_shared import SharedAnswer, SharedAnswers, ShareKey
+from strandline.server.handlers.fetch_watch import PollWatch
 from strandline.server.memory import ReadGrant
-from strandline.wire.fetch_codec import FetchAnswer, FetchRequest, write_fetch_head, write_fetch_response
+from strandline.wire.fetch_codec import FetchAnswer, FetchRequest, write_fetch_response
 
 logger = logging.getLogger(__name__)
 
-READ_COMMITTED: Final = 1
 SLOW_READ_SECONDS: Final = 10.0
 READ_AGAIN_SECONDS: Final = 0.5
 
@@ -47,7 +55,6 @@ class FetchPoll:
         "_context",
         "_ends_wait",
         "_exchange",
-        "_found",
         "_grant",
         "_handler",
         "_has_missed_news",
@@ -61,7 +68,7 @@ class FetchPoll:
         "_request",
         "_times_expired",
         "_troubles",
-        "_watched",
+        "_watch",
         "deadline",
     )
 
@@ -70,9 +77,7 @@ class FetchPoll:
         self._exchange = exchange
         self._request = request
         self._context = context
-        self._watched: list[ServedPartition] = []
-        self._found: list[ServedPartition] = []
-        """The partitions, as the last read found them."""
+        self._watch = PollWatch()
         self._is_answered = False
         self._is_due = False
         self._is_reading = False
@@ -91,12 +96,7 @@ class FetchPoll:
         """When pending reads that failed are tried again."""
         self.deadline: Deadline | None = None
         """When the wait ends, once the poll waits."""
-        if request.replica_id >= 0:
-            self._isolation = FetchIsolation.LOG_END
-        elif request.isolation_level == READ_COMMITTED:
-            self._isolation = FetchIsolation.TXN_COMMITTED
-        else:
-            self._isolation = FetchIsolation.HIGH_WATERMARK
+        self._isolation = isolation_of(request)
 
     # Waiting
 
@@ -108,10 +108,8 @@ class FetchPoll:
         return self._request.max_wait_ms / 1000
 
     def watch(self) -> None:
-        """Be notified when any of the partitions moves. The last read has found all of them, or could not wait."""
-        for partition in self._found:
-            partition.watch(self)
-        self._watched = self._found
+        """Be notified when any of the partitions moves."""
+        self._watch.start(self, self._context)
         self._exchange.on_closed = self._left
 
     def _left(self) -> None:
@@ -135,34 +133,33 @@ class FetchPoll:
         if self._is_reading:
             self._has_missed_news = True
             return
+        if not self._context.look_again():
+            self.expired()
+            return
         key = self._share_key()
         if key is not None:
             known = shared.get(key)
             if known is not None and self._answer_shared(known):
                 return
-        min_bytes, places = self._request.min_bytes, self._context.places
-        if (
-            min_bytes > 1
-            and not self._has_trouble()
-            and not may_have(min_bytes, self._watched, places, self._isolation)
-        ):
+        if self._request.min_bytes > 1 and not self._has_trouble() and not self._may_have_enough():
             return
         self._troubles = {place: one for place, one in self._kept.items() if isinstance(one, KafkaStorageError)}
         self._forget_kept()  # there may be more now
-        self.answer_if_enough(is_last=False, shared=shared, key=key)
+        if not self.answer_if_enough(is_last=False, shared=shared, key=key):
+            self.watch()
+
+    def _may_have_enough(self) -> bool:
+        return may_have(self._request.min_bytes, self._watch.found, self._context.places, self._isolation)
 
     def _share_key(self) -> ShareKey | None:
         """What an answer depends on, if others may want the same."""
-        places = self._context.places
-        if len(places) != 1 or self._kept:
+        if len(self._context.places) != 1 or self._kept:
             return None
-        entry, request = places[0].entry, self._request
-        max_bytes = min(entry.max_bytes, request.max_bytes, self._handler.max_bytes)
-        return ShareKey(entry, max_bytes, self._isolation, self._exchange.api_version)
+        limit = min(self._request.max_bytes, self._handler.max_bytes)
+        return ShareKey(self._context.places[0].entry, limit, self._isolation, self._exchange.api_version)
 
     def _answer_shared(self, known: SharedAnswer) -> bool:
-        """Answer with what was read for another poll. False if it is too little, or not for this one, or if too much
-        memory is held by answers: from a file they need none."""
+        """Answer with what was read for all. False if that is too little, or takes memory of which there is none."""
         if known.length < self._request.min_bytes or self._handler.memory.is_full:
             return False
         if not self._context.sends(self._context.places[0], known.answer):
@@ -171,15 +168,14 @@ class FetchPoll:
         self._stop_waiting()
         if self._isolation is not FetchIsolation.LOG_END:
             count_reads(self._handler.partitions.traffic, (known.answer,))
-        exchange, body = self._exchange, known.body
-        head = write_fetch_head(exchange.correlation_id, exchange.api_version, self._context.session_id, len(body))
-        exchange.respond([head + body], memory=known.length)
+        known.send(self._exchange, self._context.session_id)
         return True
 
     def expired(self) -> None:
         """The wait is over. A pending read without a limit of its own gets some more time: else requests repeat it."""
         if self._is_answered:
             return
+        self._context.look_at_all()
         self._times_expired += 2 if self._ends_wait else 1
         if self._is_reading and self._times_expired == 1:
             self.deadline = self._handler.call_within(SLOW_READ_SECONDS, self.expired)
@@ -194,9 +190,7 @@ class FetchPoll:
             self.deadline.cancel()
         if self._reads_again is not None:
             self._reads_again.cancel()
-        for partition in self._watched:
-            partition.unwatch(self)
-        self._watched = []
+        self._watch.stop(self, self._context)
         self._handler.memory.unwatch(self)
         self._forget_kept()
 
@@ -270,7 +264,7 @@ class FetchPoll:
         remaining = min(self._request.max_bytes, self._handler.max_bytes)
         kept_size = sum(map(length_of, self._kept.values())) if self._kept else 0
         remaining -= kept_size
-        self._found = []
+        self._watch.read_again()
         answers: list[FetchAnswer] = []
         slow: list[tuple[Place, PendingRead]] = []
         size = memory = 0
@@ -282,7 +276,8 @@ class FetchPoll:
             if may_skip:
                 standing = place.idle_partition()
                 if standing is not None:
-                    self._found.append(standing)
+                    place.rest()
+                    self._watch.note(place, standing)
                     continue
             entry = place.entry
             # The first batch of the whole response may exceed every limit, so that a reader never gets stuck.
@@ -318,7 +313,7 @@ class FetchPoll:
         try:
             partition = self._handler.find(entry)
             place.found(partition)
-            self._found.append(partition)
+            self._watch.note(place, partition)
             if entry.last_fetched_epoch >= 0:
                 diverging = diverging_epoch(partition, entry)
                 if diverging is not None:
@@ -326,7 +321,7 @@ class FetchPoll:
             result = kept
             if result is None:
                 if partition.reads_memory(entry.fetch_offset):
-                    room = self._room(memory)
+                    room = self._handler.memory.room_beside(memory, self)
                     max_bytes, min_one_message = min(max_bytes, room), min_one_message and room > 0
                 found = partition.read_now(
                     entry.fetch_offset, max_bytes, isolation=self._isolation, min_one_message=min_one_message
@@ -343,14 +338,6 @@ class FetchPoll:
         except StrandlineError as error:
             return refusal(entry, error)
         return answer_with(entry, result)
-
-    def _room(self, memory: int) -> int:
-        """How many bytes of records in memory the answer may hold besides the `memory` it has."""
-        answers = self._handler.memory
-        if answers.is_full:
-            answers.watch(self)
-            return 0
-        return max(answers.allowance - memory, 0)
 
     def _limit_wait(self, max_wait_s: float | None) -> None:
         if max_wait_s is not None:

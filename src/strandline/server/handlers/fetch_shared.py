@@ -14,8 +14,9 @@ from typing import Final, NamedTuple, Protocol
 
 from strandline.log import FileSlice
 from strandline.reads import FetchIsolation
+from strandline.server.exchange import Exchange
 from strandline.server.page_cache import PageCache
-from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, write_fetch_body
+from strandline.wire.fetch_codec import FetchAnswer, FetchEntry, write_fetch_body, write_fetch_head
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ class ShareKey(NamedTuple):
 
     entry: FetchEntry
     max_bytes: int
+    """Of the whole response."""
     isolation: FetchIsolation
     api_version: int
 
@@ -39,6 +41,11 @@ class SharedAnswer(NamedTuple):
     length: int
     """How many bytes of records there are."""
     body: bytes
+
+    def send(self, exchange: Exchange, session_id: int) -> None:
+        """Answer a request with it. The records are in memory, and counted as such."""
+        head = write_fetch_head(exchange.correlation_id, exchange.api_version, session_id, len(self.body))
+        exchange.respond([head + self.body], memory=self.length)
 
 
 class SharedAnswers:
