@@ -250,6 +250,17 @@ fetch_answers = st.builds(
 )
 
 
+@given(FETCH_VERSIONS, NAMES, IDS, fetch_answers, st.binary(min_size=1, max_size=400), INT32)
+def test_a_fetch_response_of_one_partition_is_the_same_in_two_halves(
+    version: int, name: str, topic_id: UUID, answer: fetch_codec.FetchAnswer, records: bytes, session_id: int
+) -> None:
+    answer = answer._replace(topic=topic_key(name, topic_id, version), records=Bytes(records))  # type: ignore[arg-type]
+    parts = fetch_codec.write_fetch_response(99, version, [answer], session_id=session_id)
+    whole = b"".join(part.data if isinstance(part, Bytes) else bytes(part) for part in parts)  # type: ignore[arg-type]
+    body = fetch_codec.write_fetch_body(answer, records, version)
+    assert fetch_codec.write_fetch_head(99, version, session_id, len(body)) + body == whole
+
+
 @given(FETCH_VERSIONS, st.lists(st.tuples(NAMES, IDS, fetch_answers), max_size=5), CODES, INT32)
 def test_fetch_responses_are_written_alike(
     version: int, rows: list[tuple[str, UUID, fetch_codec.FetchAnswer]], error: int, session_id: int

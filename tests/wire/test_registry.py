@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import struct
 from uuid import UUID
 
@@ -21,7 +22,9 @@ from strandline.wire.registry import (
     decode_response,
     encode_request,
     encode_response,
+    read_request,
     read_request_header,
+    response_frame,
     unsupported_api_versions,
 )
 
@@ -52,6 +55,32 @@ def test_a_header_that_ends_early_is_malformed(length: int) -> None:
 def test_a_response_header_that_ends_early_is_malformed() -> None:
     with pytest.raises(MalformedRequest):
         decode_response(ApiKey.METADATA, 12, memoryview(b"\x00\x00\x00"))
+
+
+@pytest.mark.parametrize("api_key", KNOWN_APIS, ids=lambda key: key.name)
+def test_a_server_reads_and_writes_as_everybody_does(api_key: ApiKey) -> None:
+    module = importlib.import_module(f"strandline.wire.messages.{api_key.name.lower()}")
+    kind = "".join(part.capitalize() for part in api_key.name.split("_"))
+    for version in range(KNOWN_APIS[api_key].min, KNOWN_APIS[api_key].max + 1):
+        frame = memoryview(encode_request(api_key, version, 42, "me", getattr(module, f"{kind}Request")()))
+        header, message = decode_request(frame)
+        assert read_request(frame, int(api_key), version) == (header.client_id, message)
+        response = getattr(module, f"{kind}Response")()
+        payload = encode_response(api_key, version, 42, response)
+        assert response_frame(int(api_key), version, 42, response) == struct.pack(">i", len(payload)) + payload
+
+
+@pytest.mark.parametrize("length", range(8, 14))
+def test_a_server_refuses_a_header_that_ends_early(length: int) -> None:
+    frame = encode_request(ApiKey.METADATA, 12, 42, "mine", MetadataRequest())
+    with pytest.raises(MalformedRequest):
+        read_request(memoryview(frame)[:length], 3, 12)
+
+
+def test_a_server_passes_over_tags_of_a_header() -> None:
+    frame = bytearray(encode_request(ApiKey.METADATA, 12, 42, "me", MetadataRequest(topics=None)))
+    frame[12:13] = b"\x01\x05\x02ab"
+    assert read_request(memoryview(frame), 3, 12) == ("me", MetadataRequest(topics=None))
 
 
 def test_bytes_after_a_request_are_ignored() -> None:
