@@ -141,6 +141,11 @@ class Consumer:
             self.offsets[place] += 1
             self._unsaid.add(place)
 
+    def seek(self, place: Place, offset: int) -> None:
+        """Read from here on, with the next request."""
+        self.offsets[place] = offset
+        self._unsaid.add(place)
+
     async def end_session(self) -> None:
         """Begin anew with the next request."""
         other = await self.world.connect()
@@ -277,6 +282,18 @@ async def test_sessions_that_end_leave_no_watchers_behind(world: World) -> None:
         assert not world.classic("classic", number).replica.is_watched
 
 
+async def test_a_client_that_goes_back_gets_old_records_at_once(world: World) -> None:
+    consumer = Consumer(world, await world.connect(), [("classic", 0), ("classic", 1)])
+    await world.write("classic", 0, b"old")
+    for _ in range(3):  # the last request finds it idle
+        consumer.ask(wait_ms=1)
+        await consumer.take()
+    consumer.seek(("classic", 0), 0)
+    consumer.ask()
+    await consumer.take()
+    assert consumer.offsets["classic", 0] == 1
+
+
 async def test_a_request_whose_session_ends_is_answered(world: World) -> None:
     consumer = Consumer(world, await world.connect(), [("classic", 0), ("classic", 1)])
     consumer.ask(wait_ms=0)
@@ -336,6 +353,10 @@ async def act(consumer: Consumer, chance: SystemChance) -> None:
         consumer.forget([*consumer.offsets][chance.below(len(consumer.offsets))])
         consumer.ask(wait_ms=0)
         await consumer.take()
+    elif step == 4:
+        place = [*consumer.offsets][chance.below(len(consumer.offsets))]
+        consumer.seek(place, chance.below(consumer.offsets[place] + 1))
+        consumer.ask()
     else:
         consumer.ask()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from strandline.coordinators.fields import LONGEST_STRING
 from strandline.coordinators.groups.consumer.changes import ConsumerChanges
@@ -26,6 +27,8 @@ from strandline.errors import (
     UnreleasedInstanceId,
     UnsupportedAssignor,
 )
+
+_MOST_BYTES: Final = 4  # of a character in UTF-8
 
 
 def check_request(request: HeartbeatRequest, assignors: Sequence[str]) -> None:
@@ -64,7 +67,7 @@ def _check_names(request: HeartbeatRequest) -> None:
         if text is not None and not text.strip():
             raise InvalidRequest(f"{what} can't be empty.")
     for text in (request.group_id, request.member_id):
-        if len(text.encode()) > LONGEST_STRING:
+        if len(text) * _MOST_BYTES > LONGEST_STRING and len(text.encode()) > LONGEST_STRING:
             raise InvalidRequest(f"A name of {len(text)} characters is too long for the record of a group.")
 
 
@@ -104,7 +107,8 @@ def update_subscription(
     An expression that was not matched yet does not raise the epoch: its first match does.
     """
     group = changes.group
-    if before.member_id not in group.members or subscription != before.subscription:
+    is_same = subscription is before.subscription or subscription == before.subscription
+    if before.member_id not in group.members or not is_same:
         changes.put_member(before.subscribed(subscription))
     names_changed = subscription.topics != before.subscription.topics
     regex_changed = (subscription.regex or "") != before.regex
@@ -116,9 +120,26 @@ def update_subscription(
     return names_changed or regex_changed
 
 
+def _says_nothing_new(known: SubscriptionValue, request: HeartbeatRequest) -> bool:
+    """Most heartbeats name nothing but the member."""
+    return (
+        request.topics is None
+        and request.regex is None
+        and request.assignor is None
+        and request.rebalance_timeout_ms == -1
+        and (request.instance_id is None or request.instance_id == known.instance_id)
+        and (request.rack_id is None or request.rack_id == known.rack_id)
+        and request.client_id == known.client_id
+        and request.client_host == known.client_host
+        and known.classic is None
+    )
+
+
 def _subscription(before: ConsumerMember, request: HeartbeatRequest) -> SubscriptionValue:
     known = before.subscription
     timeout = request.rebalance_timeout_ms
+    if _says_nothing_new(known, request):
+        return known
     return replace(
         known,
         instance_id=known.instance_id if request.instance_id is None else request.instance_id,
