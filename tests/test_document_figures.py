@@ -30,7 +30,7 @@ from strandline.remote.reader.segments import memory, opened
 from strandline.remote.storage import StorageDeadlines, names
 from strandline.remote.topic_based.limits import MetadataLimits
 from strandline.replication import partition
-from strandline.server import connection, network, peers
+from strandline.server import connection, network, peers, sending
 from strandline.server.fetch_sessions import WALK_EVERY_SECONDS
 from strandline.server.handlers import fetch_shared
 from strandline.server.telemetry import clients as telemetry_clients
@@ -45,6 +45,8 @@ ROOT = Path(__file__).parents[1]
 KIB, MIB = 1024, 1024 * 1024
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000  # in milliseconds
 _WORDS = {"a": 1, "an": 1, "once a": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "half a": 0.5}
+
+_CONSUMERS = "docs/decisions/0020-many-small-consumers.md"
 
 DEFAULTS = Settings.from_properties({})
 MANAGER, DEADLINES = ManagerLimits(), StorageDeadlines()
@@ -181,10 +183,8 @@ FIGURES = (
         "docs/roadmap.md", r"at most (\d+) MB by default", DEFAULTS.tiers.strandline_remote_read_cache_max_bytes / MIB
     ),
     Figure("docs/architecture.md", r"those of (\d+) KB and more in a writer thread", partition.LARGE_APPEND / KIB),
-    Figure("docs/architecture.md", r"most (\d+) KB per socket", connection.SEND_BUDGET / KIB),
-    Figure(
-        "docs/decisions/0002-one-event-loop-with-own-sockets.md", r"(\d+) KB per socket", connection.SEND_BUDGET / KIB
-    ),
+    Figure("docs/architecture.md", r"most (\d+) KB per socket", sending.SEND_BUDGET / KIB),
+    Figure("docs/decisions/0002-one-event-loop-with-own-sockets.md", r"(\d+) KB per socket", sending.SEND_BUDGET / KIB),
     Figure(
         "docs/decisions/0002-one-event-loop-with-own-sockets.md", r"Appends of (\d+) KB", partition.LARGE_APPEND / KIB
     ),
