@@ -66,7 +66,7 @@ def steps() -> Iterable[Step]:
 def _warm_up(bench: Bench) -> Measured:
     """A JVM compiles its hot code only after it has seen it often."""
     for case, tail in TAILS.items():
-        _run_tail(bench, f"warm-up-{case}", rate=tail.rate * 2, **tail.shape)
+        _run_tail(bench, f"warm-up-{case}", rate=tail.rate, **tail.shape)
     return {}
 
 

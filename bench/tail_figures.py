@@ -20,7 +20,6 @@ class Tail:
 
 TAILS: Final[Mapping[str, Tail]] = {
     "sessions": Tail("1,000 consumers of one partition each, fetch sessions", 500, {"consumers": 1000}),
-    "busy": Tail("1,000 consumers of one partition each, fetch sessions", 1000, {"consumers": 1000}),
     "plain": Tail("1,000 consumers of one partition each, no sessions", 500, {"consumers": 1000, "sessions": 0}),
     "wide": Tail("100 consumers of 100 partitions each, fetch sessions", 30, {"consumers": 100, "width": 100}),
 }
