@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo run check test long bench interop docs clean
+.PHONY: help setup compiled java demo run check test long bench interop docs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,11 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@$(BIN)/python -m compileall -q src/strandline  # brokers start faster, also where Python is told not to write caches
+	@$(BIN)/strandline compile --if-possible || true  # plain Python does the same, only slower
 	@touch $@
+
+compiled: setup ## compile the modules that run for each request, if they have changed; needs a C compiler
+	@$(BIN)/strandline compile
 
 java: setup ## find a Java for Spark; where there is none, on Debian and Ubuntu, unpack one under .cache/java
 	@$(BIN)/python scripts/java.py
@@ -43,12 +47,14 @@ check: setup ## lint, format, types and layers
 	$(BIN)/lint-imports --no-logo
 
 test: check java ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
+	@$(BIN)/strandline compile --if-possible  # brokers of tests run compiled, where there is a compiler
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 long: setup java ## the tests that take minutes: a cluster of Spark, the command, processes that are killed
 	$(BIN)/pytest -n 2 --dist loadfile -m long
 
 bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
+	@$(BIN)/strandline compile --if-possible
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.controlplane
 
@@ -60,5 +66,5 @@ docs: setup ## write the pages that are generated from the code
 	$(BIN)/python -m strandline.admin.http.metrics.reference docs/metrics.md
 
 clean: ## remove the virtual environment and caches; data directories stay
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) src/strandline/__compiled__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

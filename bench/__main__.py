@@ -70,7 +70,9 @@ def _measure(runner: Runner, options: argparse.Namespace) -> int:
     console, about = runner.console, machine.describe()
     if options.against:
         about["against"] = tree.resolve(options.against)
+        about["against_hot_modules"] = SourceTree.at(options.against, options.cache).hot_modules()
     console.print(f"{about['processor']}, {about['cores']} cores, {about['memory_gb']} GB, load {about['load_before']}")
+    console.print(f"hot modules: {about['hot_modules']}", highlight=False)
     if runner.groups:
         for number in range(options.rounds):
             console.rule(f"round {number + 1} of {options.rounds}")
@@ -82,6 +84,7 @@ def _measure(runner: Runner, options: argparse.Namespace) -> int:
         console.print(report.results_table(runner.results, title=title.capitalize()))
     if options.against:
         where = f"The working tree (now) and {options.against} (before, {about['against']:.12})"
+        console.print(f"hot modules before: {about['against_hot_modules']}", highlight=False)
         console.print(change.changes_table(found, title=f"{where}, {title}"))
     if comparisons:
         console.print(report.comparison_table(comparisons))

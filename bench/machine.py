@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from bench.tree import SourceTree
+
 
 def describe() -> dict[str, str | int | float]:
     """Processor, memory, versions, and the load that others put on the machine before we began."""
@@ -20,6 +22,7 @@ def describe() -> dict[str, str | int | float]:
         "python": platform.python_version(),
         "java": _first_line("java", "-version"),
         "librdkafka": _librdkafka(),
+        "hot_modules": SourceTree.working().hot_modules(),
         "commit": _first_line("git", "rev-parse", "--short", "HEAD"),
         "load_before": round(os.getloadavg()[0], 2),
     }

@@ -36,7 +36,8 @@ def render(
         f"`{command}`, {'medians of ' + str(rounds) + ' rounds' if rounds > 1 else 'one round'}, commit"
         f" {machine['commit']}. {machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB,"
         f" Linux {machine['kernel']}, Python {machine['python']}, {machine['java']},"
-        f" librdkafka {machine['librdkafka']}; load before the run: {machine['load_before']}.",
+        f" librdkafka {machine['librdkafka']}; hot modules: {machine['hot_modules']};"
+        f" load before the run: {machine['load_before']}.",
         "",
         *_results(results),
     ]

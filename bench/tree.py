@@ -21,6 +21,7 @@ from typing import Final
 _HERE: Final = Path(__file__).resolve().parent.parent
 _PARTS: Final = ("src", "bench")
 _WHICH: Final = "import strandline, bench; print(strandline.__file__, bench.__file__, sep='\\n')"
+_HOT_MODULES: Final = "from strandline.compiled.finder import running; print(running().sentence)"
 
 
 class TreeFailed(RuntimeError):
@@ -60,6 +61,13 @@ class SourceTree:
         inherited = os.environ.get("PYTHONPATH")
         own = (str(self.root / "src"), str(self.root))
         return {"PYTHONPATH": os.pathsep.join((*own, inherited) if inherited else own)}
+
+    def hot_modules(self) -> str:
+        """Whether brokers of this tree run compiled modules: each tree has its own build, or none."""
+        command = [*python(), "-c", _HOT_MODULES]
+        run = subprocess.run(command, env={**os.environ, **self.environment}, capture_output=True, text=True)
+        sentence = run.stdout.strip().removeprefix("hot modules run ")
+        return sentence if run.returncode == 0 else "plain Python, as always before they could be compiled"
 
     def prepare(self) -> None:
         """Make sure that a child process runs this tree, and compile it. Raises TreeFailed."""

@@ -36,6 +36,10 @@ TEST_SETTINGS: Mapping[str, str] = {
 # Clients must not see a difference between topics in local logs and topics in object storage.
 TIERS: Mapping[str, Mapping[str, str]] = {"classic": {}, "diskless": {"log.diskless.enable": "true"}}
 
+# Which form of the hot modules brokers run: the compiled one where there is a build of these sources.
+COMPILED_VARIABLE = "STRANDLINE_COMPILED"
+BROKERS_COMPILED = os.environ.get("STRANDLINE_TEST_COMPILED", "auto")
+
 # Where brokers of this test process come from, once there was a first one.
 _nursery: list[Nursery] = []
 
@@ -138,7 +142,8 @@ class BrokerProcess:
         """Start the process and return at once."""
         assert not self.is_running, "the broker already runs"
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        self.process = _start(self.command(), {**os.environ, **self.environment}, self.log_path)
+        environment = {**os.environ, COMPILED_VARIABLE: BROKERS_COMPILED, **self.environment}
+        self.process = _start(self.command(), environment, self.log_path)
         if self not in started_brokers:
             started_brokers.append(self)
 
@@ -198,9 +203,9 @@ class BrokerProcess:
 
 
 def _start(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes] | ForkedProcess:
-    if nursery.IS_SUPPORTED:
+    if nursery.IS_SUPPORTED and environment[COMPILED_VARIABLE] == BROKERS_COMPILED:
         if not _nursery:
-            _nursery.append(Nursery())
+            _nursery.append(Nursery({**os.environ, COMPILED_VARIABLE: BROKERS_COMPILED}))
         return _nursery[0].start(command, environment, log)
     with log.open("ab") as output:
         return subprocess.Popen(

@@ -89,7 +89,7 @@ class ForkedProcess:
 class Nursery:
     """The process that others are forked from."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         # A process whose parent has ended becomes our child: we see its exit status.
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
@@ -99,6 +99,7 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=Path(__file__).resolve().parent.parent,
+            env=environment,
             text=True,
         )
         self._lock = threading.Lock()

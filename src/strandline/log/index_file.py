@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from typing import Final
+from typing import ClassVar, Final
 
 from strandline.log.files import offset_name, read_whole, remove_if_there, rename_if_there
 
@@ -20,7 +20,7 @@ class IndexFile(ABC):
 
     __slots__ = ("_directory", "_is_longer_on_disk", "_state", "_written", "base_offset")
 
-    ENTRY_SIZE: int
+    ENTRY_SIZE: ClassVar[int]
     SUFFIX: str
 
     def __init__(self, directory: str, base_offset: int) -> None:

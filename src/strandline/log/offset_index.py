@@ -6,7 +6,7 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from strandline.log.files import OFFSET_INDEX
 from strandline.log.index_file import IndexFile
@@ -31,7 +31,7 @@ class OffsetIndex(IndexFile):
 
     __slots__ = ("_entries",)
 
-    ENTRY_SIZE = 8
+    ENTRY_SIZE: ClassVar[int] = 8
     SUFFIX = OFFSET_INDEX
 
     def __init__(self, directory: str, base_offset: int) -> None:

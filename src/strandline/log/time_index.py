@@ -6,7 +6,7 @@ import os
 from bisect import bisect_right
 from itertools import pairwise
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from strandline.log.files import TIME_INDEX
 from strandline.log.index_file import IndexFile
@@ -27,7 +27,7 @@ class TimeIndex(IndexFile):
 
     __slots__ = ("_data", "_last")
 
-    ENTRY_SIZE = 12
+    ENTRY_SIZE: ClassVar[int] = 12
     SUFFIX = TIME_INDEX
 
     def __init__(self, directory: str, base_offset: int) -> None:

@@ -107,7 +107,7 @@ class BatchLimits:
 class Produced(NamedTuple):
     """A batch that may be appended once its offsets are stamped. The buffer holds this batch and nothing else."""
 
-    buffer: memoryview
+    buffer: "memoryview"  # noqa: UP037 - mypyc looks a bare name up among those of the module
     header: BatchHeader
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-_LEFT_OUT: Final = frozenset({"__pycache__"})
+_LEFT_OUT: Final = frozenset({"__compiled__", "__pycache__"})
 _PROGRAM: Final = '''"""For spark-submit: the tiering pipeline of Strandline. Options: --help."""
 
 import sys

@@ -56,6 +56,18 @@ def broker(context: typer.Context) -> None:
     raise CommandFailed("The word broker must come first after strandline: strandline broker [OPTIONS].")
 
 
+@app.command(
+    "compile",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+    rich_help_panel=None,
+)
+def compile_(context: typer.Context) -> None:
+    """Compile the modules that run for each request. See: strandline compile --help."""
+    # Taken by the entry point as well: it must run where compiled modules are required and there are none.
+    raise CommandFailed("The word compile must come first after strandline: strandline compile [OPTIONS].")
+
+
 @app.command()
 def version(as_json: AsJson = False) -> None:
     """Print the version.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from strandline.compiled.finder import CompiledUnavailable, running
 from strandline.config import Settings, load_properties
 from strandline.config.listeners import join_address, parse_address
 from strandline.errors import InvalidConfig, StrandlineError
@@ -50,8 +51,9 @@ def start_broker(arguments: Sequence[str], run: Callable[[Settings], None]) -> i
     for name, reason in settings.ignored.items():
         logger.warning("%s has no effect: %s", name, reason)
     try:
+        logger.info(running().sentence)
         run(settings)
-    except (StrandlineError, SqlError) as error:
+    except (StrandlineError, SqlError, CompiledUnavailable) as error:
         return _complain(str(error), EXIT_FAILED)
     except OSError as error:
         what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror or str(error)

@@ -1,0 +1,103 @@
+"""Finds the compiled form of a hot module when Python imports it. Installed by `import strandline`.
+
+All hot modules are taken from one build, or none is: compiled modules know the memory layout of each other's objects.
+The decision is made once in a process, when the first of them is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from strandline.compiled.modules import HOT_MODULES
+
+if TYPE_CHECKING:
+    from strandline.compiled.manifest import Build
+
+ENVIRONMENT_VARIABLE: Final = "STRANDLINE_COMPILED"
+# The library that holds the code of all of them; the files of the modules only point into it.
+LIBRARY: Final = "strandline__mypyc"
+_CHOICES: Final = ("auto", "no", "required")
+
+
+class CompiledUnavailable(ImportError):
+    """Compiled modules are required and cannot be had. Its text is a sentence for the user."""
+
+
+class Running(NamedTuple):
+    """Which form of the hot modules runs in this process, and why, as a sentence for the log."""
+
+    is_compiled: bool
+    sentence: str
+
+
+class CompiledFinder:
+    """A finder for `sys.meta_path`. Other modules than those named are none of its business."""
+
+    def __init__(self, package: str, modules: Sequence[str], choice: str) -> None:
+        self._package = package
+        self._names = frozenset({LIBRARY, *(f"strandline.{name}" for name in modules)})
+        self._choice = choice
+        self._build: Build | None = None
+        self._running: Running | None = None
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Where the compiled module is; None if it runs as plain Python. Raises CompiledUnavailable."""
+        if fullname not in self._names or not self.running().is_compiled:
+            return None
+        assert self._build is not None
+        file = self._build.path_of(fullname)
+        if not os.path.exists(file):  # the rest of them runs compiled already: the source would not fit
+            raise CompiledUnavailable(f"{file} was removed while this process ran: start it again.", name=fullname)
+        spec = ModuleSpec(fullname, ExtensionFileLoader(fullname, file), origin=file)
+        spec.has_location = True
+        return spec
+
+    def running(self) -> Running:
+        """Decide, at the first call, which form runs. Raises CompiledUnavailable."""
+        if self._running is None:
+            self._running = self._decide()
+        return self._running
+
+    def _decide(self) -> Running:
+        if self._choice not in _CHOICES:
+            choices = ", ".join(_CHOICES)
+            raise CompiledUnavailable(f"{ENVIRONMENT_VARIABLE} is {self._choice!r}; it must be one of {choices}.")
+        if self._choice == "no":
+            return Running(False, f"hot modules run as plain Python: {ENVIRONMENT_VARIABLE} is no")
+        from strandline.compiled.manifest import Build, Unusable, find_build
+
+        found = find_build(self._package)
+        if isinstance(found, Build):
+            self._build = found
+            return Running(True, f"hot modules run compiled: {len(self._names) - 1} modules, by mypyc {found.mypyc}")
+        assert isinstance(found, Unusable)
+        if self._choice == "required":
+            raise CompiledUnavailable(
+                f"{ENVIRONMENT_VARIABLE} is required, but {found.reason}. Run `strandline compile`, or set it to auto."
+            )
+        return Running(False, f"hot modules run as plain Python: {found.reason}; `strandline compile` makes a build")
+
+
+_FINDER: Final = CompiledFinder(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+    HOT_MODULES,
+    os.environ.get(ENVIRONMENT_VARIABLE, "") or "auto",
+)
+
+
+def install() -> None:
+    """Ask the finder first from now on. Once in a process."""
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+
+
+def running() -> Running:
+    """Which form of the hot modules runs in this process. Raises CompiledUnavailable."""
+    return _FINDER.running()

@@ -1,0 +1,45 @@
+"""Which modules are compiled where a compiler is at hand. The list is all there is to say about it: add a name here.
+
+A module belongs here if it runs for each request, batch or record. A class is compiled together with its base classes
+and its subclasses, or not at all; `strandline compile` says so if one is missing. What differs in compiled code is in
+docs/decisions/0019-hot-modules-compiled.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Names below `strandline`.
+HOT_MODULES: Final[tuple[str, ...]] = (
+    # Batches and their rules
+    "records.batch",
+    "records.producer_entry",
+    "records.validation",
+    # Appending to a local log
+    "log.appender",
+    "log.index_file",
+    "log.offset_index",
+    "log.offsets",
+    "log.producer_state",
+    "log.recent",
+    "log.segment",
+    "log.segment_file",
+    "log.time_index",
+    "log.unified",
+    "log.values",
+    # Partitions
+    "hybrid.classic",
+    "replication.gate",
+    "replication.partition",
+    # Requests
+    "server.connection",
+    "server.dispatcher",
+    "server.exchange",
+    "server.handlers.produce",
+    "server.memory",
+    "server.outbox",
+    "server.sending",
+    "server.times.recording",
+    "wire.primitives",
+    "wire.produce_codec",
+)
