@@ -21,6 +21,13 @@ settings.register_profile("deep", max_examples=2000, deadline=None, suppress_hea
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ["STRANDLINE_COMPILED"] != "no":
+        for item in items:
+            if item.get_closest_marker("plain") is not None:
+                item.add_marker(pytest.mark.skip("needs the sources of hot modules"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

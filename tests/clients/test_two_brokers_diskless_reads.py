@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from strandline.records import iter_headers, iter_records
+from strandline.records import iter_headers, read_records
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
@@ -51,7 +51,7 @@ class Served(NamedTuple):
         return [
             record.value or b""
             for position, header in iter_headers(self.data)
-            for record in iter_records(self.data[position : position + header.size])
+            for record in read_records(self.data[position : position + header.size])
         ]
 
 

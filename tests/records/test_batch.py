@@ -117,7 +117,7 @@ def test_an_emptied_batch_remembers_its_producer() -> None:
         (b"\x0a\x00\x00\x00\x01\x01\x00", 1, "ends 1 bytes off"),
         (b"\x0c\x00\x00\x00\x10\x01\x00", 1, "cut"),
         (b"\x06\x00\x00\x00\x01\x01\x00", 1, "longer than its length"),
-        (b"\x0c\x00\x00\x00\x01\x10\x00", 1, "cut inside its value"),
+        (b"\x0c\x00\x00\x00\x01\x10\x00", 1, "is cut"),
         (b"\x0c\x00\x00\x00\x01\x01\x01", 1, "claims -1 headers"),
         (b"\x0c\x00\x00\x00\x01\x01\x20", 1, "claims 16 headers"),
         (b"\x10\x00\x00\x00\x01\x01\x02\x01\x01", 1, "header of a record has no key"),

@@ -14,6 +14,8 @@ from strandline.log import PendingAppend
 from strandline.replication import LogWriter
 from tests.replication.conftest import Fixture
 
+pytestmark = pytest.mark.plain
+
 
 class Scripted(PendingAppend):
     """A write that does what the test says."""

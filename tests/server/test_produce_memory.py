@@ -154,6 +154,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             await made.close()
 
 
+@pytest.mark.plain
 async def test_a_timeout_does_not_take_the_records_from_under_the_writer(world: World) -> None:
     """A request that waits for the disk is not answered before it is written, however impatient its client: its
     frame would go back to the pool, and the next request would be written in its place."""
@@ -186,6 +187,7 @@ async def test_an_answered_request_is_forgotten_long_before_its_timeout(world: W
     assert resident() - before < 60_000_000
 
 
+@pytest.mark.plain
 async def test_a_client_that_left_while_its_records_are_written_leaves_nothing_behind(world: World) -> None:
     client, other = await world.create_topic(), await world.connect()
     world.close_gate()
@@ -202,6 +204,7 @@ async def test_a_client_that_left_while_its_records_are_written_leaves_nothing_b
     assert world.broker.network.memory.frames.held == 0
 
 
+@pytest.mark.plain
 async def test_a_topic_deleted_while_its_records_are_written_is_unknown(world: World) -> None:
     client, other = await world.create_topic(), await world.connect()
     world.close_gate()
@@ -214,6 +217,7 @@ async def test_a_topic_deleted_while_its_records_are_written_is_unknown(world: W
     assert (await client.produced())[0] == 3
 
 
+@pytest.mark.plain
 async def test_a_broker_that_stops_answers_what_it_has_appended(tmp_path: Path) -> None:
     """Else idempotent producers would send it again, and a restarted broker recognises only their newest batch."""
     async with Broker(settings(tmp_path)) as broker:

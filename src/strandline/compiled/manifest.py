@@ -92,7 +92,7 @@ def read_manifest(builds: str) -> Manifest:
     with open(os.path.join(builds, MANIFEST), encoding="utf-8") as file:
         content = json.load(file)
     if content["format"] != FORMAT:
-        raise ValueError(f"format {content['format']}, not {FORMAT}")
+        raise ValueError(f"Its format is {content['format']}, not {FORMAT}.")
     return Manifest(
         directory=os.path.basename(content["directory"]),
         python=content["python"],

@@ -13,8 +13,11 @@ from typing import Final
 HOT_MODULES: Final[tuple[str, ...]] = (
     # Batches and their rules
     "records.batch",
+    "records.builder",
     "records.producer_entry",
+    "records.record",
     "records.validation",
+    "records.varint",
     # Appending to a local log
     "log.appender",
     "log.index_file",
@@ -27,6 +30,14 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "log.time_index",
     "log.unified",
     "log.values",
+    # Compaction
+    "log.cleaning.offset_map",
+    "log.cleaning.rewriting",
+    "log.cleaning.transactions",
+    "log.cleaning.worker",
+    "log.scan",
+    # Segments that are files elsewhere
+    "remote.reader.segments.files",
     # Partitions
     "hybrid.classic",
     "replication.gate",
@@ -39,6 +50,7 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "server.memory",
     "server.outbox",
     "server.sending",
+    "server.straight",
     "server.times.recording",
     "wire.primitives",
     "wire.produce_codec",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from strandline.compiled.attributes import mypyc_attr
 from strandline.errors import OffsetMovedToTieredStorage, OffsetOutOfRange
 from strandline.hybrid.layout import PartitionLayout, Tier, classic_layout
 from strandline.hybrid.partition import FinalRead, PendingRead
@@ -25,6 +26,7 @@ from strandline.replication import Appended, Partition
 from strandline.replication.partition import Done
 
 
+@mypyc_attr(native_class=False)  # sessions of Fetch refer to it weakly
 class ClassicPartition:
     """`ServedPartition` over a replica of this broker."""
 

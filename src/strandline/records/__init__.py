@@ -36,7 +36,7 @@ from strandline.records.producer_entry import (
     SequencedBatch,
     TransactionVerification,
 )
-from strandline.records.record import Header, Record, iter_records, read_records
+from strandline.records.record import Header, Record, read_records
 from strandline.records.shares import fair_shares
 from strandline.records.validation import (
     BatchLimits,
@@ -75,7 +75,6 @@ __all__ = [
     "fair_shares",
     "increment_sequence",
     "iter_headers",
-    "iter_records",
     "marker_of",
     "read_header",
     "read_marker",

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from strandline.errors import InvalidRecord
 from strandline.records.batch import Buffer
 from strandline.records.builder import build_batch
-from strandline.records.record import Record, iter_records
+from strandline.records.record import Record, read_records
 
 _KEY: Final = Struct(">hh")
 _MARKER: Final = Struct(">hi")
@@ -73,7 +73,7 @@ def marker_of(record: Record) -> EndTransactionMarker | None:
 
 def read_marker(batch: Buffer) -> EndTransactionMarker | None:
     """The marker in a whole control batch; None if it holds none. Raises InvalidRecord."""
-    for record in iter_records(batch):
+    for record in read_records(batch):
         return marker_of(record)
     return None
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from strandline.errors import InvalidRecord, UnsupportedForMessageFormat
-from strandline.records.batch import (
-    CODEC_MASK,
-    HEADER_SIZE,
-    TIMESTAMP_TYPE_BIT,
-    BatchHeader,
-    Buffer,
-    read_header,
-)
+from strandline.records.batch import CODEC_MASK, HEADER_SIZE, TIMESTAMP_TYPE_BIT, BatchHeader, Buffer, read_header
 from strandline.records.codecs import MAX_DECOMPRESSED_BYTES, decompress
-from strandline.records.varint import read_more, read_varint
+from strandline.records.varint import read_long, read_more, read_varint
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # a number of the machine where this module is compiled; plain Python never asks
 
 
 class Header(NamedTuple):
@@ -35,21 +30,11 @@ class Record(NamedTuple):
     headers: tuple[Header, ...] = ()
 
 
-class RawRecord(NamedTuple):
-    """A record of which only the key was read. `rest` and `end` delimit the bytes behind the offset delta."""
+RawRecord: TypeAlias = tuple[int, int, bytes | None, bool, int, int]
+"""A record of which only the key was read: timestamp delta, offset delta, key, whether it has a value, and where the
+bytes behind the offset delta begin and end. A bare tuple: one is made for each record that compaction looks at."""
 
-    timestamp_delta: int
-    offset_delta: int
-    key: bytes | None
-    has_value: bool
-    rest: int
-    end: int
-
-
-_END: Final = 5
-# Making a tuple this way skips a Python call for each record.
-_new_raw = tuple.__new__
-_new_record = tuple.__new__
+_new_record = tuple.__new__  # skips a Python call for each record
 
 
 def records_data(batch: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRESSED_BYTES) -> bytes:
@@ -68,63 +53,76 @@ def records_data(batch: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRESS
 
 def read_records(batch: Buffer) -> list[Record]:
     """All records of one whole batch. Raises CorruptMessage or InvalidRecord; the checksum is not checked."""
-    return list(iter_records(batch))
-
-
-def iter_records(batch: Buffer) -> Iterator[Record]:
-    """The records of one whole batch, one after the other. Raises as `read_records` does."""
     header = read_header(batch)
     data = records_data(batch, header)
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
+    records: list[Record] = []
+    position: i64 = 0
     try:
-        for time, offset, key, _, rest, end in iter_raw_records(data, header.record_count):
+        for _ in range(_checked(header.record_count)):
+            time, offset, key, _, rest, end = _read_raw(data, position)
             value, headers = _read_rest(data, rest, end, key)
             timestamp = base_timestamp + time if append_time is None else append_time
-            yield _new_record(Record, (base_offset + offset, timestamp, key, value, headers))
+            records.append(_new_record(Record, (base_offset + offset, timestamp, key, value, headers)))
+            position = end
     except IndexError:
-        raise InvalidRecord("A record of the batch is cut inside its value or headers.") from None
+        raise InvalidRecord("A record of the batch is cut.") from None
+    _check_end(data, header.record_count, position)
+    return records
 
 
-def iter_raw_records(data: bytes, count: int) -> Iterator[RawRecord]:
+def read_raw_records(data: bytes, count: int) -> list[RawRecord]:
     """Delimit `count` records in uncompressed data, reading no further than their keys.
 
     Raises InvalidRecord if the data holds fewer, more or broken records.
     """
-    if count < 0:
-        raise InvalidRecord(f"The batch claims to hold {count} records.")
-    position = 0
+    records: list[RawRecord] = []
+    position: i64 = 0
     try:
-        for _ in range(count):
+        for _ in range(_checked(count)):
             raw = _read_raw(data, position)
-            yield raw
-            position = raw[_END]
+            records.append(raw)
+            position = raw[5]
     except IndexError:
         raise InvalidRecord("A record of the batch is cut.") from None
+    _check_end(data, count, position)
+    return records
+
+
+def _checked(count: int) -> int:
+    if count < 0:
+        raise InvalidRecord(f"The batch claims to hold {count} records.")
+    return count
+
+
+def _check_end(data: bytes, count: int, position: i64) -> None:
     if position != len(data):
         raise InvalidRecord(f"After its {count} records the batch has {len(data) - position} bytes too many.")
 
 
-def _read_raw(data: bytes, position: int) -> RawRecord:
+def _read_raw(data: bytes, position: i64) -> RawRecord:
     """The record at `position`. Numbers of one byte, which are the most frequent, are read without a call."""
-    length = data[position]
+    length: i64 = data[position]
     position += 1
     if length >= 0x80:
         length, position = read_more(data, position, length)
     end = position + (length >> 1)
     if length & 1 or end > len(data):
         raise InvalidRecord(f"A record of the batch claims {length >> 1} bytes; {len(data) - position} are left.")
-    time = data[position + 1]
+    time: i64 = data[position + 1]
     position += 2
-    if time >= 0x80:
-        time, position = read_more(data, position, time)
-    offset = data[position]
+    if time < 0x80:
+        time = (time >> 1) ^ -(time & 1)
+    else:
+        time, position = read_long(data, position, time)
+    offset: i64 = data[position]
     position += 1
     if offset >= 0x80:
         offset, position = read_more(data, position, offset)
     rest = position
-    size = data[position]
+    size: i64 = data[position]
     position += 1
     if size >= 0x80:
         size, position = read_more(data, position, size)
@@ -135,15 +133,15 @@ def _read_raw(data: bytes, position: int) -> RawRecord:
     has_value = not data[position] & 1
     if position >= end:
         raise InvalidRecord("A record of the batch is longer than its length says.")
-    return _new_raw(RawRecord, ((time >> 1) ^ -(time & 1), (offset >> 1) ^ -(offset & 1), key, has_value, rest, end))
+    return time, (offset >> 1) ^ -(offset & 1), key, has_value, rest, end
 
 
-def _read_rest(data: bytes, rest: int, end: int, key: bytes | None) -> tuple[bytes | None, tuple[Header, ...]]:
+def _read_rest(data: bytes, rest: i64, end: i64, key: bytes | None) -> tuple[bytes | None, tuple[Header, ...]]:
     """Value and headers of a record whose key has been read already."""
-    position = rest + 1 if data[rest] < 0x80 else read_varint(data, rest)[1]
+    position: i64 = rest + 1 if data[rest] < 0x80 else read_varint(data, rest)[1]
     if key:
         position += len(key)
-    size = data[position]
+    size: i64 = data[position]
     position += 1
     if size >= 0x80:
         size, position = read_more(data, position, size)

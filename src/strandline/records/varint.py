@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import InvalidRecord
 
-_MAX_BYTES: Final = 10
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # a number of the machine where this module is compiled; plain Python never asks
+
+_LAST_SHIFT: Final = 63
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes, position: i64) -> tuple[i64, i64]:
     """(value, next position). Raises InvalidRecord if it has more than ten bytes, IndexError if the data ends."""
-    byte = data[position]
-    position += 1
+    byte: i64 = data[position]
     if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    value, position = read_more(data, position, byte)
-    return (value >> 1) ^ -(value & 1), position
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    return read_long(data, position + 1, byte)
 
 
-def read_more(data: bytes, position: int, first: int) -> tuple[int, int]:
-    """Go on after a first byte of 0x80 or more: (unsigned value, still in zig-zag form; next position)."""
+def read_more(data: bytes, position: i64, first: i64) -> tuple[i64, i64]:
+    """Go on after a first byte of 0x80 or more, for sizes: (unsigned value, still in zig-zag form; next position).
+
+    Raises InvalidRecord if it has more than nine bytes, which no size needs.
+    """
     value = first & 0x7F
-    shift = 7
-    while shift < 7 * _MAX_BYTES:
-        byte = data[position]
+    shift: i64 = 7
+    while shift < _LAST_SHIFT:
+        byte: i64 = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, position
         shift += 7
-    raise InvalidRecord("A number in a record has more than ten bytes.")
+    raise InvalidRecord("A size in a record has more than nine bytes.")
+
+
+def read_long(data: bytes, position: i64, first: i64) -> tuple[i64, i64]:
+    """Go on after a first byte of 0x80 or more, for any number of 64 bits: (value, next position)."""
+    value = first & 0x7F
+    shift: i64 = 7
+    while shift < _LAST_SHIFT:
+        byte: i64 = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+    # The tenth byte has the highest bit, for which there is no room beside the sign: it is put where it ends up.
+    last: i64 = data[position]
+    if last >= 0x80:
+        raise InvalidRecord("A number in a record has more than ten bytes.")
+    return (value >> 1 | (last & 1) << 62) ^ -(value & 1), position + 1
 
 
 def write_varint(output: bytearray, value: int) -> None:

@@ -50,7 +50,6 @@ class Partition:
     """The leader (or a follower) of a partition, with waiting producers and consumers. Lives on the event loop."""
 
     __slots__ = (
-        "__weakref__",
         "_end",
         "_is_alone",
         "_waiting",

@@ -178,9 +178,9 @@ class Connection:
             serve()
         except MalformedRequest as error:
             self.close(f"the request cannot be read: {error}")
-        except Exception as error:  # an unforeseen failure of a handler ends this connection only
+        except Exception as failure:  # an unforeseen failure of a handler ends this connection only
             logger.exception("a request of %r failed", self)
-            self.close(f"a request failed: {error!r}")
+            self.close(f"a request failed: {failure!r}")
 
     def _receive(self) -> None:
         buffer = self._buffer

@@ -22,7 +22,7 @@ from strandline.hybrid.partition import FinalRead, PendingRead, ServedPartition
 from strandline.log import AppendOrigin
 from strandline.metadata import NewTopic, TopicImage
 from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
-from strandline.records import Record, build_batch, iter_headers, iter_records
+from strandline.records import Record, build_batch, iter_headers, read_records
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker, read_marker
 from tests.broker import free_port
 from tests.clients.switching import switch
@@ -127,7 +127,7 @@ def _kept(data: bytes, aborted: list[AbortedTransaction]) -> list[bytes]:
             if marker is not None and marker.is_abort:
                 skipped.discard(header.producer_id)
         elif header.producer_id not in skipped:
-            values += [record.value or b"" for record in iter_records(batch)]
+            values += [record.value or b"" for record in read_records(batch)]
     return values
 
 

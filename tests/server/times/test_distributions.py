@@ -12,6 +12,8 @@ from strandline.testing.clock import VirtualClock
 from strandline.wire.api import ApiKey
 from tests.server.times.exchanges import exchange_of
 
+pytestmark = pytest.mark.plain
+
 MS = 1_000_000
 
 

@@ -25,7 +25,7 @@ from strandline.records.batch import BatchHeader, crc_matches, iter_headers
 from strandline.records.builder import build_batch
 from strandline.records.codecs import Codec
 from strandline.records.control import ControlType, read_marker
-from strandline.records.record import Record, iter_records
+from strandline.records.record import Record, read_records
 from strandline.replication import Partition, ReplicaManager
 
 
@@ -137,7 +137,7 @@ def _read_batch(chunk: bytes, at: int, header: BatchHeader, where: TopicPartitio
             committed=committed,
         )
     return ReadBatch(
-        records=tuple(ReadRecord(record.offset, record.key, record.value) for record in iter_records(batch)),
+        records=tuple(ReadRecord(record.offset, record.key, record.value) for record in read_records(batch)),
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         is_transactional=header.is_transactional,

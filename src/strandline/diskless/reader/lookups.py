@@ -15,7 +15,7 @@ from strandline.diskless.reader.blocks import Block
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.model import INT32_MAX, NO_EPOCH, NO_TIMESTAMP, Offset, TimestampMs, TopicIdPartition
 from strandline.reads import NOTHING, FoundOffset
-from strandline.records import BatchHeader, TimestampType, iter_records, read_header
+from strandline.records import BatchHeader, TimestampType, read_header, read_records
 from strandline.sql import SqlError
 
 _ROWS_AT_ONCE: Final = 1000
@@ -165,7 +165,7 @@ async def _newest(block: Block, start_offset: Offset) -> FoundOffset | None:
 
 
 def _newest_in(batch: memoryview, header: BatchHeader, start_offset: Offset) -> FoundOffset:
-    records = [record for record in iter_records(batch) if record.offset >= start_offset]
+    records = [record for record in read_records(batch) if record.offset >= start_offset]
     newest = max(records, key=lambda record: record.timestamp)
     return FoundOffset(newest.timestamp, newest.offset, header.leader_epoch)
 
@@ -173,7 +173,7 @@ def _newest_in(batch: memoryview, header: BatchHeader, start_offset: Offset) -> 
 def _first_in(
     batch: memoryview, header: BatchHeader, timestamp: TimestampMs, start_offset: Offset
 ) -> FoundOffset | None:
-    for record in iter_records(batch):
+    for record in read_records(batch):
         if record.timestamp >= timestamp and record.offset >= start_offset:
             return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
     return None

@@ -16,7 +16,7 @@ from strandline.records.batch import (
 )
 from strandline.records.builder import assemble, write_raw_record
 from strandline.records.control import ControlType, control_type_of
-from strandline.records.record import RawRecord, iter_raw_records, records_data
+from strandline.records.record import RawRecord, read_raw_records, records_data
 
 
 class Rewritten(NamedTuple):
@@ -41,7 +41,7 @@ class BatchRewriter:
     def rewrite(self, header: BatchHeader, batch: memoryview) -> Rewritten:
         """Clean one batch. Raises CorruptMessage or InvalidRecord if its records cannot be read."""
         data = records_data(batch, header)
-        records = list(iter_raw_records(data, header.record_count))
+        records = read_raw_records(data, header.record_count)
         is_moot = self._is_moot(header, records)
         drops_all = is_moot and (not header.is_control or self._is_past_horizon(header))
         kept = [] if drops_all else self._kept(header, records)
@@ -56,7 +56,7 @@ class BatchRewriter:
         """Whether the batch is of an aborted transaction, or a marker without records."""
         if not header.is_control:
             return self._transactions.is_aborted(header)
-        control_type: ControlType | None = control_type_of(records[0].key) if records else None
+        control_type: ControlType | None = control_type_of(records[0][2]) if records else None
         return self._transactions.is_marker_of_nothing(header, control_type)
 
     def _is_past_horizon(self, header: BatchHeader) -> bool:
@@ -70,12 +70,13 @@ class BatchRewriter:
         base, latest, newest_of = header.base_offset, self._map.latest_offset, self._map.get
         kept = []
         for record in records:
-            offset = base + record.offset_delta
+            _, delta, key, has_value, _, _ = record
+            offset = base + delta
             if offset > latest:
                 kept.append(record)
-            elif record.key is None:
+            elif key is None:
                 self.keyless_records += 1
-            elif (record.has_value or keeps_tombstones) and offset >= newest_of(record.key):
+            elif (has_value or keeps_tombstones) and offset >= newest_of(key):
                 kept.append(record)
         return kept
 
@@ -90,7 +91,7 @@ class BatchRewriter:
         sets_horizon: bool,
     ) -> Rewritten:
         horizon = header.delete_horizon_ms
-        sets_horizon = sets_horizon or not all(record.has_value for record in kept)
+        sets_horizon = sets_horizon or not all(has_value for _, _, _, has_value, _, _ in kept)
         if horizon is None and sets_horizon:
             horizon = self._rules.now_ms + self._rules.delete_retention_ms
         elif len(kept) == len(records):
@@ -115,13 +116,13 @@ def _filtered(
     """Header and records of a batch that lost some records or got a horizon. Offsets stay as they were."""
     is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     timestamps = [
-        header.max_timestamp if is_append_time else header.base_timestamp + record.timestamp_delta for record in kept
+        header.max_timestamp if is_append_time else header.base_timestamp + time for time, _, _, _, _, _ in kept
     ]
     base_timestamp = timestamps[0] if horizon is None else horizon
     body = bytearray()
     view = memoryview(data)
-    for record, timestamp in zip(kept, timestamps, strict=True):
-        write_raw_record(body, timestamp - base_timestamp, record.offset_delta, view[record.rest : record.end])
+    for (_, delta, _, _, rest, end), timestamp in zip(kept, timestamps, strict=True):
+        write_raw_record(body, timestamp - base_timestamp, delta, view[rest:end])
     attributes = header.attributes if horizon is None else header.attributes | DELETE_HORIZON_BIT
     new_header = header._replace(
         attributes=attributes,

@@ -36,7 +36,7 @@ from strandline.log.segment_file import SegmentFile
 from strandline.log.transaction_index import AbortedTxn
 from strandline.records.batch import BatchHeader, crc_matches
 from strandline.records.control import ControlType, control_type_of
-from strandline.records.record import iter_raw_records, records_data
+from strandline.records.record import read_raw_records, records_data
 
 _WRITE_CHUNK: Final = 1 << 20
 _BREATH_BYTES: Final = 1 << 18
@@ -124,16 +124,16 @@ def _map_batch(
     if transactions.is_aborted(header) or header.last_offset < start:
         return True
     base = header.base_offset
-    for record in iter_raw_records(records_data(batch, header), header.record_count):
-        offset = base + record.offset_delta
-        if record.key is not None and offset >= start and not offset_map.put(record.key, offset):
+    for _, delta, key, _, _, _ in read_raw_records(records_data(batch, header), header.record_count):
+        offset = base + delta
+        if key is not None and offset >= start and not offset_map.put(key, offset):
             return False
     return True
 
 
 def _control_type(header: BatchHeader, batch: memoryview) -> ControlType | None:
-    for record in iter_raw_records(records_data(batch, header), header.record_count):
-        return control_type_of(record.key)
+    for _, _, key, _, _, _ in read_raw_records(records_data(batch, header), header.record_count):
+        return control_type_of(key)
     return None
 
 

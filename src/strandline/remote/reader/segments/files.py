@@ -66,8 +66,8 @@ class FileReads:
             file = await self.run(lambda: RemoteFile(str(path)))
         except FileNotFoundError as error:
             raise RemoteResourceNotFound(f"There is no file {path}.") from error
-        except OSError as error:
-            raise RemoteStorageError(f"{path} cannot be opened: {error.strerror}.") from error
+        except OSError as failure:
+            raise RemoteStorageError(f"{path} cannot be opened: {failure.strerror}.") from failure
         if file.size < size:
             raise RemoteResourceNotFound(f"{path} has {file.size} bytes instead of {size}.")
         return FileSource(self, file, size)
