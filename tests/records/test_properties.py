@@ -22,6 +22,7 @@ from strandline.records import (
     stamp_log_append_time,
     validate_produced,
 )
+from strandline.records.record import read_raw_records
 from strandline.records.varint import read_varint, varint_size, write_varint
 from tests.records.strategies import codecs, record_lists
 
@@ -111,9 +112,33 @@ def test_varints(value: int) -> None:
     assert read_varint(bytes(output), 0) == (value, len(output))
 
 
+@pytest.mark.parametrize("value", [2**62 - 1, 2**62, -(2**62), -(2**62) - 1, 2**63 - 1, -(2**63)])
+def test_numbers_at_the_edge_of_64_bits(value: int) -> None:
+    """Compiled, numbers have 64 bits, and those of the tenth byte fit only once the sign is where it belongs."""
+    output = bytearray()
+    write_varint(output, value)
+    assert read_varint(bytes(output), 0) == (value, len(output))
+    record = Record(0, 0, b"key", None)
+    batch = build_batch([record, record._replace(offset=1, timestamp=value)])
+    assert [one.timestamp for one in read_records(batch)] == [0, value]
+
+
 def test_a_number_of_more_than_ten_bytes_is_refused() -> None:
     with pytest.raises(InvalidRecord, match="ten bytes"):
         read_varint(b"\xff" * 11, 0)
+
+
+def test_a_size_of_more_than_nine_bytes_is_refused() -> None:
+    with pytest.raises(InvalidRecord, match="nine bytes"):
+        read_raw_records(b"\xff" * 11, 1)
+
+
+def test_a_size_that_would_leave_64_bits_is_refused() -> None:
+    with pytest.raises(InvalidRecord, match="claims"):
+        read_raw_records(b"\xfe" + b"\xff" * 7 + b"\x7f", 1)
+    body = b"\x20\x00\x00\x00" + b"\xfe" + b"\xff" * 7 + b"\x7f"
+    with pytest.raises(InvalidRecord, match="cut"):
+        read_raw_records(body + bytes(17 - len(body)), 1)
 
 
 @given(st.binary(max_size=6))
