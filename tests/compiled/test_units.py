@@ -25,7 +25,6 @@ TESTS = (
     "tests/log/test_reading.py",
     "tests/log/test_recovery.py",
     "tests/replication",
-    "tests/server/handlers",
     "tests/wire/test_fast_paths.py",
     "tests/wire/test_fuzz.py",
     "tests/wire/test_golden_frames.py",
