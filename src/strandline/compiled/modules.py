@@ -2,7 +2,7 @@
 
 A module belongs here if it runs for each request, batch or record. A class is compiled together with its base classes
 and its subclasses, or not at all; `strandline compile` says so if one is missing. What differs in compiled code is in
-docs/decisions/0019-hot-modules-compiled.md.
+docs/decisions/0019-hot-modules-are-compiled-where-a-compiler-is-at-hand.md.
 """
 
 from __future__ import annotations
