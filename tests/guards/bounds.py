@@ -34,13 +34,13 @@ COUNTS: Final[Mapping[str, Bound]] = {
     # counted by `python -m bench.counts --write`
     "produce": Bound(calls=27, c_calls=32, system_calls=3, bytecodes=1152),
     "produce.two-partitions": Bound(calls=187, c_calls=141, system_calls=4, bytecodes=5020),
-    "fetch": Bound(calls=122, c_calls=98, system_calls=3, bytecodes=3643),
-    "fetch.nothing-new": Bound(calls=97, c_calls=67, system_calls=2, bytecodes=2764),
-    "fetch.nothing-new.10": Bound(calls=268, c_calls=175, system_calls=2, bytecodes=7660),
-    "fetch.nothing-new.100": Bound(calls=1978, c_calls=1255, system_calls=2, bytecodes=56620),
-    "heartbeat": Bound(calls=102, c_calls=75, system_calls=2, bytecodes=2682),
-    "heartbeat.consumer": Bound(calls=192, c_calls=114, system_calls=2, bytecodes=4836),
-    "offset-commit": Bound(calls=326, c_calls=235, system_calls=3, bytecodes=7617),
-    "produce.diskless": Bound(calls=517, c_calls=426, system_calls=2, bytecodes=10765),
+    "fetch": Bound(calls=128, c_calls=100, system_calls=3, bytecodes=3743),
+    "fetch.nothing-new": Bound(calls=106, c_calls=69, system_calls=2, bytecodes=2906),
+    "fetch.nothing-new.10": Bound(calls=313, c_calls=186, system_calls=2, bytecodes=8189),
+    "fetch.nothing-new.100": Bound(calls=2383, c_calls=1356, system_calls=2, bytecodes=61019),
+    "heartbeat": Bound(calls=81, c_calls=59, system_calls=2, bytecodes=2090),
+    "heartbeat.consumer": Bound(calls=168, c_calls=91, system_calls=2, bytecodes=3912),
+    "offset-commit": Bound(calls=314, c_calls=230, system_calls=3, bytecodes=7241),
+    "produce.diskless": Bound(calls=528, c_calls=428, system_calls=2, bytecodes=10991),
     # end
 }
