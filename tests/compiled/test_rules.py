@@ -47,6 +47,17 @@ def test_no_function_binds_errors_of_two_kinds_to_one_name() -> None:
     assert found == []
 
 
+def test_no_generator_expression_runs_without_end() -> None:
+    """A generator expression becomes a list before anybody takes the first item."""
+    found = [
+        f"{module}: {ast.unparse(node)}"
+        for module, tree in _hot_sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.GeneratorExp) and "count()" in ast.unparse(node)
+    ]
+    assert found == []
+
+
 def test_no_compiled_class_has_weak_references() -> None:
     """mypyc leaves their slot out; what it does for a class with an interpreted base would crash."""
     found = [

@@ -384,5 +384,6 @@ class FetchSessions:
         return True
 
     def _new_id(self) -> int:
-        candidates = (self._chance.below(INT32_MAX - 1) + 1 for _ in itertools.count())
-        return next(number for number in candidates if number not in self._sessions)
+        while (number := self._chance.below(INT32_MAX - 1) + 1) in self._sessions:
+            pass
+        return number
