@@ -48,9 +48,9 @@ class ProduceRoute:
         "_is_flexible",
         "_pack",
         "_partition",
-        "_replica",
         "_size",
         "_traffic",
+        "replica",
         "times",
         "version",
     )
@@ -60,7 +60,7 @@ class ProduceRoute:
     ) -> None:
         self.version, self.times = version, times
         self._is_flexible = version >= FIRST_FLEXIBLE
-        self._partition, self._replica, self._traffic = entry.partition, replica, traffic
+        self._partition, self.replica, self._traffic = entry.partition, replica, traffic
         self._head, self._end = single_frame(version, entry.topic)
         answer = Struct(f">ii{len(self._head)}sihqqq{len(self._end)}s")
         self._size = answer.size - 4
@@ -79,7 +79,7 @@ class ProduceRoute:
             start += 4
             if start + length != end:
                 return None
-        replica = self._replica
+        replica = self.replica
         first_offset = replica.append_now(view[start : start + length])
         if first_offset == NO_OFFSET:
             return None
@@ -155,13 +155,15 @@ class ProduceRoutes:
         prefix_end = 4 + len(frame) - behind
         if prefix_end > MAX_PREFIX:
             return
+        exchange.connection.routes, exchange.connection.prefix_end = self, prefix_end
+        beginning = bytes(frame[_FIRST_BYTE - 4 : prefix_end - 4])
+        known = self._routes.get(beginning)
+        if known is not None and known.version == version and known.replica is replica:
+            return  # it took the general path for another reason
         if len(self._routes) >= MAX_ROUTES:
             self._routes.clear()
         traffic = self._partitions.traffic[entry.topic]
-        self._routes[bytes(frame[_FIRST_BYTE - 4 : prefix_end - 4])] = ProduceRoute(
-            entry, version=version, replica=replica, traffic=traffic, times=times
-        )
-        exchange.connection.routes, exchange.connection.prefix_end = self, prefix_end
+        self._routes[beginning] = ProduceRoute(entry, version=version, replica=replica, traffic=traffic, times=times)
 
 
 def _uvarint_size(number: int) -> int:
