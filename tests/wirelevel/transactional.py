@@ -314,12 +314,18 @@ def read_values(client: Client, topic: str, partition: int = 0, *, isolation: in
 def fetch_offset(
     client: Client, group: str, topic: str, partition: int = 0, *, stable: bool = False
 ) -> tuple[ErrorCode, int]:
-    """OffsetFetch: error and committed offset."""
+    """OffsetFetch: error and committed offset. Waits while the coordinator of a broker that has just started loads."""
     wanted = OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])
     request = OffsetFetchRequest(
         groups=[OffsetFetchRequestGroup(group_id=group, topics=[wanted])], require_stable=stable
     )
-    found = client.request(ApiKey.OFFSET_FETCH, request, version=9).groups[0]
-    assert found.error_code == ErrorCode.NONE, found.error_code
-    one = found.topics[0].partitions[0]
-    return ErrorCode(one.error_code), one.committed_offset
+
+    def answered() -> tuple[ErrorCode, int] | None:
+        found = client.request(ApiKey.OFFSET_FETCH, request, version=9).groups[0]
+        if found.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return None
+        assert found.error_code == ErrorCode.NONE, found.error_code
+        one = found.topics[0].partitions[0]
+        return ErrorCode(one.error_code), one.committed_offset
+
+    return wait_until(answered, what=f"the offsets of {group}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -131,7 +132,12 @@ class SharingWorld:
         self._clients: list[Client] = []
 
     async def connect(self) -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.broker.listeners[0].port))
+        sock = socket.socket()
+        # Small, whatever the kernel's limits are: an answer that nobody reads has to stay in the broker.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.broker.listeners[0].port))
+        client = Client(*await asyncio.open_connection(sock=sock))
         self._clients.append(client)
         return client
 
