@@ -133,7 +133,6 @@ class SharingWorld:
 
     async def connect(self) -> Client:
         sock = socket.socket()
-        # Small, whatever the kernel's limits are: an answer that nobody reads has to stay in the broker.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.broker.listeners[0].port))
@@ -205,6 +204,7 @@ def sharing_settings(directory: Path, **properties: str) -> Settings:
     return Settings.from_properties(
         {
             "strandline.data.dir": str(directory),
+            "socket.send.buffer.bytes": "65536",  # an answer that nobody reads has to stay in the broker
             "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
             "strandline.http.listen": "",
             "share.coordinator.state.topic.num.partitions": "2",
