@@ -41,9 +41,6 @@ class Outbox:
         self._has_views = False
         self.is_loading = False
 
-    def __bool__(self) -> bool:
-        return bool(self.parts)
-
     def extend(self, parts: Iterable[Part]) -> None:
         """Queue the parts of a response."""
         self.parts.extend(parts)

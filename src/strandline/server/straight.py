@@ -108,9 +108,6 @@ class ProduceRoutes:
         self._routes: dict[bytes, ProduceRoute] = {}
         self._changes = partitions.changes
 
-    def __len__(self) -> int:
-        return len(self._routes)
-
     def serve(self, connection: Connection, view: memoryview, end: int) -> int:
         """Answer the requests at the beginning of `view` that have a route; returns where the first other one is."""
         if self._changes != self._partitions.changes:
