@@ -4,7 +4,7 @@ The socket is ours (no transport in between): bytes are received straight into t
 in, and record sets go from file to socket by sendfile. The rules that keep a broker with many clients fair
 and small:
 
-- one receive and one flush per readable event;
+- one receive and one flush per readable event, and a limited number of requests: others have their turn before more;
 - at most SEND_BUDGET bytes per socket and turn of the event loop;
 - a request other than Produce is answered before the next one starts, as in Kafka; Produce requests are
   pipelined, since each reserves its place in the log when it arrives;
@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 from strandline.clock import ticks_ns
 from strandline.server.exchange import Exchange
-from strandline.server.leaving import has_left
+from strandline.server.leaving import discard, has_left
 from strandline.server.sending import AnswerSender, answers_dropped
-from strandline.server.times.recording import TURN_RESOLUTION
 from strandline.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
@@ -208,13 +207,21 @@ class Connection:
 
     def _receive_alike(self) -> None:
         """Receive requests that probably look like those before."""
-        room = self.server.shared_buffer
-        count = self._receive_into(room)
-        if count and self.routes is not None:
+        if count := self._receive_into(self.server.shared_buffer):
+            self._serve_alike(self.server.shared_buffer, count)
+
+    def _serve_alike(self, view: memoryview, end: int) -> None:
+        if self.routes is not None:
             self.last_active = self._loop.time()
-            position = self.routes.serve(self, room, count)
-            if position < count and not self.is_closed:
-                self._serve_turn(lambda: self._consume(room, count, position))
+            position = self.routes.serve(self, view, end)
+            if position < end and not self.is_closed:
+                self._serve_turn(lambda: self._consume(view, end, position))
+
+    def keep(self, rest: memoryview) -> None:
+        """Serve these bytes in the next turn of the loop, after what others have sent meanwhile."""
+        if rest and not self.is_closed:
+            self._carry = bytearray(rest)
+            self.wake()
 
     def _receive_into(self, room: memoryview) -> int:
         """Receive some bytes; 0 if there are none, or the connection was closed."""
@@ -246,7 +253,8 @@ class Connection:
     def _consume(self, view: memoryview, end: int, position: int = 0) -> None:
         """Serve every whole frame in view[position:end]; keep what is left."""
         self._needs_room = False
-        while end - position >= 4 and not self._must_pause():
+        served = 0
+        while end - position >= 4 and served < MAX_IN_FLIGHT and not self._must_pause():
             (size,) = _I32.unpack_from(view, position)
             if size <= 0 or size > self.server.max_request_bytes:
                 limit = self.server.max_request_bytes
@@ -260,7 +268,7 @@ class Connection:
                 return
             self._expects_large = size >= LARGE_FRAME
             self._dispatch(view[start : start + size], None)
-            position = start + size
+            position, served = start + size, served + 1
             if self.is_closed:
                 return
         if position < end:
@@ -281,10 +289,7 @@ class Connection:
         if buffer is not None:
             exchange.hold_frame(buffer)
         self._exchanges.append(exchange)
-        exchange.started_ns = started = ticks_ns()
-        waited = started / 1e9 - self.last_active
-        if waited > TURN_RESOLUTION:
-            exchange.queue_ns = int(1e9 * (waited - TURN_RESOLUTION))
+        exchange.starts(self.last_active)
         try:
             self.server.dispatcher.dispatch(exchange, frame)
         except Exception:
@@ -334,7 +339,10 @@ class Connection:
             return
         if self._carry is not None and len(self._carry) >= 4:
             carry, self._carry = self._carry, None
-            self._serve_turn(lambda: self._consume(memoryview(carry), len(carry)))
+            if self.routes is not None and self._is_plain():
+                self._try(lambda: self._serve_alike(memoryview(carry), len(carry)))
+            else:
+                self._serve_turn(lambda: self._consume(memoryview(carry), len(carry)))
         if not self._is_reading and not self.is_closed and not self._must_pause():
             self._is_reading = True
             self._loop.add_reader(self.fd, self.on_readable)
@@ -367,13 +375,7 @@ class Connection:
         self._loop.add_reader(self.fd, self._discard)
 
     def _discard(self) -> None:
-        try:
-            count = self.sock.recv_into(self.server.shared_buffer)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            count = 0
-        if count == 0:
+        if discard(self.sock, self.server.shared_buffer):
             self.close(None)
 
     def close(self, reason: str | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from strandline.clock import ticks_ns
+from strandline.server.times.recording import TURN_RESOLUTION
 
 if TYPE_CHECKING:
     from strandline.server.buffers import FrameBuffer
@@ -86,6 +87,13 @@ class Exchange:
             self.memory = memory
             self.connection.server.memory.answers.take(memory)
         self.connection.answered(self)
+
+    def starts(self, turn_began: float) -> None:
+        """The request is started. Its bytes were found in the turn of the event loop that began then."""
+        self.started_ns = started = ticks_ns()
+        waited = started / 1e9 - turn_began
+        if waited > TURN_RESOLUTION:
+            self.queue_ns = int(1e9 * (waited - TURN_RESOLUTION))
 
     def begins(self) -> None:
         """The handler begins only now: until now the request waited."""

@@ -28,3 +28,13 @@ def has_event(sock: socket.socket) -> bool:
     except OSError:
         return True
     return True
+
+
+def discard(sock: socket.socket, room: memoryview) -> bool:
+    """Throw away what the client sends. True if it has closed the connection."""
+    try:
+        return sock.recv_into(room) == 0
+    except (BlockingIOError, InterruptedError):
+        return False
+    except OSError:
+        return True

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from strandline.server.exchange import Exchange
 
 MAX_ROUTES: Final = 10_000
+MOST_IN_A_TURN: Final = 256  # of one connection: as long as the requests that the general path serves in a turn
 MAX_PREFIX: Final = 512
 _REQUEST: Final = Struct(">ihhi")
 _FIRST_BYTE: Final = 12  # of what requests have in common: behind length, API, version and correlation id
@@ -109,23 +110,28 @@ class ProduceRoutes:
         self._changes = partitions.changes
 
     def serve(self, connection: Connection, view: memoryview, end: int) -> int:
-        """Answer the requests at the beginning of `view` that have a route; returns where the first other one is."""
+        """Answer the requests at the beginning of `view` that have a route; returns where the first other one is.
+
+        The end, if there are more of them than one connection may have in a turn: it keeps the rest for the next one.
+        """
         if self._changes != self._partitions.changes:
             self._routes.clear()
             self._changes = self._partitions.changes
         started = ticks_ns()
-        prefix_end, routes = connection.prefix_end, self._routes
+        prefix_end, routes, largest = connection.prefix_end, self._routes, connection.server.max_request_bytes
         position = 0
         answers: list[bytes] = []
         route: ProduceRoute | None = None
-        while end - position > prefix_end:
+        while end - position > prefix_end and len(answers) < MOST_IN_A_TURN:
             size, api_key, version, correlation_id = _REQUEST.unpack_from(view, position)
             frame_end = position + 4 + size
-            if api_key or frame_end > end or size < prefix_end + _LEAST_RECORDS:
+            if api_key or frame_end > end or not prefix_end + _LEAST_RECORDS <= size <= largest:
                 break
             found = routes.get(bytes(view[position + _FIRST_BYTE : position + prefix_end]))
             if found is None or found.version != version:
                 break
+            if route is not None and route.version != version:
+                break  # they are counted together, under one version
             answer = found.serve(view, position + prefix_end, frame_end, correlation_id)
             if answer is None:
                 break
@@ -135,6 +141,9 @@ class ProduceRoutes:
             served = ticks_ns()
             connection.sender.send_now(answers[0] if len(answers) == 1 else b"".join(answers))
             route.times.record_alike(route.version, len(answers), connection.last_active, started, served, ticks_ns())
+            if len(answers) == MOST_IN_A_TURN:
+                connection.keep(view[position:end])
+                return end
         return position
 
     def learn(self, exchange: Exchange, frame: memoryview, request: ProduceRequest, replica: Partition) -> None:
