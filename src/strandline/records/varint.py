@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 _LAST_SHIFT: Final = 63
 
+# The loop stands in both `read_more` and `read_long` on purpose: one that called the other would cost a call, and a
+# tuple, for each number of several bytes. A change of one belongs into the other.
+
 
 def read_varint(data: bytes, position: i64) -> tuple[i64, i64]:
     """(value, next position). Raises InvalidRecord if it has more than ten bytes, IndexError if the data ends."""
