@@ -3,7 +3,8 @@
 A request of a large session must not cost as much as all its partitions, most of which have nothing new. So a place
 that was found idle (the client has everything, and was told of everything) is not looked at again until something
 happens: its partition notifies it, or the client names it in a request. Such a place watches its partition also while
-no request of the session waits. Places whose partitions do not keep such watchers are always looked at.
+no request of the session waits, until the first news. Places whose partitions do not keep such watchers are always
+looked at.
 
 No answer depends on a notification for long: all places are looked at when a wait is over, and by the first request
 after `WALK_EVERY_SECONDS`.
@@ -91,13 +92,17 @@ class Place:
             partition.watch(self)
 
     def notify(self) -> None:
-        """See `Watcher`: look at the place again, now if somebody waits."""
+        """See `Watcher`: look at the place again, now if somebody waits.
+
+        If nobody does, there is no more to tell until a request has looked: a client may have left its session behind,
+        and appends must not cost more with each that did.
+        """
         session = self._session
         if session is None:
             return
         self.activate()
         partition = None if self._partition is None else self._partition()
-        if partition is not None and not partition.keeps_watchers:
+        if not session.polls or (partition is not None and not partition.keeps_watchers):
             self._unwatch()
         for poll in tuple(session.polls):
             poll.notify()
@@ -107,9 +112,13 @@ class Place:
         if self._session is not None:
             self._session.active[self] = None
 
-    def rest(self) -> None:
-        """The place was found idle. It stays active if nobody would tell of news."""
-        if self._watches and self._session is not None:
+    def rest(self, partition: ServedPartition) -> None:
+        """The place was found idle. It stays active if its partition would not tell of news."""
+        if self._session is None:
+            return
+        if not self._watches:
+            self.found(partition)
+        if self._watches:
             self._session.active.pop(self, None)
 
     def leave(self) -> None:

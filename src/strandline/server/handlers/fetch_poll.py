@@ -276,7 +276,7 @@ class FetchPoll:
             if may_skip:
                 standing = place.idle_partition()
                 if standing is not None:
-                    place.rest()
+                    place.rest(standing)
                     self._watch.note(place, standing)
                     continue
             entry = place.entry
