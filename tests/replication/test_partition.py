@@ -174,6 +174,18 @@ async def test_acks_all_needs_enough_replicas_in_sync(fixture: Fixture) -> None:
     assert partition.log.high_watermark == 1
 
 
+async def test_readers_look_again_when_metadata_makes_records_visible_or_begins_an_epoch(fixture: Fixture) -> None:
+    partition = fixture.partition()
+    partition.follow(image(replicas=(1, 2), isr=(1, 2)))
+    append(partition, batch(b"a"), acks=1)
+    bell = Bell()
+    partition.watch(bell)
+    partition.follow(image(replicas=(1, 2), isr=(1,), version=1))
+    assert (partition.log.high_watermark, bell.rings) == (1, 1)
+    partition.follow(image(replicas=(1, 2), isr=(1,), epoch=1, version=2))
+    assert bell.rings == 2
+
+
 async def test_an_append_waits_for_replication_until_leadership_is_lost(fixture: Fixture) -> None:
     partition = fixture.partition()
     partition.follow(image(replicas=(1, 2), isr=(1, 2)))

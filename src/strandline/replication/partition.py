@@ -109,7 +109,7 @@ class Partition:
         if self.is_leader:
             if old_epoch != image.leader_epoch:
                 self.log.assign_epoch(image.leader_epoch, self.log.reserved_end)
-            self._advance_high_watermark()
+            self._published()  # there may be records to read now, or readers of an epoch that is over
         elif was_leader:
             self._fail_waiting(self._no_leader())
         return was_leader != self.is_leader or (self.is_leader and old_epoch != image.leader_epoch)
