@@ -77,10 +77,23 @@ class SmallTree:
         """Run Python with this package on the path."""
         return subprocess.run(
             [sys.executable, "-P", *arguments],
-            env={**os.environ, "STRANDLINE_COMPILED": "", "PYTHONPATH": str(self.root), **environment},
+            env=self._environment(environment),
             capture_output=True,
             text=True,
             check=False,
+        )
+
+    def _environment(self, more: dict[str, str]) -> dict[str, str]:
+        return {**os.environ, "STRANDLINE_COMPILED": "", "PYTHONPATH": str(self.root), **more}
+
+    def start_compiling(self, *options: str, **environment: str) -> subprocess.Popen[str]:
+        """`strandline compile`, which the caller waits for."""
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "strandline", "compile", *options],
+            env=self._environment(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
     def compile(self, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -90,6 +90,18 @@ def test_a_library_that_is_cut_or_absent_means_plain_python(tree: SmallTree) -> 
     assert "damaged (strandline.hot.so" in tree.show().sentence
 
 
+def test_a_library_that_cannot_be_loaded_means_plain_python(tree: SmallTree) -> None:
+    """As one that was linked with a C library that this machine does not have, or that a crash has emptied."""
+    library = tree.libraries() / "strandline__mypyc.so"
+    library.write_bytes(bytes(library.stat().st_size))
+    shown = tree.show()
+    assert (shown.is_compiled, shown.limit) == (False, 7)
+    assert "cannot be loaded" in shown.sentence
+    assert "strandline__mypyc.so" in shown.sentence
+    required = tree.run("-c", "import strandline.hot", STRANDLINE_COMPILED="required")
+    assert "STRANDLINE_COMPILED is required, but the compiled build cannot be loaded" in required.stderr
+
+
 def test_no_means_plain_python(tree: SmallTree) -> None:
     assert not tree.show(STRANDLINE_COMPILED="no").is_compiled
 

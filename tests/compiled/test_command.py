@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,42 @@ def test_a_new_build_follows_the_sources_and_leaves_the_one_before_to_processes_
         assert (shown.is_compiled, shown.limit) == (True, limit)
         assert before.is_dir()
     assert not first.exists()
+
+
+def test_a_package_that_cannot_be_written_runs_as_plain_python(plain_tree: SmallTree) -> None:
+    plain_tree.path("__compiled__").write_text("as if the directory could not be written")
+    finished = plain_tree.compile()
+    assert finished.returncode == 1
+    assert "__compiled__" in finished.stderr
+    assert "cannot be written" in finished.stderr
+    at_setup = plain_tree.compile("--if-possible")
+    assert (at_setup.returncode, at_setup.stderr) == (0, "")
+    assert at_setup.stdout.startswith("Hot modules are not compiled, and run as plain Python. The directory ")
+    assert not plain_tree.show().is_compiled
+
+
+def test_a_second_process_waits_and_takes_what_the_first_has_made(tree: SmallTree, tmp_path: Path) -> None:
+    """Each removes builds that it takes for leftovers: it must not be that of another process."""
+    tree.write("limits.py", "from typing import Final\n\nLIMIT: Final = 8\n")
+    begun, may_go_on, slow = tmp_path / "begun", tmp_path / "go", tmp_path / "cc"
+    os.mkfifo(begun)
+    os.mkfifo(may_go_on)
+    # The first file that is compiled waits until the test says so.
+    slow.write_text(f"#!/bin/sh\nif mkdir {tmp_path}/once 2>/dev/null; then echo > {begun}; read _ < {may_go_on}; fi\n")
+    slow.write_text(f'{slow.read_text()}exec {shlex.quote(shutil.which("cc") or "gcc")} "$@"\n')
+    slow.chmod(0o755)
+    with tree.start_compiling(CC=str(slow)) as first:
+        begun.read_text()
+        with tree.start_compiling() as second:
+            assert second.stdout is not None
+            waiting = second.stdout.readline()
+            may_go_on.write_text("\n")
+            said = [first.communicate()[0], waiting + second.communicate()[0]]
+    assert (first.returncode, second.returncode) == (0, 0), said
+    assert waiting == "Another process is compiling the hot modules: waiting for it.\n"
+    assert said[1].endswith("The compiled hot modules are up to date.\n")
+    assert tree.show().limit == 8
+    assert tree.show().is_compiled
 
 
 def test_sources_that_cannot_be_compiled_run_as_plain_python(tree: SmallTree) -> None:

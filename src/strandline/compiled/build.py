@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import platform
@@ -11,10 +12,11 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from strandline.compiled.finder import ENVIRONMENT_VARIABLE, LIBRARY
 from strandline.compiled.manifest import (
@@ -34,6 +36,7 @@ from strandline.compiled.sources import UnknownModule, imported_sources
 
 # Sources that decide how the others are compiled.
 _BUILDERS: Final = ("__init__.py", "compiled/extensions.py", "compiled/modules.py")
+_LOCK: Final = "lock"
 
 
 class CannotCompile(Exception):
@@ -66,10 +69,11 @@ def is_current(package: Path) -> bool:
     return isinstance(found, Build) and found.mypyc == version("mypy")
 
 
-def make_build(package: Path, modules: Sequence[str]) -> int:
-    """Make a build and let processes that start from now on take it; how many files it was made from.
+@contextmanager
+def only_builder(package: Path, waits: Callable[[], None]) -> Iterator[None]:
+    """Be the only process that makes builds of the package: each removes what it takes for leftovers of others.
 
-    Running processes keep what they have. Raises CannotCompile or CompilationFailed; the build before stays then.
+    `waits` is called if there is another one, before its end is waited for. Raises CannotCompile.
     """
     missing = missing_tools()
     if missing is not None:
@@ -77,11 +81,35 @@ def make_build(package: Path, modules: Sequence[str]) -> int:
     builds = Path(builds_directory(str(package)))
     try:
         builds.mkdir(parents=True, exist_ok=True)
-        directory = Path(tempfile.mkdtemp(dir=builds, prefix="build-"))
-        directory.chmod(builds.stat().st_mode & 0o777)  # others may use it who cannot write it
+        lock = (builds / _LOCK).open("w")
     except OSError as error:
         raise CannotCompile(f"The directory {builds} cannot be written: {error.strerror}.") from error
+    with lock:  # closing it, however the process ends, lets the next one go on
+        try:
+            _lock(lock, waits)
+        except OSError as error:
+            raise CannotCompile(f"The file {lock.name} cannot be locked: {error.strerror}.") from error
+        yield
+
+
+def _lock(file: IO[str], waits: Callable[[], None]) -> None:
     try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        waits()
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def make_build(package: Path, modules: Sequence[str]) -> int:
+    """Make a build and let processes that start from now on take it; how many files it was made from.
+
+    Running processes keep what they have. Only one process at a time (`only_builder`). Raises CompilationFailed or
+    OSError; the build before stays then.
+    """
+    builds = Path(builds_directory(str(package)))
+    directory = Path(tempfile.mkdtemp(dir=builds, prefix="build-"))
+    try:
+        directory.chmod(builds.stat().st_mode & 0o777)  # others may use it who cannot write it
         sources = _compile_copy(package, modules, directory)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import module_from_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -52,11 +53,11 @@ class CompiledFinder:
         if fullname not in self._names or not self.running().is_compiled:
             return None
         assert self._build is not None
-        file = self._build.path_of(fullname)
-        if not os.path.exists(file):  # the rest of them runs compiled already: the source would not fit
-            raise CompiledUnavailable(f"{file} was removed while this process ran: start it again.", name=fullname)
-        spec = ModuleSpec(fullname, ExtensionFileLoader(fullname, file), origin=file)
-        spec.has_location = True
+        spec = _spec_of(self._build, fullname)
+        if not os.path.exists(str(spec.origin)):  # the rest of them runs compiled already: the source would not fit
+            raise CompiledUnavailable(
+                f"{spec.origin} was removed while this process ran: start it again.", name=fullname
+            )
         return spec
 
     def running(self) -> Running:
@@ -74,6 +75,8 @@ class CompiledFinder:
         from strandline.compiled.manifest import Build, Unusable, find_build
 
         found = find_build(self._package)
+        if isinstance(found, Build) and (problem := _load(found)) is not None:
+            found = Unusable(problem)
         if isinstance(found, Build):
             self._build = found
             return Running(True, f"hot modules run compiled: {len(self._names) - 1} modules, by mypyc {found.mypyc}")
@@ -83,6 +86,27 @@ class CompiledFinder:
                 f"{ENVIRONMENT_VARIABLE} is required, but {found.reason}. Run `strandline compile`, or set it to auto."
             )
         return Running(False, f"hot modules run as plain Python: {found.reason}; `strandline compile` makes a build")
+
+
+def _spec_of(build: Build, name: str) -> ModuleSpec:
+    file = build.path_of(name)
+    spec = ModuleSpec(name, ExtensionFileLoader(name, file), origin=file)
+    spec.has_location = True
+    return spec
+
+
+def _load(build: Build) -> str | None:
+    """Load the library of the modules, which runs none of them. Why that is impossible, as the end of a sentence.
+
+    A build may have been made on another machine, with a C library that this one does not have.
+    """
+    try:
+        library = module_from_spec(_spec_of(build, LIBRARY))
+        ExtensionFileLoader(LIBRARY, build.path_of(LIBRARY)).exec_module(library)
+    except ImportError as error:
+        return f"the compiled build cannot be loaded ({error})"
+    sys.modules[LIBRARY] = library
+    return None
 
 
 _FINDER: Final = CompiledFinder(
