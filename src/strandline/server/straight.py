@@ -122,7 +122,10 @@ class ProduceRoutes:
         position = 0
         answers: list[bytes] = []
         route: ProduceRoute | None = None
-        while end - position > prefix_end and len(answers) < MOST_IN_A_TURN:
+        is_cut = False
+        for _ in range(MOST_IN_A_TURN):
+            if end - position <= prefix_end:
+                break
             size, api_key, version, correlation_id = _REQUEST.unpack_from(view, position)
             frame_end = position + 4 + size
             if api_key or frame_end > end or not prefix_end + _LEAST_RECORDS <= size <= largest:
@@ -137,13 +140,15 @@ class ProduceRoutes:
                 break
             answers.append(answer)
             position, route = frame_end, found
+        else:
+            is_cut = True
         if route is not None:
             served = ticks_ns()
             connection.sender.send_now(answers[0] if len(answers) == 1 else b"".join(answers))
             route.times.record_alike(route.version, len(answers), connection.last_active, started, served, ticks_ns())
-            if len(answers) == MOST_IN_A_TURN:
-                connection.keep(view[position:end])
-                return end
+        if is_cut:
+            connection.keep(view[position:end])
+            return end
         return position
 
     def learn(self, exchange: Exchange, frame: memoryview, request: ProduceRequest, replica: Partition) -> None:
