@@ -1,0 +1,121 @@
+"""Fetch sessions over partitions that change while the session rests: switched to diskless, created again, cut."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from strandline.broker import Broker
+from strandline.config import Settings
+from strandline.wire.api import ApiKey
+from strandline.wire.errors import ErrorCode
+from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from strandline.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from strandline.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.broker import free_port
+from tests.server.test_many_consumers import BY_NAME, LONG_MS, PATIENCE, Consumer, World
+from tests.server.test_produce_memory import CREATE, DELETE
+
+TOPIC = 2
+SET = 0
+COPIED = CreatableTopicConfig(name="remote.storage.enable", value="true")
+CLASSIC = CreatableTopic(name="classic", num_partitions=2, replication_factor=1, configs=[COPIED])
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    properties = {
+        "strandline.data.dir": str(tmp_path / "data"),
+        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
+        "strandline.http.listen": "",
+        "remote.log.storage.system.enable": "true",
+    }
+    async with Broker(Settings.from_properties(properties)) as broker:
+        opened = World(broker)
+        client = await opened.connect()
+        response = await client.call(ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=[CLASSIC]))
+        assert [row.error_code for row in response.topics] == [0]
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
+
+async def at_rest(world: World) -> Consumer:
+    """A consumer whose session has found its partitions idle."""
+    consumer = Consumer(world, await world.connect(), [("classic", 0), ("classic", 1)])
+    for number in range(3):
+        await world.write("classic", 0, b"%d" % number)
+    for _ in range(4):
+        consumer.ask(wait_ms=1)
+        await consumer.take()
+    assert consumer.offsets["classic", 0] == 3
+    return consumer
+
+
+async def switch(world: World) -> None:
+    change = AlterableConfig(name="diskless.enable", config_operation=SET, value="true")
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name="classic", configs=[change])
+    client = await world.connect()
+    answer = await client.call(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(resources=[resource])
+    )
+    assert [row.error_code for row in answer.responses] == [0], answer
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_session_reads_on_behind_a_switch_to_diskless(world: World, waits: bool) -> None:
+    consumer = await at_rest(world)
+    if waits:
+        consumer.ask()
+        await world.all_wait(1)
+    await switch(world)
+    for number in range(3, 6):
+        await world.write("classic", 0, b"%d" % number)
+    while consumer.has_unread:
+        if not consumer.is_asking:
+            consumer.ask()
+        await consumer.take()
+    consumer.ask()
+    await world.all_wait(1)
+    await world.write("classic", 0, b"at the end")
+    await consumer.take()
+    assert consumer.offsets["classic", 0] == 7
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_session_hears_of_a_topic_that_was_created_again(world: World, waits: bool) -> None:
+    consumer = await at_rest(world)
+    if waits:
+        consumer.ask()
+        await world.all_wait(1)
+    other = await world.connect()
+    gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="classic")], timeout_ms=5000)
+    await other.call(ApiKey.DELETE_TOPICS, DELETE + 1, gone)
+    await other.call(ApiKey.CREATE_TOPICS, CREATE, CreateTopicsRequest(topics=[CLASSIC]))
+    if not waits:
+        consumer.ask(wait_ms=LONG_MS)
+    async with asyncio.timeout(PATIENCE):
+        response = await consumer.client.receive(ApiKey.FETCH, BY_NAME)
+    [answered] = response.responses
+    codes = {row.partition_index: ErrorCode(row.error_code) for row in answered.partitions}
+    assert codes[0] in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OFFSET_OUT_OF_RANGE)
+    consumer.epoch += 1
+    world.written.clear()
+    for place in consumer.offsets:
+        consumer.seek(place, 0)
+    consumer.ask(wait_ms=1)
+    await consumer.take()
+    consumer.ask()
+    await world.all_wait(1)
+    await world.write("classic", 0, b"of the new topic")
+    await consumer.take()
+    assert consumer.offsets["classic", 0] == 1
