@@ -145,3 +145,12 @@ def test_a_full_cache_gives_no_session_until_one_has_been_idle(sessions: FetchSe
     assert begin(sessions, entry(2)).session_id != 0
     assert len(sessions) == 2
     assert partitions(sessions.open(request(session=second.session_id, epoch=2), uses_ids=False)) == [1]
+
+
+def test_a_partition_that_is_named_twice_has_one_place(sessions: FetchSessions) -> None:
+    """Else the other place would be looked at for ever, and watch its partition beyond the end of the session."""
+    begun = begin(sessions, entry(0, offset=1), entry(1), entry(0, offset=2))
+    following = request(session=begun.session_id, epoch=1)._replace(max_wait_ms=100)
+    context = sessions.open(following, uses_ids=False)
+    assert context.is_by_news
+    assert [(place.entry.partition, place.entry.fetch_offset) for place in context.places] == [(0, 2), (1, 0)]

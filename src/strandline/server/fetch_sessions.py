@@ -186,22 +186,23 @@ class FetchSession:
         self._turns = itertools.count()
         self._places: OrderedDict[Key, Place] = OrderedDict()
         for entry in entries:
-            self._add(entry)
+            self._put(entry)
 
-    def _add(self, entry: FetchEntry) -> None:
-        place = self._places[entry.topic, entry.partition] = Place(entry, self)
-        place.turn = next(self._turns)
+    def _put(self, entry: FetchEntry) -> None:
+        """The client names a partition, for the first time or again; twice in one request, too: the last counts."""
+        key = (entry.topic, entry.partition)
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = Place(entry, self)
+            place.turn = next(self._turns)
+        else:
+            place.entry = entry
         self.active[place] = None
 
     def update(self, request: FetchRequest) -> None:
         """Apply the additions, changes and removals of an incremental request."""
         for entry in request.entries:
-            place = self._places.get((entry.topic, entry.partition))
-            if place is None:
-                self._add(entry)
-            else:
-                place.entry = entry
-                place.activate()
+            self._put(entry)
         for key in request.forgotten:
             gone = self._places.pop(key, None)
             if gone is not None:
