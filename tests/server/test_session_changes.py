@@ -11,6 +11,8 @@ import pytest_asyncio
 
 from strandline.broker import Broker
 from strandline.config import Settings
+from strandline.hybrid.migration.partition import HybridPartition
+from strandline.tasks import next_turn
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -89,6 +91,29 @@ async def test_a_session_reads_on_behind_a_switch_to_diskless(world: World, wait
     await world.write("classic", 0, b"at the end")
     await consumer.take()
     assert consumer.offsets["classic", 0] == 7
+
+
+async def test_nobody_asks_the_database_for_a_client_that_has_left(world: World) -> None:
+    consumer = await at_rest(world)
+    consumer.client.drop()
+    await switch(world)
+    async with asyncio.timeout(PATIENCE):
+        while not all(isinstance(world.broker.partitions.find("classic", at), HybridPartition) for at in range(2)):
+            await next_turn()
+    tier = world.broker.diskless.tier
+    assert tier is not None
+    assert tier.reader.status().watched == 0
+    other = Consumer(world, await world.connect(), [("classic", 0), ("classic", 1)])
+    while other.has_unread:
+        other.ask()
+        await other.take()
+    other.ask()
+    await world.all_wait(1)
+    assert tier.reader.status().watched == 2
+    other.client.drop()
+    async with asyncio.timeout(PATIENCE):
+        while tier.reader.status().watched:
+            await next_turn()
 
 
 @pytest.mark.parametrize("waits", [True, False])

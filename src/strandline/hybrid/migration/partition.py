@@ -252,6 +252,11 @@ class HybridPartition:
 
     def unwatch(self, watcher: Watcher) -> None:
         self.replica.unwatch(watcher)
+        self._bridge.follow()
+
+    def watchers_changed(self) -> None:
+        """Some who watched the replica may have left."""
+        self._bridge.follow()
 
     # Queries
 
@@ -307,9 +312,11 @@ class _Bridge:
         self._replica, self._suffix = replica, suffix
 
     def follow(self) -> None:
-        """Follow the suffix if somebody watches the replica."""
+        """Follow the suffix while somebody watches the replica."""
         if self._replica.is_watched:
             self._suffix.watch(self)
+        else:
+            self._suffix.unwatch(self)
 
     def notify(self) -> None:
         """See `Watcher`."""

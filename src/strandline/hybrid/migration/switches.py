@@ -120,6 +120,8 @@ class TopicSwitches:
         if self._switches.get(switch.replica) is switch:
             self._partitions.add(switch.served)
             switch.replica.notify_watchers()
+            if switch.hybrid is not None:
+                switch.hybrid.watchers_changed()  # places of fetch sessions do not watch beyond a seal
 
     def boundary_lost(self, switch: PartitionSwitch) -> None:
         """The control plane has no boundary any more: it was restored, or has lost commits. It is the truth."""
