@@ -189,6 +189,25 @@ def test_a_topic_that_was_created_again_is_another_topic(
             create_topic(connection, topic)
 
 
+def test_the_id_of_a_topic_that_was_created_again_is_not_known_any_more(
+    broker: BrokerProcess, unique_name: Callable[[], str]
+) -> None:
+    topic = unique_name()
+    with connected(broker.bootstrap) as connection:
+        first_id = topic_with_id(connection, topic)
+        for offset in range(3):
+            connection.send_bytes(ordinary(13).frame(topic, first_id, offset))
+            assert f"(0, 0, {offset}, -1, 0" in str(answer_of(connection, 13))
+        deleted = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=20_000)
+        assert connection.call(ApiKey.DELETE_TOPICS, 6, deleted).responses[0].error_code == 0
+        second_id = topic_with_id(connection, topic)
+        for _ in range(2):
+            connection.send_bytes(ordinary(13).frame(topic, first_id, 9))
+            assert "(0, 100, -1" in str(answer_of(connection, 13))  # UNKNOWN_TOPIC_ID
+        connection.send_bytes(ordinary(13).frame(topic, second_id, 9))
+        assert "(0, 0, 0, -1, 0" in str(answer_of(connection, 13))
+
+
 def test_requests_without_an_answer_lie_between_others(broker: BrokerProcess, unique_name: Callable[[], str]) -> None:
     topic = unique_name()
     with connected(broker.bootstrap) as connection:
