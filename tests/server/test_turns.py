@@ -24,7 +24,6 @@ from tests.broker import free_port
 from tests.server.test_connection import METADATA, echo, receive, request, serving
 from tests.server.test_produce_memory import PRODUCE, Client, World, production
 
-pytestmark = pytest.mark.plain
 LARGEST = 5_000
 
 
@@ -85,6 +84,7 @@ async def routed(world: World, *versions: int) -> tuple[Client, asyncio.StreamRe
     return client, reader, writer
 
 
+@pytest.mark.plain
 async def test_requests_that_look_alike_leave_turns_to_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     client, _, writer = await routed(world, PRODUCE)
     straight = 0
