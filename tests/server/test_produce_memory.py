@@ -7,6 +7,7 @@ import os
 import struct
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from tests.broker import free_port
 from tests.server.test_connection import turn, until
 
 LARGE = 300_000
+PATIENCE = 20.0
 PRODUCE, FETCH, CREATE, DELETE = 12, 12, 7, 5
 
 
@@ -265,3 +267,24 @@ def open_files() -> list[str]:
         except FileNotFoundError:
             continue
     return found
+
+
+async def test_a_topic_that_is_deleted_is_not_kept_by_producers_that_wrote_to_it(world: World) -> None:
+    """Its files would take room on the disk until somebody produces again."""
+    client = await world.create_topic()
+    directory = str(world.partition.log.directory)
+
+    def open_files() -> list[str]:
+        names = []
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(FileNotFoundError):  # closed since they were listed
+                names.append(os.readlink(f"/proc/self/fd/{number}"))
+        return [name for name in names if directory in name]
+
+    for _ in range(3):
+        client.send(ApiKey.PRODUCE, PRODUCE, production(b"x"))
+        assert (await client.produced())[0] == 0
+    assert open_files()
+    await client.call(ApiKey.DELETE_TOPICS, DELETE, DeleteTopicsRequest(topic_names=["topic"], timeout_ms=5000))
+    async with asyncio.timeout(PATIENCE):
+        await until(lambda: not open_files())

@@ -78,7 +78,7 @@ async def routed(world: World, *versions: int) -> tuple[Client, asyncio.StreamRe
     await world.create_topic()
     reader, writer = await asyncio.open_connection("127.0.0.1", world.broker.listeners[0].port)
     client = Client(reader, writer)
-    for version in versions * 2:  # the topic is new: what was remembered before it is forgotten first
+    for version in versions * 2:
         writer.write(produce_frame(b"first", version=version))
         await receive(reader)
     return client, reader, writer

@@ -32,8 +32,7 @@ class Partitions:
         self.tiered = tiered
         self._why_missing = why_missing
         self._served: dict[tuple[str, int], ServedPartition] = {}
-        self.changes = 0
-        """How often a partition was added or removed: who remembers one looks at it again after that."""
+        self._forget: list[Callable[[], object]] = []
         self._classic: dict[Partition, ClassicPartition] = {}
         self.topic_name = topic_name
         self.traffic = TrafficByTopic(topic_name)
@@ -59,13 +58,21 @@ class Partitions:
     def add(self, partition: ServedPartition) -> None:
         """Serve a partition, instead of another one of that name."""
         self._served[partition.topic_partition] = partition
-        self.changes += 1
+        self._changed()
 
     def remove(self, partition: ServedPartition) -> None:
         """Do not serve a partition any more. Harmless if another one of that name is served instead."""
         if self._served.get(partition.topic_partition) is partition:
             del self._served[partition.topic_partition]
-            self.changes += 1
+            self._changed()
+
+    def when_changed(self, forget: Callable[[], object]) -> None:
+        """Call `forget` whenever a partition was added or removed: nobody may keep one that is gone, or its files."""
+        self._forget.append(forget)
+
+    def _changed(self) -> None:
+        for forget in self._forget:
+            forget()
 
     def replica_changed(self, replica: Partition) -> None:
         """See `ReplicaListener`."""

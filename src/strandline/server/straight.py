@@ -107,16 +107,13 @@ class ProduceRoutes:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
         self._routes: dict[bytes, ProduceRoute] = {}
-        self._changes = partitions.changes
+        partitions.when_changed(self._routes.clear)
 
     def serve(self, connection: Connection, view: memoryview, end: int) -> int:
         """Answer the requests at the beginning of `view` that have a route; returns where the first other one is.
 
         The end, if there are more of them than one connection may have in a turn: it keeps the rest for the next one.
         """
-        if self._changes != self._partitions.changes:
-            self._routes.clear()
-            self._changes = self._partitions.changes
         started = ticks_ns()
         prefix_end, routes, largest = connection.prefix_end, self._routes, connection.server.max_request_bytes
         position = 0
