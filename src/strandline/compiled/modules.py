@@ -16,6 +16,7 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "records.builder",
     "records.producer_entry",
     "records.record",
+    "records.stamping",
     "records.validation",
     "records.varint",
     # Appending to a local log
@@ -37,6 +38,16 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "log.cleaning.transactions",
     "log.cleaning.worker",
     "log.scan",
+    # Diskless records: rows, what is read for them, and the blocks that are made of it
+    "controlplane.batch_rows",
+    "diskless.reader.blocks",
+    "diskless.reader.cache",
+    "diskless.reader.loading",
+    "diskless.reader.memory",
+    "diskless.reader.pieces",
+    "diskless.reader.planning",
+    "diskless.reader.readahead",
+    "diskless.reader.runs",
     # Segments that are files elsewhere
     "remote.reader.segments.files",
     # Partitions

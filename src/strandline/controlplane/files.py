@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from strandline.controlplane.batch_rows import batch_row
 from strandline.controlplane.database import Database
-from strandline.controlplane.reads import batch_row
 from strandline.controlplane.values import BatchRow, WalFile
 from strandline.model import TimestampMs, TopicIdPartition, TopicPartition
 from strandline.sql import Row, Transaction

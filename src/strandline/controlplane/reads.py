@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from strandline.controlplane.batch_rows import batch_row, batch_rows
 from strandline.controlplane.database import Database, numbered
 from strandline.controlplane.tiering_values import PendingSplit
 from strandline.controlplane.values import (
@@ -20,24 +21,12 @@ from strandline.controlplane.values import (
     Refusal,
 )
 from strandline.model import INT64_MAX, Offset, TimestampMs, TopicIdPartition
-from strandline.records import TimestampType
 from strandline.sql import Row, Transaction
 from strandline.tiering_api.values import SplitFile
 
 # The first query asks for this many rows of each log, each following one for more, so that few unneeded rows are read.
 _FIRST_ROWS: Final = 2
 _GROWTH: Final = 8
-
-
-_TIMESTAMP_TYPES: Final = {kind.value: kind for kind in TimestampType}
-_new_row = tuple.__new__
-
-
-def batch_row(columns: Sequence[Any]) -> BatchRow:
-    """A row from columns in the order of BatchRow."""
-    row = [*columns]
-    row[6] = _TIMESTAMP_TYPES[row[6]]
-    return _new_row(BatchRow, row)
 
 
 def _joined(before: FoundBatches, more: FoundBatches) -> FoundBatches:
@@ -100,7 +89,7 @@ class SqlBatchReads(Database):
     def _by_request(self, fetched: list[Row]) -> list[tuple[int, Row, tuple[BatchRow, ...]]]:
         """SQLite returns one row per request, with a list of rows in it; PostgreSQL one for each row, in order."""
         if self._dialect.name == "sqlite":
-            return [(row[0], row[1:6], tuple(map(batch_row, row[6]))) for row in fetched]
+            return [(row[0], row[1:6], batch_rows(row[6])) for row in fetched]
         answers: dict[int, tuple[Row, list[BatchRow]]] = {}
         for row in fetched:
             _, rows = answers.setdefault(row[0], (row[1:6], []))

@@ -189,8 +189,8 @@ class BlockLoader:
         try:
             async with gate.turn:
                 outcomes = await self._outcomes(download)
-        except asyncio.CancelledError as error:
-            outcomes = error
+        except asyncio.CancelledError as cancelled:
+            outcomes = cancelled
             raise
         except Exception as error:  # noqa: BLE001 - the futures carry it
             outcomes = error

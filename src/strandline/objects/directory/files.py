@@ -116,9 +116,12 @@ def read_range(path: str, start: int, length: int | None) -> bytes:
     """`length` bytes from `start` on, fewer only at the end of the file; None reads up to the end."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        left = max(os.fstat(fd).st_size - start, 0)
-        if length is not None:
-            left = min(left, length)
+        # A small range needs no look at the size: after each system call a thread waits for the interpreter's lock.
+        if length is None or length > _LARGE:
+            there = max(os.fstat(fd).st_size - start, 0)
+            left = there if length is None else min(there, length)
+        else:
+            left = length
         # Read even if nothing is left: reading a directory must raise.
         pieces = [os.pread(fd, left, start)]
         left -= len(pieces[-1])
