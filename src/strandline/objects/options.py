@@ -30,6 +30,9 @@ class Patience:
     attempt_deadline: float = 10.0
     deadline: float = 30.0
     """For all attempts and waits of one call together; for each page of a listing and of a delete."""
+    list_deadline: float = 2.0
+    """For a list of small ranges. What has not come by then is asked for again, each range by itself: one that hangs
+    must not hold up those beside it."""
     slowest_copy: int = 1024 * 1024
     """Bytes per second. Copying a file may take longer than both deadlines by its size divided by this rate."""
 

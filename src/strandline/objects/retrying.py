@@ -98,29 +98,15 @@ class RetryingStore:
         return self._store.ranges_at_once
 
     async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
-        """Ranges that failed for a reason that may pass, and answers that are too short, are read again one by one."""
+        """One range is retried like any other call. A list is one attempt: in its answers a retriable error stands for
+        what failed for a reason that may pass, or did not come in time."""
         if len(ranges) == 1:
             return [await range_or_error(self, ranges[0])]
-        begun = self._clock.monotonic()
+        patience = min(self._patience.list_deadline, self._patience.attempt_deadline)
         try:
-            answers = [*await within(self._clock, self._patience.attempt_deadline, self._store.get_ranges(ranges))]
+            return await within(self._clock, patience, self._store.get_ranges(ranges))
         except (TimeoutError, ObjectStoreUnavailable):
-            answers = [_NO_ANSWER] * len(ranges)
-        again = [index for index, wanted in enumerate(ranges) if _is_doubtful(answers[index], wanted)]
-        if again:
-            spent = self._clock.monotonic() - begun
-            found = await asyncio.gather(*(self._range_again(ranges[index], spent) for index in again))
-            for index, answer in zip(again, found, strict=True):
-                answers[index] = answer
-        return answers
-
-    async def _range_again(self, wanted: ObjectRange, spent: float) -> Buffer | ObjectStoreError:
-        try:
-            return await self._persist(
-                f"Reading object {wanted.key} from", lambda: self._whole_range(*wanted), spent=spent
-            )
-        except ObjectStoreError as error:
-            return error
+            return [_NO_ANSWER] * len(ranges)
 
     async def list(self, prefix: str, *, after: str = "") -> AsyncGenerator[ObjectInfo, None]:
         """When a page fails, a new listing continues after the last page that arrived."""
@@ -144,14 +130,13 @@ class RetryingStore:
         attempt: Callable[[], Coroutine[Any, Any, T]],
         *,
         longer: float = 0.0,
-        spent: float = 0.0,
     ) -> T:
         """Try until an attempt succeeds or fails for good, or until attempts or time run out.
 
-        `longer` is added to the time, `spent` was used up before.
+        `longer` is added to the time.
         """
         patience = self._patience
-        end = self._clock.monotonic() + patience.deadline + longer - spent
+        end = self._clock.monotonic() + patience.deadline + longer
         number = 1
         while True:
             left = end - self._clock.monotonic()
@@ -189,13 +174,6 @@ class RetryingStore:
         """True if the object consists of these parts. Callers that must tell writers apart write unique bytes."""
         data = await self._store.get(key)
         return await asyncio.to_thread(lambda: bytes(data) == b"".join(parts))
-
-
-def _is_doubtful(answer: Buffer | ObjectStoreError, wanted: ObjectRange) -> bool:
-    """Whether `get_range` would not take this answer at once."""
-    if isinstance(answer, ObjectStoreError):
-        return answer.retriable
-    return len(answer) != wanted.length
 
 
 class _PagedListing:

@@ -105,6 +105,8 @@ class ObjectStore(Protocol):
     async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
         """An answer for each range, as `get_range` gives it. An error of one range is its answer, and harms no other.
 
+        A list of several is tried once, and not for long: what has a retriable error, or is too short, is to be asked
+        for again by itself.
         Made for many small objects: what they cost together is little more than one of them where the store is near.
         """
 

@@ -51,10 +51,11 @@ class _Fault:
     error: ObjectStoreError | None = None
     lose_answer: bool = False
     keep_bytes: int | None = None
+    key: str | None = None
 
-    def takes(self, operation: str) -> bool:
+    def takes(self, operation: str, keys: tuple[str, ...]) -> bool:
         """Whether the fault applies to this call. Counts the call."""
-        if self.operation not in (ANY, operation) or self.times == 0:
+        if self.operation not in (ANY, operation) or self.times == 0 or (self.key is not None and self.key not in keys):
             return False
         if self.skip:
             self.skip -= 1
@@ -117,10 +118,10 @@ class FaultyStore:
         """Let calls take longer."""
         self._faults.append(_Fault(operation, times, skip, seconds=seconds))
 
-    def block(self, operation: str, *, times: int = ALWAYS, skip: int = 0) -> Gate:
-        """Let calls wait, before they reach the store inside, until the gate is opened."""
+    def block(self, operation: str, *, times: int = ALWAYS, skip: int = 0, key: str | None = None) -> Gate:
+        """Let calls wait, before they reach the store inside, until the gate is opened: all, or those for one key."""
         gate = Gate()
-        self._faults.append(_Fault(operation, times, skip, gate=gate))
+        self._faults.append(_Fault(operation, times, skip, gate=gate, key=key))
         return gate
 
     def heal(self) -> None:
@@ -182,7 +183,7 @@ class FaultyStore:
 
     def _turn(self, operation: str, keys: tuple[str, ...]) -> _Turn:
         self.calls.append(Call(operation, keys))
-        return _Turn([fault for fault in self._faults if fault.takes(operation)])
+        return _Turn([fault for fault in self._faults if fault.takes(operation, keys)])
 
     async def _before(self, turn: _Turn) -> None:
         for fault in turn.faults:

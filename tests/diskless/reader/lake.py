@@ -80,12 +80,16 @@ class Lake:
         await self.plane.create_logs(partitions)
 
     def reader(
-        self, limits: DisklessReaderLimits | None = None, *, announcements: Announcements | None = None
+        self,
+        limits: DisklessReaderLimits | None = None,
+        *,
+        announcements: Announcements | None = None,
+        objects: ObjectStore | None = None,
     ) -> DisklessReader:
         return DisklessReader(
             self.plane,
             announcements or self.store,
-            self.objects,
+            objects or self.objects,
             clock=self.clock,
             limits=limits or DisklessReaderLimits(),
             is_known=lambda partition: partition not in self.deleted,

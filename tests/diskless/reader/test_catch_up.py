@@ -11,12 +11,14 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strandline.clock import SystemChance
 from strandline.controlplane import BatchRow, FoundBatches
-from strandline.diskless.reader import DisklessReader, DisklessReaderLimits
+from strandline.diskless.reader import DisklessReader, DisklessReaderLimits, loading
 from strandline.diskless.reader.readahead import ROW_COST, until_one_file
 from strandline.diskless.values import DisklessRead, WalObjectGone
 from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
 from strandline.model import TopicIdPartition
+from strandline.objects import ObjectOptions, harden
 from strandline.reads import ReadResult
 from strandline.records import TimestampType, read_header
 from tests.diskless.reader.lake import LONG_AGO, P0, P1, PARTITIONS, Lake, Write, data_of, open_lake, read_one
@@ -271,6 +273,106 @@ async def test_reads_ahead_that_hang_hold_up_nobody_else(lake: Lake) -> None:
         data = data_of(await read_one(reader, P0, offset))
         assert data
         assert lake.expected(P0, offset).startswith(data)
+
+
+@pytest.mark.parametrize("together", [1, 64])
+async def test_an_object_that_hangs_holds_up_only_its_own_rows(lake: Lake, together: int) -> None:
+    """Also where it is read by the same call as others, and others want those."""
+    for _ in range(24):
+        await lake.write(Write(P0, size=200, timestamp=LONG_AGO))
+        await lake.write(Write(P1, size=200, timestamp=LONG_AGO))
+    lake.objects.ranges_together = together
+    options = ObjectOptions()
+    objects = harden(lake.objects, options, clock=lake.clock, chance=SystemChance(1))
+    gate = lake.objects.block("get_range", key=f"wal/2023111512/1-{2 * 10:06}")  # of P0
+    async with lake.reader(objects=objects).running() as reader:
+        both = asyncio.ensure_future(fetch(reader, {P0: 0, P1: 0}, MIB))
+        await gate.wait_reached()
+        other = asyncio.ensure_future(read_one(reader, P1, 0))
+        await lake.clock.advance(options.patience.list_deadline)
+        await lake.clock.settle()
+        assert other.done(), "the rows that it wants are there"
+        data = data_of(other.result())
+        assert data
+        assert lake.expected(P1, 0).startswith(data)
+        assert not both.done()
+        gate.release()
+        found = await both
+    assert data_of(found[P0]) == lake.expected(P0, 0)
+    assert data_of(found[P1]) == lake.expected(P1, 0)
+
+
+async def test_ranges_of_a_list_that_fail_are_read_again_one_by_one(lake: Lake) -> None:
+    await small_objects(lake, 20, partitions=2)
+    lake.objects.ranges_together = 64
+    objects = harden(lake.objects, ObjectOptions(), clock=lake.clock, chance=SystemChance(1))
+    reader = lake.reader(objects=objects)
+    lake.objects.fail("get_range", skip=3, times=2)
+    lake.objects.shorten("get_range", 10, skip=7)
+    before = lake.gets
+    assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0)
+    assert lake.gets - before == 20 + 3
+
+
+async def test_a_reader_that_stops_while_ranges_are_read_again_leaves_nothing_behind(lake: Lake) -> None:
+    await small_objects(lake, 20, partitions=2)
+    lake.objects.ranges_together = 64
+    reader = lake.reader()
+    lake.objects.fail("get_range", skip=3)
+    gate = lake.objects.block("get_range", skip=20)
+    async with reader.running():
+        reading = asyncio.ensure_future(read_one(reader, P0, 0))
+        await gate.wait_reached()
+    await asyncio.wait([reading])
+    assert reading.cancelled()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "diskless-download"]
+    assert not reader._loader._downloads
+    assert not reader._loader._under_way
+    assert reader._loader._lagging_gate._inside == 0
+
+
+async def begin_streams(lake: Lake, reader: DisklessReader, *partitions: TopicIdPartition) -> int:
+    """Read twice, five batches at a time, so that more is read ahead; the offset that comes next."""
+    offset, size = 0, len(lake.model[P0][0].data)
+    for _ in range(2):
+        for partition in partitions:
+            end = end_of(data_of(await read_one(reader, partition, offset, 5 * size)), offset)
+        offset = end
+    return offset
+
+
+async def test_a_reader_of_other_rows_does_not_wait_until_there_is_room_for_more_reads_ahead(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_WAITING_AHEAD", 0)
+    for partition in (P0, P1):
+        for _ in range(40):
+            await lake.write(Write(partition, size=200, timestamp=LONG_AGO))
+    gate = lake.objects.block("get_range", key=f"wal/2023111512/1-{12:06}")  # of P0
+    async with asyncio.timeout(30), lake.reader().running() as reader:
+        await begin_streams(lake, reader, P0)
+        await gate.wait_reached()
+        offset = await begin_streams(lake, reader, P1)
+        assert data_of(await read_one(reader, P1, offset)) == lake.expected(P1, offset)
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_nothing_is_read_ahead_of_a_log_that_is_gone(lake: Lake, is_deleted: bool) -> None:
+    """It was deleted, or what was known of it is dropped: what is loaded for it would be kept nowhere."""
+    for partition in (P0, P1):
+        for _ in range(100):
+            await lake.write(Write(partition, size=200, timestamp=LONG_AGO))
+    async with lake.reader().running() as reader:
+        await begin_streams(lake, reader, P0)
+        if is_deleted:
+            lake.deleted.add(P0)
+            reader.forget(P0)
+        else:
+            reader._tails.start_again("a test says so")
+        lake.objects.calls.clear()
+        await Consumer(lake, reader, [P1]).run(MIB)
+    keys = {key for call in lake.objects.calls for key in call.keys}
+    assert len(keys) == 100, "those of the other log"
 
 
 # Which rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from strandline.clock import Clock
@@ -20,7 +20,7 @@ from strandline.diskless.reader.planning import RangedRead, plan_lists, plan_ran
 from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.model import Offset
 from strandline.objects import ObjectStore, ObjectStoreError
-from strandline.objects.store import ObjectRange
+from strandline.objects.store import Buffer, ObjectRange, range_or_error
 from strandline.records import TimestampType
 from strandline.tasks import TaskSet
 
@@ -182,45 +182,93 @@ class BlockLoader:
         )
         # Not now: the caller still looks for the futures of its rows.
         outcomes = [LoadedPiece.failed(piece.rows, refused) for piece in download.pieces]
-        asyncio.get_running_loop().call_soon(self._finish, download, outcomes)
+        asyncio.get_running_loop().call_soon(self._finish, download.pieces, outcomes, download.region)
 
     async def _download(self, download: _Download, gate: _Gate) -> None:
-        outcomes: Sequence[LoadedPiece] | BaseException
         try:
             async with gate.turn:
-                outcomes = await self._outcomes(download)
-        except asyncio.CancelledError as cancelled:
-            outcomes = cancelled
-            raise
+                answers = await self._answers(download.ranges)
+                late = _late(download.ranges, answers)
+                sound = [piece for piece in download.pieces if late.isdisjoint(piece.ranges)]
+                self._finish(sound, await self._cut(download, answers, sound), download.region)
+            if late:
+                await self._read_apart(download, answers, late, gate)
         except Exception as error:  # noqa: BLE001 - the futures carry it
-            outcomes = error
+            self._fail(download.pieces, error)
         finally:
             gate.leave()
-            self._finish(download, outcomes)
+            self._fail(download.pieces, None)
 
-    async def _outcomes(self, download: _Download) -> Sequence[LoadedPiece]:
-        ranges, pieces, _ = download
+    async def _answers(self, ranges: Sequence[_Range]) -> list[Buffer | ObjectStoreError]:
         self.requests += len(ranges)
-        answers = await self._objects.get_ranges([ObjectRange(one.object_key, one.start, one.length) for one in ranges])
-        size = sum(len(answer) for answer in answers if not isinstance(answer, ObjectStoreError))
-        self.bytes_read += size
-        if size < _LARGE:
-            return cut(ranges, answers, pieces)
-        return await asyncio.to_thread(cut, ranges, answers, pieces)
+        answers = [*await self._objects.get_ranges([_range_of(one) for one in ranges])]
+        self.bytes_read += _size_of(answers)
+        return answers
 
-    def _finish(self, download: _Download, outcomes: Sequence[LoadedPiece] | BaseException) -> None:
-        for number, piece in enumerate(download.pieces):
-            self._under_way.pop((piece.blocks, piece.rows[0].base_offset), None)
-            for row in piece.rows:
-                self._downloads.pop(place_of(row), None)
-            if piece.loaded.done():
+    async def _cut(
+        self, download: _Download, answers: Sequence[Buffer | ObjectStoreError], pieces: Sequence[Piece]
+    ) -> Sequence[LoadedPiece]:
+        if _size_of(answers) < _LARGE:
+            return cut(download.ranges, answers, pieces)
+        return await asyncio.to_thread(cut, download.ranges, answers, pieces)
+
+    async def _read_apart(
+        self, download: _Download, answers: list[Buffer | ObjectStoreError], late: set[int], gate: _Gate
+    ) -> None:
+        """Read ranges of a list again, each by itself: what hangs holds up only the pieces that have rows in it."""
+        again = {
+            number: asyncio.ensure_future(self._read_one(download.ranges[number], answers, number, gate))
+            for number in late
+        }
+        waiting = [piece for piece in download.pieces if not piece.loaded.done()]
+        try:
+            await asyncio.gather(*(self._finish_apart(download, answers, piece, again) for piece in waiting))
+        finally:
+            for reading in again.values():
+                reading.cancel()
+            await asyncio.gather(*again.values(), return_exceptions=True)
+
+    async def _read_one(
+        self, ranged: _Range, answers: list[Buffer | ObjectStoreError], number: int, gate: _Gate
+    ) -> None:
+        async with gate.turn:
+            self.requests += 1
+            answers[number] = answer = await range_or_error(self._objects, _range_of(ranged))
+            self.bytes_read += _size_of([answer])
+
+    async def _finish_apart(
+        self,
+        download: _Download,
+        answers: Sequence[Buffer | ObjectStoreError],
+        piece: Piece,
+        again: Mapping[int, asyncio.Future[None]],
+    ) -> None:
+        await asyncio.gather(*(asyncio.shield(again[number]) for number in {*piece.ranges} & again.keys()))
+        self._finish([piece], await self._cut(download, answers, [piece]), download.region)
+
+    def _finish(self, pieces: Sequence[Piece], outcomes: Sequence[LoadedPiece], region: CacheRegion) -> None:
+        for piece, loaded in zip(pieces, outcomes, strict=True):
+            if self._forget(piece):
+                self._take_in(piece, loaded, region)
+
+    def _fail(self, pieces: Sequence[Piece], error: Exception | None) -> None:
+        """End the pieces that have not ended: with an error, or because all downloads end."""
+        for piece in pieces:
+            if not self._forget(piece):
                 continue
-            if isinstance(outcomes, asyncio.CancelledError):
+            if error is None:
                 piece.loaded.cancel()
-            elif isinstance(outcomes, BaseException):
-                piece.loaded.set_exception(outcomes)
             else:
-                self._take_in(piece, outcomes[number], download.region)
+                piece.loaded.set_exception(error)
+
+    def _forget(self, piece: Piece) -> bool:
+        """A piece is under way no more. False if it was not."""
+        if piece.loaded.done():
+            return False
+        self._under_way.pop((piece.blocks, piece.rows[0].base_offset), None)
+        for row in piece.rows:
+            self._downloads.pop(place_of(row), None)
+        return True
 
     def _take_in(self, piece: Piece, loaded: LoadedPiece, region: CacheRegion) -> None:
         for block in loaded.blocks:
@@ -240,6 +288,25 @@ class BlockLoader:
             self._warned_at.clear()
         self._warned_at[row.object_key] = now
         logger.warning("diskless records cannot be read: %s", error)
+
+
+def _range_of(ranged: _Range) -> ObjectRange:
+    return ObjectRange(ranged.object_key, ranged.start, ranged.length)
+
+
+def _size_of(answers: Sequence[Buffer | ObjectStoreError]) -> int:
+    return sum(len(answer) for answer in answers if not isinstance(answer, ObjectStoreError))
+
+
+def _late(ranges: Sequence[_Range], answers: Sequence[Buffer | ObjectStoreError]) -> set[int]:
+    """The ranges of a list that may be answered better the next time. One by itself was tried often enough."""
+    if len(ranges) == 1:
+        return set()
+    return {
+        number
+        for number, (ranged, one) in enumerate(zip(ranges, answers, strict=True))
+        if (one.retriable if isinstance(one, ObjectStoreError) else len(one) < ranged.length)
+    }
 
 
 def _time_of(row: BatchRow) -> int:

@@ -99,11 +99,13 @@ class _ConsumerStream:
 
     @property
     def wants_more(self) -> bool:
-        """Whether rows can be found ahead. What lies below the read boundary has none: it is in remote storage."""
+        """Whether rows can be found ahead. What lies below the read boundary has none: it is in remote storage. A log
+        that was deleted, or replaced because the database has lost commits, keeps no blocks."""
         tail = self.tail
         return (
             self.has_continued
             and not self.is_asked
+            and not tail.blocks.is_forgotten
             and tail.diskless_start_offset <= self.loaded_to < tail.high_watermark
         )
 
@@ -163,9 +165,14 @@ class DisklessReadAhead:
     async def wait_found(self, tail: Tail, offset: Offset) -> None:
         """If rows from an offset on are being looked for, or are about to be, wait until they are loading."""
         for stream in self._by_tail.get(tail, ()):
-            if stream.loaded_to == offset and (stream.is_asked or (self._is_due and stream.wants_more)):
+            if stream.loaded_to == offset and (stream.is_asked or (self._is_about_to_ask and stream.wants_more)):
                 await self._asked.wait()
                 return
+
+    @property
+    def _is_about_to_ask(self) -> bool:
+        """Not while what is loading may hang: others want nothing of that."""
+        return self._is_due and self._loader.room_ahead >= _ROWS_AT_ONCE
 
     async def close(self) -> None:
         """Cancel the loading under way."""
@@ -222,9 +229,9 @@ class DisklessReadAhead:
             for stream, answer in zip(streams, answers, strict=True)
         ]
         for stream, rows in zip(streams, until_one_file(fitting), strict=True):
-            if rows and rows[0].base_offset <= stream.loaded_to:
+            blocks = stream.tail.blocks
+            if rows and rows[0].base_offset <= stream.loaded_to and not blocks.is_forgotten:
                 self._found(rows)
-                blocks = stream.tail.blocks
                 stream.found(rows)
                 wanted += [WantedRow(row, blocks) for row in rows if blocks.holding(row.base_offset) is None]
                 if stream.ahead <= stream.window // 2:

@@ -129,9 +129,9 @@ class CloudStore:
                 try:
                     await obstore.delete_async(self._store, page)
                 except FileNotFoundError:  # stores without bulk deletes stop at the first key that is missing
-                    await self._delete_range_or_error(page)
+                    await self._delete_one_by_one(page)
 
-    async def _delete_range_or_error(self, keys: Sequence[str]) -> None:
+    async def _delete_one_by_one(self, keys: Sequence[str]) -> None:
         for key in keys:
             try:
                 await obstore.delete_async(self._store, key)
