@@ -6,7 +6,9 @@ import os
 import threading
 from pathlib import Path
 
-from strandline.log.closing import close_soon
+import pytest
+
+from strandline.log.closing import DeletedFiles, close_soon
 from strandline.log.segment_file import SegmentFile
 from tests.waiting import wait_until
 
@@ -46,3 +48,19 @@ def test_a_descriptor_that_is_closed_already_does_no_harm(tmp_path: Path) -> Non
     close_soon(first)
     close_soon(second)
     wait_until(lambda: not is_open(second), what="the next one to be closed")
+
+
+def test_a_thread_that_cannot_be_started_is_started_for_the_next_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    deleted = DeletedFiles("close-in-a-test")
+    first, second = (os.open(tmp_path / name, os.O_CREAT | os.O_RDWR) for name in ("first", "second"))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        deleted.close(first)
+    assert is_open(first)
+    deleted.close(second)
+    wait_until(lambda: not is_open(first) and not is_open(second), what="both to be closed")

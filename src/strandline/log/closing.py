@@ -7,19 +7,23 @@ for each of them kept requests waiting for a processor.
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
 from contextlib import suppress
 from typing import Final
 
+logger = logging.getLogger(__name__)
+
 _POLITENESS: Final = 10
 
 
-class _Closer:
-    """The thread and its descriptors. The thread starts with the first of them."""
+class DeletedFiles:
+    """A thread and its descriptors. The thread starts with the first of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         # This queue may be used from a destructor, whatever the thread was doing when it ran.
         self._descriptors: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._starts = iter([True])
@@ -28,7 +32,11 @@ class _Closer:
         """Close a descriptor soon."""
         self._descriptors.put(descriptor)
         if next(self._starts, False):
-            threading.Thread(target=self._run, name="close-deleted", daemon=True).start()
+            try:
+                threading.Thread(target=self._run, name=self._name, daemon=True).start()
+            except RuntimeError as error:  # there are too many; the next descriptor tries again
+                self._starts = iter([True])
+                logger.warning("deleted files stay open until another one is closed: %s", error)
 
     def _run(self) -> None:
         with suppress(OSError):  # where only processes have a priority
@@ -39,5 +47,5 @@ class _Closer:
                 os.close(self._descriptors.get())
 
 
-close_soon: Final = _Closer().close
+close_soon: Final = DeletedFiles("close-deleted").close
 """Closes the descriptor of a deleted file soon. Never blocks; may be called from a destructor."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +21,7 @@ from strandline.clock import SystemClock
 from strandline.crash import ENVIRONMENT_VARIABLE
 from strandline.objects import open_objects
 from strandline.remote.ports import RemoteStorageError
-from strandline.remote.storage.copy_process import IDLE_SECONDS, POLITENESS, CopyProcess
+from strandline.remote.storage.copy_process import IDLE_SECONDS, POLITENESS, START_SECONDS, CopyProcess
 from strandline.remote.storage.objects import ObjectRemoteStorage
 from strandline.remote.storage.settings import parse_object_settings
 from strandline.testing.clock import VirtualClock
@@ -142,6 +144,7 @@ async def test_a_process_that_hangs_holds_up_nothing_but_its_copies(copies: Copy
         await copying[0]
     with pytest.raises(RemoteStorageError, match="ended"):  # whatever it had is tried again
         await copying[1]
+    assert not is_running(hung), "what it had begun has ended, too"
     assert len(remote_logs(tmp_path)) == 1
     await copies.copy(other.metadata, other.data)
     assert worker_of(copies) != hung
@@ -180,6 +183,83 @@ async def test_a_copy_that_is_cancelled_while_the_process_starts_leaves_it_to_th
     await copies.copy(made.metadata, made.data)
     assert len(copies._workers) == 1
     assert [path.read_bytes() for path in remote_logs(tmp_path)] == [made.log]
+
+
+async def test_a_process_that_hangs_while_it_starts_is_replaced(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    copies = CopyProcess(parse_object_settings({}, tmp_path), clock=clock)
+    made = make_segment(tmp_path / "logs")
+    copying = asyncio.ensure_future(copies.copy(made.metadata, made.data))
+    while copies.pid is None:
+        await asyncio.wait([copying], timeout=0.001)
+    hung = copies.pid
+    os.kill(hung, signal.SIGSTOP)
+    await clock.advance(START_SECONDS - 1)
+    assert not copying.done()
+    await clock.advance(1)
+    with pytest.raises(RemoteStorageError, match="ended"):
+        await copying
+    await copies.copy(made.metadata, made.data)
+    assert worker_of(copies) != hung
+    await copies.close()
+    assert not is_running(hung)
+
+
+async def test_a_process_that_hangs_without_work_is_killed(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    copies = CopyProcess(parse_object_settings({}, tmp_path), clock=clock)
+    made = make_segment(tmp_path / "logs")
+    await copies.copy(made.metadata, made.data)
+    hung = worker_of(copies)
+    os.kill(hung, signal.SIGSTOP)
+    await clock.advance(IDLE_SECONDS)
+    assert copies.pid is None
+    await clock.advance(0.5)
+    await asyncio.to_thread(
+        lambda: wait_until(lambda: not is_running(hung), within=SECONDS, what="the end of the process")
+    )
+    await copies.close()
+
+
+@pytest.mark.parametrize("trouble", ["descriptors", "program"])
+async def test_a_process_that_cannot_be_started_fails_its_copies(
+    copies: CopyProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    def no_more() -> tuple[socket.socket, socket.socket]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    made = make_segment(tmp_path / "logs")
+    with monkeypatch.context() as patch:
+        if trouble == "descriptors":
+            patch.setattr(socket, "socketpair", no_more)
+        else:
+            patch.setattr(sys, "executable", str(tmp_path / "gone"))
+        with pytest.raises(RemoteStorageError, match="cannot be started"):
+            await copies.copy(made.metadata, made.data)
+    await copies.copy(made.metadata, made.data)
+    assert [path.read_bytes() for path in remote_logs(tmp_path)] == [made.log]
+
+
+async def test_a_process_that_never_ends_does_not_hold_up_the_end_of_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel may not let it go, because of a disk for instance."""
+    may_end, waiting = threading.Event(), []
+
+    def wait(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        waiting.append(threading.current_thread())
+        may_end.wait()
+        return really_wait(process, timeout)
+
+    really_wait = subprocess.Popen.wait
+    monkeypatch.setattr(subprocess.Popen, "wait", wait)
+    copies = CopyProcess(parse_object_settings({}, tmp_path), clock=SystemClock())
+    made = make_segment(tmp_path / "logs")
+    await copies.copy(made.metadata, made.data)
+    await copies.close()
+    assert [thread.daemon for thread in waiting] == [True]
+    may_end.set()
+    waiting[0].join()
 
 
 async def test_errors_of_the_store_are_those_of_a_copy_in_the_broker(copies: CopyProcess, tmp_path: Path) -> None:

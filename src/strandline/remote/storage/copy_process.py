@@ -15,6 +15,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from typing import Final
 
 from strandline.clock import Clock
@@ -36,6 +38,8 @@ logger = logging.getLogger(__name__)
 POLITENESS: Final = 10
 """The worker's nice value."""
 IDLE_SECONDS: Final = 60.0
+START_SECONDS: Final = 30.0
+"""A worker that takes no orders by then is killed. On a machine with a free processor it takes a tenth of a second."""
 # Seconds that the worker has to confirm a cancellation or to end, before it is killed.
 _GRACE: Final = 0.5
 _ENDED: Final = "The process that copies segments ended; the broker's log may say why. The copy is tried again."
@@ -89,10 +93,9 @@ class CopyProcess:
         await asyncio.gather(*[worker.close() for worker in self._workers])
 
     def rest(self, worker: _CopyWorker) -> None:
-        """A worker had nothing to do for a while: it shall end."""
+        """A worker had nothing to do for a while: it ends, and the next copy starts another one."""
         if worker is self._worker:
             self._worker = None
-        worker.end()
 
     def ended(self, worker: _CopyWorker) -> None:
         """A worker is no more."""
@@ -114,21 +117,24 @@ class _CopyWorker:
         self._clock, self._owner = clock, owner
         self._numbers = itertools.count()
         self._running: dict[int, asyncio.Future[str | None]] = {}
-        self._idle: asyncio.Task[None] | None = None
         self._heard, self._ended = asyncio.Event(), asyncio.Event()
+        self._starting = asyncio.ensure_future(self._wait_started())
+        self._idle: asyncio.Task[None] | None = None
         self._receiving = asyncio.ensure_future(self._receive())
         self.is_gone = False
 
     @classmethod
     async def start(cls, settings: ObjectSettings, clock: Clock, owner: CopyProcess) -> _CopyWorker:
         """Raises RemoteStorageError."""
-        ours, theirs = socket.socketpair()
+        ours: socket.socket | None = None
         try:
+            ours, theirs = socket.socketpair()
             with theirs:
                 process = await asyncio.to_thread(_spawn, theirs.fileno())
             reader, writer = await asyncio.open_unix_connection(sock=ours)
         except BaseException as error:
-            ours.close()
+            if ours is not None:
+                ours.close()
             if isinstance(error, OSError):
                 raise RemoteStorageError(f"The process that copies segments cannot be started: {error}.") from error
             raise
@@ -183,20 +189,21 @@ class _CopyWorker:
             if not has_ended:
                 logger.warning("a copy did not end when it was cancelled: its process %d is killed", self.pid)
                 self._kill()
+        if not has_ended:  # until then, the kernel may go on with what the process has asked for
+            await self._clock.wait_set(self._ended, within=_GRACE)
 
     async def close(self) -> None:
         """End the process, and the copies under way. One that the kernel does not let go is left behind."""
-        self.end()
+        if self._idle is not None:
+            self._idle.cancel()
+        await self._end()
+        self._receiving.cancel()
+
+    async def _end(self) -> None:
+        self._gone()
         if not await self._clock.wait_set(self._ended, within=_GRACE):
             self._kill()
             await self._clock.wait_set(self._ended, within=_GRACE)
-        self._receiving.cancel()
-
-    def end(self) -> None:
-        """Let the process end."""
-        if self._idle is not None:
-            self._idle.cancel()
-        self._gone()
 
     def _send(self, message: Message) -> None:
         if not self._writer.is_closing():
@@ -210,11 +217,23 @@ class _CopyWorker:
             elif isinstance(message, CopyEnded) and message.number in self._running:
                 _set(self._running[message.number], message.error)
         self._gone()
-        code = await asyncio.to_thread(self._process.wait)
+        code = await self._wait_process()
         self._ended.set()
         self._owner.ended(self)
         if code:
             logger.warning("the process %d that copies segments ended with %d; another one follows", self.pid, code)
+
+    async def _wait_process(self) -> int:
+        """The exit code. Waits in a thread of its own, which the end of the broker does not wait for."""
+        loop, code = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+
+        def wait() -> None:
+            ended = self._process.wait()
+            with suppress(RuntimeError):  # the broker's loop is gone already
+                loop.call_soon_threadsafe(lambda: code.done() or code.set_result(ended))
+
+        threading.Thread(target=wait, name="copy-process-end", daemon=True).start()
+        return await code
 
     def _kill(self) -> None:
         self._process.kill()
@@ -223,14 +242,21 @@ class _CopyWorker:
     def _gone(self) -> None:
         """Nothing more is heard of the process. It ends when its socket is closed."""
         self.is_gone = True
+        self._starting.cancel()
         self._heard.set()
         self._writer.close()
         for copying in self._running.values():
             _set(copying, _ENDED)
 
+    async def _wait_started(self) -> None:
+        if not await self._clock.wait_set(self._heard, within=START_SECONDS):
+            logger.warning("the process %d that copies segments does not start: it is killed", self.pid)
+            self._kill()
+
     async def _wait_idle(self) -> None:
         await self._clock.sleep(IDLE_SECONDS)
         self._owner.rest(self)
+        await self._end()
 
 
 def _set(copying: asyncio.Future[str | None], error: str | None) -> None:
