@@ -101,8 +101,7 @@ class Broker:
         self.listeners: tuple[BoundListener, ...] = ()
         self._static_settings = settings
         self._clock, self._ids, self._chance = SystemClock(), SystemIds(), SystemChance()
-        self._stack = AsyncExitStack()
-        self._failed = asyncio.Event()
+        self._stack, self._failed = AsyncExitStack(), asyncio.Event()
         self._failure = ""
         self._is_stopping = False
         self._started = self._clock.monotonic()
@@ -376,6 +375,7 @@ class Broker:
         self.network.stop_listening()
         if self.settings.cluster.controlled_shutdown_enable:
             await self.lifecycle.shut_down(SHUTDOWN_SECONDS)
+        self.diskless.hurry()
         await self.network.drain(self._clock, is_uploading=lambda: self.diskless.is_writing)
         self.network.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -105,3 +106,20 @@ def test_a_stopping_broker_commits_and_answers_what_it_has_taken(tmp_path: Path,
         assert answers == [None] * 2000
         assert "Traceback" not in broker.log_text
         wait_until(lambda: "diskless topics are kept in" in broker.log_text, what="the store to be opened")
+
+
+def test_a_stopping_broker_answers_what_lingers(tmp_path: Path) -> None:
+    def gathered() -> bool:
+        with urllib.request.urlopen(f"{broker.http}/metrics", timeout=10) as answer:
+            found = re.search(r"^strandline_diskless_pending_bytes ([0-9.]+)$", answer.read().decode(), re.MULTILINE)
+        return found is not None and float(found[1]) > 0
+
+    with running_broker(tmp_path / "data", {"strandline.produce.linger.ms": "60000"}) as broker:
+        create(broker, "t", diskless_enable="true")
+        answers: list[KafkaError | None] = []
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0, "enable.idempotence": False})
+        producer.produce("t", b"x", on_delivery=lambda error, _: answers.append(error))
+        wait_until(gathered, what="the batch to arrive")
+        assert broker.stop() == 0
+        producer.flush(SECONDS / 3)
+        assert answers == [None], "without an answer it would be sent again, and be there twice"

@@ -205,6 +205,17 @@ async def test_few_bytes_wait_even_if_no_producer_can_send_more(tmp_path: Path) 
         assert [await world.offset(number) for number in numbers] == [1, 2, 3, 4]
 
 
+async def test_what_lingers_is_written_when_the_broker_stops(tmp_path: Path) -> None:
+    """Its producers get their answers before their connections are closed. No clock moves here."""
+    async with open_world(tmp_path, limits=replace(LIMITS, linger=60.0), clock=VirtualClock()) as world:
+        numbers = [world.send(batch())]
+        await settled()
+        assert world.writer.status().gathered_batches == 1
+        world.writer.hurry()
+        assert await world.offset(numbers[0]) == 0
+        assert await world.offset(world.send(batch())) == 1, "what was received meanwhile does not linger"
+
+
 # Order
 
 

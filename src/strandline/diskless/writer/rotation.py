@@ -95,6 +95,10 @@ class RotationRules:
         self._linger = limits.linger
         self._uploads = limits.parallel_uploads
 
+    def end_lingering(self) -> None:
+        """From now on nothing waits for others while nothing is in flight."""
+        self._linger = 0.0
+
     def must_rotate_before(self, batch_bytes: int, *, byte_count: int, batch_count: int) -> bool:
         """Whether a batch does not fit into the object of the gathered batches."""
         if batch_count == 0:

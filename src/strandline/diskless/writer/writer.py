@@ -226,6 +226,11 @@ class WalWriter:
 
     # The end
 
+    def hurry(self) -> None:
+        """The broker stops soon: what lingers is written now, so that its producers get their answers."""
+        self._rules.end_lingering()
+        self._check_rotation()
+
     async def close(self, *, within: float) -> None:
         """Refuse new batches and finish those taken within `within` seconds; the rest gets an error."""
         self._is_closed = True

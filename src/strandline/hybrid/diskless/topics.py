@@ -20,11 +20,7 @@ from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import DisklessLog
-from strandline.errors import (
-    KafkaStorageError,
-    NotLeaderOrFollower,
-    StrandlineError,
-)
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.health import Health
 from strandline.hybrid.diskless.catching_up import CatchingUp
 from strandline.hybrid.diskless.leftovers import Leftovers
@@ -125,6 +121,11 @@ class DisklessTopics:
     def is_writing(self) -> bool:
         """True while producers wait for batches to be committed."""
         return self._tier is not None and self._tier.writer.status().pending_bytes > 0
+
+    def hurry(self) -> None:
+        """The broker stops: batches linger no more."""
+        if self._tier is not None:
+            self._tier.writer.hurry()
 
     def why_missing(self, topic: str, partition: int) -> StrandlineError | None:
         """The error for a diskless partition that is not served yet; None if the partition is not diskless."""
