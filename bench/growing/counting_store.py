@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from strandline.sql import Row, SqlStore, Transaction, Work
-from strandline.sql.dialect import Dialect
-from strandline.sql.store import OnNotification
+from strandline.sql.passing import PassingStore
 
 T = TypeVar("T")
 
 
-class CountingStore:
+class CountingStore(PassingStore):
     """See SqlStore. `statements` is how many were sent: one with many rows counts once, as it is one round trip."""
 
     def __init__(self, store: SqlStore) -> None:
-        self._store = store
+        super().__init__(store)
         self.statements = 0
-
-    @property
-    def is_exclusive(self) -> bool:
-        return self._store.is_exclusive
-
-    @property
-    def session_id(self) -> str:
-        return self._store.session_id
-
-    @property
-    def dialect(self) -> Dialect:
-        return self._store.dialect
 
     @asynccontextmanager
     async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
@@ -42,18 +29,6 @@ class CountingStore:
 
     async def read(self, work: Work[T], *, within: float | None = None) -> T:
         return await self._store.read(lambda tx: work(_CountingTransaction(tx, self)), within=within)
-
-    def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
-        return self._store.listen(channel, wake)
-
-    def hold(self, name: str) -> AbstractAsyncContextManager[None]:
-        return self._store.hold(name)
-
-    def apart(self) -> SqlStore:
-        return self._store.apart()
-
-    async def close(self) -> None:
-        await self._store.close()
 
 
 class _CountingTransaction:

@@ -9,11 +9,9 @@ from typing import TypeVar
 
 from strandline.controlplane import FindBatches, RetentionRule, SqlControlPlane
 from strandline.controlplane.database import Database
-from strandline.health import Health
 from strandline.model import TopicIdPartition
 from strandline.sql import Row, SqlStore, Transaction, Work, open_store
-from strandline.sql.watched import WatchedStore
-from strandline.testing.clock import VirtualClock
+from strandline.sql.passing import PassingStore
 from tests.controlplane.making import ALL_BYTES, NOW, A, B, batch, commit, find, marker, wal
 from tests.controlplane.switching import P, boundary, producer, request, switch, switched
 from tests.partitions import id_partition
@@ -150,11 +148,11 @@ async def test_boundaries_take_as_many_statements_for_one_partition_as_for_many(
     assert counts[0] == counts[1]
 
 
-class _CountingStore(WatchedStore):
+class _CountingStore(PassingStore):
     """Counts the statements of transactions."""
 
     def __init__(self, store: SqlStore) -> None:
-        super().__init__(store, Health("database", "the database", "sql://", VirtualClock()))
+        super().__init__(store)
         self.statements = 0
 
     async def transact(self, work: Work[T], *, within: float | None = None) -> T:

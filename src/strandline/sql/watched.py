@@ -5,17 +5,17 @@ Nothing is asked for that purpose: the loops of the broker ask often enough.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from strandline.clock import Clock, Ids
 from strandline.health import Health
-from strandline.sql.dialect import Dialect
 from strandline.sql.errors import IntegrityViolation, SqlError, StoreInUse, TransactionConflict
 from strandline.sql.opening import open_store
-from strandline.sql.store import OnNotification, SqlStore, Transaction, Work
+from strandline.sql.passing import PassingStore
+from strandline.sql.store import SqlStore, Transaction, Work
 
 T = TypeVar("T")
 
@@ -25,23 +25,12 @@ _SLOW = 5.0
 _ANSWERS = (TransactionConflict, IntegrityViolation, StoreInUse)
 
 
-class WatchedStore:
+class WatchedStore(PassingStore):
     """See SqlStore."""
 
     def __init__(self, store: SqlStore, health: Health) -> None:
-        self._store, self.health = store, health
-
-    @property
-    def is_exclusive(self) -> bool:
-        return self._store.is_exclusive
-
-    @property
-    def session_id(self) -> str:
-        return self._store.session_id
-
-    @property
-    def dialect(self) -> Dialect:
-        return self._store.dialect
+        super().__init__(store)
+        self.health = health
 
     @asynccontextmanager
     async def transaction(self, *, within: float | None = None) -> AsyncIterator[Transaction]:
@@ -57,17 +46,8 @@ class WatchedStore:
         with self._noted():
             return await self._store.read(work, within=within)
 
-    def listen(self, channel: str, wake: OnNotification) -> Callable[[], None]:
-        return self._store.listen(channel, wake)
-
-    def hold(self, name: str) -> AbstractAsyncContextManager[None]:
-        return self._store.hold(name)
-
     def apart(self) -> WatchedStore:
         return WatchedStore(self._store.apart(), self.health)
-
-    async def close(self) -> None:
-        await self._store.close()
 
     @contextmanager
     def _noted(self) -> Iterator[None]:

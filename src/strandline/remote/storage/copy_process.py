@@ -225,15 +225,20 @@ class _CopyWorker:
 
     async def _wait_process(self) -> int:
         """The exit code. Waits in a thread of its own, which the end of the broker does not wait for."""
-        loop, code = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[int] = loop.create_future()
+
+        def tell(code: int) -> None:
+            if not ended.done():
+                ended.set_result(code)
 
         def wait() -> None:
-            ended = self._process.wait()
+            code = self._process.wait()
             with suppress(RuntimeError):  # the broker's loop is gone already
-                loop.call_soon_threadsafe(lambda: code.done() or code.set_result(ended))
+                loop.call_soon_threadsafe(tell, code)
 
         threading.Thread(target=wait, name="copy-process-end", daemon=True).start()
-        return await code
+        return await ended
 
     def _kill(self) -> None:
         self._process.kill()
