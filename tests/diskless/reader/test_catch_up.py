@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.clock import SystemChance
-from strandline.controlplane import BatchRow, FoundBatches
+from strandline.controlplane import BatchRow, FindBatches, FoundBatches
 from strandline.diskless.reader import DisklessReader, DisklessReaderLimits, loading
 from strandline.diskless.reader.readahead import ROW_COST, until_one_file
 from strandline.diskless.values import DisklessRead, WalObjectGone
@@ -329,6 +329,40 @@ async def test_a_reader_that_stops_while_ranges_are_read_again_leaves_nothing_be
     assert not reader._loader._downloads
     assert not reader._loader._under_way
     assert reader._loader._lagging_gate._inside == 0
+
+
+async def test_bytes_that_are_committed_again_at_other_offsets_are_read_again(lake: Lake) -> None:
+    """After the database has lost their commit: what is under way for the first offsets is not right for the others."""
+    await lake.write(Write(P0, records=3))
+    (found,) = await lake.plane.find_batches([FindBatches(P0, 0, 1)], max_rows=1)
+    (row,) = found.rows
+    again = row._replace(base_offset=40, last_offset=42)
+    gate = lake.objects.block("get_range")
+    async with lake.reader().running() as reader:
+        first = asyncio.ensure_future(reader.load(P0, row))
+        await gate.wait_reached()
+        reader._tails.start_again("a test says so")
+        second = asyncio.ensure_future(reader.load(P0, again))
+        await lake.clock.settle()
+        gate.release()
+        assert [(block.base_offset, block.last_offset) for block in (await first, await second)] == [(0, 2), (40, 42)]
+
+
+async def test_rows_that_the_database_has_lost_do_not_come_with_those_that_are_left(lake: Lake) -> None:
+    """A block of many rows is under way when the loss of the last one is noticed."""
+    await small_objects(lake, 10, partitions=1)
+    lake.objects.ranges_together = 64
+    gate = lake.objects.block("get_range")
+    async with lake.reader().running() as reader:
+        before = asyncio.ensure_future(read_one(reader, P0, 0))
+        await gate.wait_reached()
+        reader._tails.start_again("a test says so")
+        await lake.store.transact(lambda tx: tx.execute("DELETE FROM inkless_batch WHERE base_offset = 9"))
+        after = asyncio.ensure_future(read_one(reader, P0, 0))
+        await lake.clock.settle()
+        gate.release()
+        assert isinstance(await before, KafkaStorageError), "it is read again"
+        assert data_of(await after) == b"".join(batch.data for batch in lake.model[P0][:9])
 
 
 async def begin_streams(lake: Lake, reader: DisklessReader, *partitions: TopicIdPartition) -> int:

@@ -15,7 +15,7 @@ from strandline.clock import Clock
 from strandline.controlplane import BatchRow
 from strandline.diskless.reader.cache import BlockCache, CacheRegion, PartitionBlocks
 from strandline.diskless.reader.limits import DisklessReaderLimits
-from strandline.diskless.reader.pieces import LoadedPiece, Piece, RowPlace, WantedRow, cut, pieces_of, place_of
+from strandline.diskless.reader.pieces import LoadedPiece, Piece, WantedRow, cut, pieces_of
 from strandline.diskless.reader.planning import RangedRead, plan_lists, plan_ranges
 from strandline.errors import KafkaStorageError, StrandlineError
 from strandline.model import Offset
@@ -73,6 +73,9 @@ class _Gate:
 
 
 _Range: TypeAlias = RangedRead[PartitionBlocks]
+# A row of what is known of a partition. Where the database has lost commits, that is replaced: what is under way for it
+# may bring other rows with it, which are lost, or bytes that have other offsets by now.
+_RowOf: TypeAlias = tuple[PartitionBlocks, str, int, Offset]
 
 
 class _Download(NamedTuple):
@@ -96,7 +99,7 @@ class BlockLoader:
         self._ahead_at_once = max(self._at_once, _RANGES_AHEAD)
         self._ahead_gate = _Gate(limits.calls_ahead(self._at_once), _WAITING_AHEAD)
         self._warned_at: dict[str, float] = {}
-        self._downloads: dict[RowPlace, asyncio.Future[LoadedPiece]] = {}
+        self._downloads: dict[_RowOf, asyncio.Future[LoadedPiece]] = {}
         self._under_way: dict[tuple[PartitionBlocks, Offset], asyncio.Future[LoadedPiece]] = {}
         self._tasks = TaskSet()
         self.requests = 0
@@ -109,7 +112,7 @@ class BlockLoader:
         What became of the row, `LoadedPiece.of` tells. Futures are shared: do not cancel them.
         """
         self._begin_all(wanted, None)
-        return [self._downloads[place_of(one.row)] for one in wanted]
+        return [self._downloads[_key_of(*one)] for one in wanted]
 
     def load_ahead(self, wanted: Sequence[WantedRow]) -> list[asyncio.Future[LoadedPiece]]:
         """Begin to load what no fetch waits for yet, unless it is under way. These downloads have their own bounds: a
@@ -118,11 +121,11 @@ class BlockLoader:
 
     def _begin_all(self, wanted: Sequence[WantedRow], gate: _Gate | None) -> list[asyncio.Future[LoadedPiece]]:
         """Begin the downloads that are not under way: at a gate, or at that of the rows' age."""
-        tail: dict[RowPlace, WantedRow] = {}
-        lagging: dict[RowPlace, WantedRow] = {}
+        tail: dict[_RowOf, WantedRow] = {}
+        lagging: dict[_RowOf, WantedRow] = {}
         oldest = self._clock.now_ms() - self._lagging_after_ms
         for one in wanted:
-            key = place_of(one.row)
+            key = _key_of(*one)
             if key not in self._downloads:
                 (tail if _time_of(one.row) >= oldest else lagging)[key] = one
         begun: list[asyncio.Future[LoadedPiece]] = []
@@ -168,7 +171,7 @@ class BlockLoader:
                 piece.loaded.add_done_callback(_log_unexpected)
                 self._under_way[piece.blocks, piece.rows[0].base_offset] = piece.loaded
                 for row in piece.rows:
-                    self._downloads[place_of(row)] = piece.loaded
+                    self._downloads[_key_of(row, piece.blocks)] = piece.loaded
             self._begin(_Download(ranges, pieces, region), gate)
         return begun
 
@@ -267,7 +270,7 @@ class BlockLoader:
             return False
         self._under_way.pop((piece.blocks, piece.rows[0].base_offset), None)
         for row in piece.rows:
-            self._downloads.pop(place_of(row), None)
+            self._downloads.pop(_key_of(row, piece.blocks), None)
         return True
 
     def _take_in(self, piece: Piece, loaded: LoadedPiece, region: CacheRegion) -> None:
@@ -288,6 +291,10 @@ class BlockLoader:
             self._warned_at.clear()
         self._warned_at[row.object_key] = now
         logger.warning("diskless records cannot be read: %s", error)
+
+
+def _key_of(row: BatchRow, blocks: PartitionBlocks) -> _RowOf:
+    return blocks, row.object_key, row.byte_offset, row.base_offset
 
 
 def _range_of(ranged: _Range) -> ObjectRange:
