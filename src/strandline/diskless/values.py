@@ -59,6 +59,10 @@ class BelowReadBoundary(NotLeaderOrFollower):
     """
 
 
+class WalObjectUnreadable(KafkaStorageError):
+    """The object store did not give the bytes of a row, however often it was asked. It may do so later."""
+
+
 class WalObjectGone(KafkaStorageError):
     """An object that a row refers to is not there: the row may be gone too, or the object is lost."""
 

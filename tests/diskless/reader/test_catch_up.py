@@ -15,7 +15,7 @@ from strandline.clock import SystemChance
 from strandline.controlplane import BatchRow, FindBatches, FoundBatches
 from strandline.diskless.reader import DisklessReader, DisklessReaderLimits, loading
 from strandline.diskless.reader.readahead import ROW_COST, until_one_file
-from strandline.diskless.values import DisklessRead, WalObjectGone
+from strandline.diskless.values import DisklessRead, WalObjectGone, WalObjectUnreadable
 from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
 from strandline.model import TopicIdPartition
 from strandline.objects import ObjectOptions, harden
@@ -300,6 +300,25 @@ async def test_an_object_that_hangs_holds_up_only_its_own_rows(lake: Lake, toget
         found = await both
     assert data_of(found[P0]) == lake.expected(P0, 0)
     assert data_of(found[P1]) == lake.expected(P1, 0)
+
+
+async def test_who_joins_a_read_that_fails_gets_its_error(lake: Lake) -> None:
+    """And does not wait as long again: clients would give up without having heard of it."""
+    await small_objects(lake, 1)
+    options = ObjectOptions()
+    objects = harden(lake.objects, options, clock=lake.clock, chance=SystemChance(1))
+    gate = lake.objects.block("get_range")
+    async with lake.reader(objects=objects).running() as reader:
+        first = asyncio.ensure_future(read_one(reader, P0, 0))
+        await gate.wait_reached()
+        await lake.clock.advance(options.patience.deadline - 1)
+        second = asyncio.ensure_future(read_one(reader, P0, 0))
+        await lake.clock.settle()
+        lake.objects.heal()
+        await lake.clock.advance(2)
+        errors = [await first, await second]
+        assert all(isinstance(error, WalObjectUnreadable) for error in errors)
+        assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0), "the next one tries again"
 
 
 async def test_ranges_of_a_list_that_fail_are_read_again_one_by_one(lake: Lake) -> None:

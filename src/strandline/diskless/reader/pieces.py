@@ -10,8 +10,8 @@ from strandline.controlplane import BatchRow
 from strandline.diskless.reader.blocks import Block
 from strandline.diskless.reader.cache import PartitionBlocks
 from strandline.diskless.reader.planning import RangedRead
-from strandline.diskless.values import WalObjectGone
-from strandline.errors import CorruptMessage, KafkaStorageError
+from strandline.diskless.values import WalObjectGone, WalObjectUnreadable
+from strandline.errors import CorruptMessage
 from strandline.model import NO_OFFSET
 from strandline.objects import ObjectNotFound, ObjectStoreError
 from strandline.objects.store import Buffer
@@ -42,6 +42,11 @@ class LoadedPiece:
         self.blocks = [block] if block is not None else [one for one in self._outcomes.values() if type(one) is Block]
         """All that could be read."""
         self.has_failures = len(self.blocks) < len(self._outcomes)
+
+    @property
+    def first(self) -> Block | Exception:
+        """What became of the first row."""
+        return next(iter(self._outcomes.values())) if self._outcomes else self.blocks[0]
 
     def of(self, row: BatchRow) -> Block | Exception:
         """The block that holds a row of the piece, or why there is none."""
@@ -133,8 +138,8 @@ def _outcome(row: BatchRow, part: Buffer | ObjectStoreError) -> Block | Exceptio
         return error
 
 
-def _unreadable(row: BatchRow, error: ObjectStoreError) -> KafkaStorageError:
-    return KafkaStorageError(
+def _unreadable(row: BatchRow, error: ObjectStoreError) -> WalObjectUnreadable:
+    return WalObjectUnreadable(
         f"The object {row.object_key}, which holds the offsets {row.base_offset} to {row.last_offset}, cannot be read: "
         f"{error}"
     )

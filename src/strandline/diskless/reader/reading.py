@@ -22,7 +22,13 @@ from strandline.diskless.reader.pieces import LoadedPiece, WantedRow
 from strandline.diskless.reader.runs import Run, take_fairly
 from strandline.diskless.reader.tail import AskedTail, Tail
 from strandline.diskless.reader.tails import Tails
-from strandline.diskless.values import BelowReadBoundary, DisklessRead, MemorySlices, WalObjectGone
+from strandline.diskless.values import (
+    BelowReadBoundary,
+    DisklessRead,
+    MemorySlices,
+    WalObjectGone,
+    WalObjectUnreadable,
+)
 from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange, StrandlineError
 from strandline.model import INT64_MAX, Offset, TopicIdPartition
 from strandline.reads import AbortedTransaction, FetchIsolation, ReadResult
@@ -161,9 +167,10 @@ class Reading:
         return reads
 
     async def _join(self, reads: Sequence[DisklessPartitionRead]) -> set[DisklessPartitionRead]:
-        """Wait for what is loaded already, ahead of its reader or for another one: the reads that got records so.
+        """Wait for what is loaded already, ahead of its reader or for another one: the reads that got an answer so.
 
-        They are answered as if they had come a moment later, when the records were in memory: without a query.
+        They are answered as if they had come a moment later, when the records were in memory: without a query. If the
+        store did not give them, that is the answer: to wait for the same once more would take longer than clients wait.
         """
         waiting = {
             read: future
@@ -172,9 +179,11 @@ class Reading:
         }
         if waiting:
             await asyncio.wait({*waiting.values()})
-        for read in waiting:
+        for read, future in waiting.items():
             read.run.gather_from(read.tail.blocks)
-        return {read for read in waiting if read.run.available}
+            if not read.run.available:
+                read.error = _why_unreadable(future)
+        return {read for read in waiting if read.run.available or read.error is not None}
 
     async def _add_aborted(self, read: DisklessPartitionRead) -> None:
         """Find the aborted transactions that overlap what was taken. Without them it must not be sent."""
@@ -323,6 +332,13 @@ class Reading:
             await asyncio.wait(set(futures.values()))
         for read in found:
             read.gather(futures)
+
+
+def _why_unreadable(ended: asyncio.Future[LoadedPiece]) -> WalObjectUnreadable | None:
+    if ended.cancelled() or ended.exception() is not None:
+        return None
+    outcome = ended.result().first
+    return outcome if isinstance(outcome, WalObjectUnreadable) else None
 
 
 def end_of(tail: Tail, isolation: FetchIsolation) -> Offset:
