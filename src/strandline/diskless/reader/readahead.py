@@ -32,6 +32,8 @@ ROW_COST: Final = 1024
 # One query about more rows would hold up others for too long: these take about 12 ms of a thread and 8 ms of the loop.
 _ROWS_AT_ONCE: Final = 2048
 _MAX_STREAMS: Final = 1024
+# A query takes some milliseconds.
+_FOUND_WITHIN: Final = 1.0
 # A stream without a fetch for this long has ended.
 _STREAM_SECONDS: Final = 30.0
 
@@ -163,10 +165,13 @@ class DisklessReadAhead:
         return stream
 
     async def wait_found(self, tail: Tail, offset: Offset) -> None:
-        """If rows from an offset on are being looked for, or are about to be, wait until they are loading."""
+        """If rows from an offset on are being looked for, or are about to be, wait until they are loading.
+
+        Not for long: if the database does not answer, that must not take twice its deadline.
+        """
         for stream in self._by_tail.get(tail, ()):
             if stream.loaded_to == offset and (stream.is_asked or (self._is_about_to_ask and stream.wants_more)):
-                await self._asked.wait()
+                await self._clock.wait_set(self._asked, within=_FOUND_WITHIN)
                 return
 
     @property
