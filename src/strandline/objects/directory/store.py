@@ -42,8 +42,32 @@ _LONG_COPIES_AT_ONCE: Final = 4
 # A read of this many small files takes 0.3 ms from the page cache, and a few milliseconds from a disk.
 _RANGES_AT_ONCE: Final = 64
 
+# A name is given in a moment, unless the disk hangs.
+_NAMED_WITHIN: Final = 1.0
+
 # Writes and flushes a file with the given name. It may end early when the second argument returns False.
 _Write: TypeAlias = Callable[[str, Callable[[], bool]], None]
+
+
+class _Naming:
+    """The moment in which an object gets its name: either its thread takes it, or the caller, who gives up, does."""
+
+    def __init__(self) -> None:
+        self._taken = threading.Lock()
+        self.is_over = threading.Event()
+        """Set when the object has its name, or will never have it."""
+
+    @property
+    def is_taken(self) -> bool:
+        return self._taken.locked()
+
+    def begin(self) -> bool:
+        """False if the caller has given up."""
+        return self._taken.acquire(blocking=False)
+
+    def give_up(self) -> bool:
+        """False if the object is getting its name just now, or has it."""
+        return self._taken.acquire(blocking=False)
 
 
 class DirectoryStore:
@@ -161,13 +185,13 @@ class DirectoryStore:
     ) -> None:
         path = self._path(key)
         upload = os.path.join(self._root, files.UPLOADS, self._ids.uuid().hex)
-        abandoned = threading.Event()
+        naming = _Naming()
         try:
-            await self._in(
-                threads or self._writers, lambda: self._write_blocking(path, upload, write, publish, abandoned)
-            )
+            await self._in(threads or self._writers, lambda: self._write_blocking(path, upload, write, publish, naming))
         except asyncio.CancelledError:
-            abandoned.set()  # from now on the parts may change: the object must not appear
+            # From now on the parts may change, and the key may be deleted: the object must not appear later.
+            if not naming.give_up():
+                await asyncio.to_thread(naming.is_over.wait, _NAMED_WITHIN)
             raise
         except FileExistsError as error:
             raise ObjectExists(f"Object {key} exists in {self.url} already.") from error
@@ -180,15 +204,15 @@ class DirectoryStore:
         upload: str,
         write: _Write,
         publish: Callable[[str, str], None],
-        abandoned: threading.Event,
+        naming: _Naming,
     ) -> None:
         """Write an object, give it its name and make both durable."""
         is_renamed = False
         try:
-            write(upload, lambda: not abandoned.is_set())
+            write(upload, lambda: not naming.is_taken)
             crash_point("objects.put.after_write")
             with self._tree:
-                if abandoned.is_set():
+                if not naming.begin():
                     return
                 # A directory created now is new, or was removed before by this broker or another one.
                 self._durable.difference_update(_make_directory(os.path.dirname(path)))
@@ -196,6 +220,7 @@ class DirectoryStore:
                 is_renamed = publish is os.rename
                 new, removals = self._not_durable(os.path.dirname(path)), self._removals
         finally:
+            naming.is_over.set()
             if not is_renamed:
                 with suppress(FileNotFoundError):  # it was never created
                     os.unlink(upload)
