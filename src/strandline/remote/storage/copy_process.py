@@ -38,8 +38,9 @@ logger = logging.getLogger(__name__)
 POLITENESS: Final = 10
 """The worker's nice value."""
 IDLE_SECONDS: Final = 60.0
-START_SECONDS: Final = 30.0
-"""A worker that takes no orders by then is killed. On a machine with a free processor it takes a tenth of a second."""
+START_SECONDS: Final = 300.0
+"""A worker that takes no orders by then is killed. With a free processor it takes a tenth of a second, but its priority
+is low, and one that is killed again and again on a machine without a free one would never copy."""
 # Seconds that the worker has to confirm a cancellation or to end, before it is killed.
 _GRACE: Final = 0.5
 _ENDED: Final = "The process that copies segments ended; the broker's log may say why. The copy is tried again."
