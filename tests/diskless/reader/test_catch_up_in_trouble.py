@@ -197,6 +197,7 @@ async def begin_streams(lake: Lake, reader: DisklessReader, *partitions: TopicId
     return offset
 
 
+@pytest.mark.plain
 async def test_a_reader_of_other_rows_does_not_wait_until_there_is_room_for_more_reads_ahead(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +213,7 @@ async def test_a_reader_of_other_rows_does_not_wait_until_there_is_room_for_more
         assert data_of(await read_one(reader, P1, offset)) == lake.expected(P1, offset)
 
 
+@pytest.mark.plain
 async def test_a_query_ahead_that_hangs_holds_up_a_reader_for_a_moment_only(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
