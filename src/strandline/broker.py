@@ -59,11 +59,6 @@ from strandline.sql.watched import open_watched_store
 from strandline.wire.api import ApiKey
 
 logger = logging.getLogger(__name__)
-
-# New objects before the garbage collector looks at them. Nearly all are gone by then: with Python's 700 it looks at
-# rows and requests that are still under way, and takes a tenth of the time of a consumer that catches up.
-_YOUNG_OBJECTS: Final = 10_000
-
 SHUTDOWN_SECONDS: Final = 3.0
 
 
@@ -73,7 +68,7 @@ class BrokerFailed(StrandlineError):
 
 def run_broker(settings: Settings) -> None:
     """Run a broker in this process until SIGTERM or SIGINT. Raises StrandlineError if it cannot start or go on."""
-    gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    gc.set_threshold(10_000, 10, 10)  # with Python's 700 it looks at rows and requests that are still under way
     with asyncio.Runner(loop_factory=_new_loop) as runner:
         runner.run(_run_until_signal(settings))
 

@@ -191,6 +191,7 @@ def counting(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> Counter
     return calls
 
 
+@pytest.mark.plain
 async def test_one_append_is_read_once_for_all_who_wait_for_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     consumers = [Consumer(world, await world.connect(), [("classic", 0)]) for _ in range(10)]
     for consumer in consumers:
