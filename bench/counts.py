@@ -52,16 +52,21 @@ def _produce(asker: Asker) -> Request:
     )
 
 
-def _produce_two(asker: Asker) -> Request:
-    """A request of more than one partition takes the general way through the broker."""
-    asker.create("two", 2)
-    request = produce_request("two")
-    request.topic_data[0].partition_data += produce_request("two", partition=1).topic_data[0].partition_data
-    return asker.repeat(
-        ApiKey.PRODUCE,
-        request,
-        lambda answer: served(max(one.error_code for one in answer.responses[0].partition_responses), "Produce"),
-    )
+def _produce_several(partitions: int, name: str, **configs: str) -> Callable[[Asker], Request]:
+    """As Kafka's Java producer sends them; with one record for each partition."""
+
+    def make(asker: Asker) -> Request:
+        asker.create(name, partitions, **configs)
+        request = produce_request(name)
+        for partition in range(1, partitions):
+            request.topic_data[0].partition_data += produce_request(name, partition).topic_data[0].partition_data
+        return asker.repeat(
+            ApiKey.PRODUCE,
+            request,
+            lambda answer: served(max(one.error_code for one in answer.responses[0].partition_responses), "Produce"),
+        )
+
+    return make
 
 
 def _produce_diskless(asker: Asker) -> Request:
@@ -159,7 +164,10 @@ def _offset_commit(asker: Asker) -> Request:
 # A request to a diskless topic ends in other threads: what it leaves for the loop comes when it comes.
 REQUESTS: Final[Mapping[str, tuple[Callable[[Asker], Request], int]]] = {
     "produce": (_produce, 1),
-    "produce.two-partitions": (_produce_two, 1),
+    "produce.two-partitions": (_produce_several(2, "two"), 1),
+    "produce.16-partitions": (_produce_several(16, "sixteen"), 1),
+    # The broker stamps its own time into these batches, for which they take the general way.
+    "produce.two-partitions.general": (_produce_several(2, "stamped", message_timestamp_type="LogAppendTime"), 1),
     "fetch": (_fetch, 1),
     "fetch.nothing-new": (_session(1), 1),
     "fetch.nothing-new.10": (_session(10), 1),

@@ -105,6 +105,24 @@ async def test_requests_that_look_alike_leave_turns_to_others(world: World, monk
     await client.close()
 
 
+async def test_requests_with_several_batches_leave_turns_as_early(world: World) -> None:
+    client, reader, writer = await routed(world, PRODUCE)
+    message = production(b"one of four", acks=-1)
+    message.topic_data[0].partition_data *= 4
+    frame = encode_request(ApiKey.PRODUCE, PRODUCE, 7, "test", message)
+    framed = struct.pack(">i", len(frame)) + frame
+    writer.write(framed)
+    await receive(reader)
+    total = MOST_IN_A_TURN
+    with by_turn(lambda: world.partition.log.log_end_offset) as ends:
+        writer.write(framed * total)
+        for _ in range(total):
+            await receive(reader)
+    assert world.partition.log.log_end_offset == 2 + 4 * (total + 1)
+    assert most_in_a_turn(ends) <= MOST_IN_A_TURN
+    await client.close()
+
+
 async def test_requests_that_are_answered_at_once_leave_turns_to_others() -> None:
     served = 0
 

@@ -72,8 +72,10 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "server.outbox",
     "server.sending",
     "server.straight",
+    "server.straight_several",
     "server.times.recording",
     "wire.fetch_codec",
     "wire.primitives",
     "wire.produce_codec",
+    "wire.produce_places",
 )

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +31,8 @@ from strandline.wire.primitives import MalformedRequest
 if TYPE_CHECKING:
     from strandline.server.buffers import FrameBuffer
     from strandline.server.network import NetworkServer, Peer
-    from strandline.server.straight import ProduceRoutes
+    from strandline.server.straight import AlikeRequests
+    from strandline.wire.produce_codec import ProduceAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Connection:
         "_needs_room",
         "_out",
         "_waiting_for",
+        "alike",
         "client_host",
         "client_port",
         "connection_id",
@@ -68,8 +70,6 @@ class Connection:
         "is_closed",
         "last_active",
         "listener",
-        "prefix_end",
-        "routes",
         "sender",
         "server",
         "sock",
@@ -91,19 +91,14 @@ class Connection:
         self._waiting_for: Exchange | None = None
         self._carry: bytearray | None = None
         self._buffer: FrameBuffer | None = None
-        self._filled = 0
-        self._frame_size = 0
-        self._expects_large = False
-        self._needs_room = False
-        """True if the next request is large, and waits until there is memory for it."""
+        self._filled = self._frame_size = 0
+        self._expects_large = self._needs_room = False
+        """True if the next request is probably large; if it is, and waits until there is memory for it."""
         self.uncommitted = 0
         """Bytes of diskless batches of this connection that wait for their commit."""
-        self.routes: ProduceRoutes | None = None
+        self.alike: AlikeRequests | None = None
         """Knows where the next requests go if they look like those before."""
-        self.prefix_end = 0
-        """How far those looked alike."""
-        self._in_turn = False
-        self._is_resuming = False
+        self._in_turn = self._is_resuming = False
         self._is_reading = True
         self._loop.add_reader(self.fd, self.on_readable)
 
@@ -149,7 +144,7 @@ class Connection:
 
     def on_readable(self) -> None:
         """There may be bytes to receive."""
-        if self.routes is not None and self._is_plain():
+        if self.alike is not None and self._buffer is None and not self._expects_large and self._is_free():
             self._try(self._receive_alike)
             return
         if self._is_resuming:
@@ -189,17 +184,20 @@ class Connection:
         self._filled += self._receive_into(buffer.view[self._filled : self._frame_size])
         if self._filled == self._frame_size and not self.is_closed:
             self._buffer = None
-            self._dispatch(buffer.view[: self._frame_size], buffer)
+            frame = buffer.view[: self._frame_size]
+            begun = self.alike.serve_frame(self, frame) if self.alike is not None and self._is_free() else ()
+            if begun is None:
+                self.server.pool.give_back(buffer)
+            else:
+                self._dispatch(frame, buffer, begun)
 
-    def _is_plain(self) -> bool:
+    def _is_free(self) -> bool:
         """True if nothing is going on, so that a request could be answered before anything else happens."""
         server = self.server
         return not (
             self._exchanges
             or self._out.parts
             or self._carry is not None
-            or self._buffer is not None
-            or self._expects_large
             or self._is_resuming
             or server.memory.is_tight
             or server.is_draining
@@ -211,11 +209,15 @@ class Connection:
             self._serve_alike(self.server.shared_buffer, count)
 
     def _serve_alike(self, view: memoryview, end: int) -> None:
-        if self.routes is not None:
+        if self.alike is not None:
             self.last_active = self._loop.time()
-            position = self.routes.serve(self, view, end)
+            position = self.alike.serve(self, view, end)
             if position < end and not self.is_closed:
                 self._serve_turn(lambda: self._consume(view, end, position))
+
+    def go_on(self, frame: memoryview, begun: Sequence[ProduceAnswer]) -> None:
+        """Serve the rest of a request whose first partitions have their answers."""
+        self._serve_turn(lambda: self._dispatch(frame, None, begun))
 
     def keep(self, rest: memoryview) -> None:
         """Serve these bytes in the next turn of the loop, after what others have sent meanwhile."""
@@ -282,10 +284,10 @@ class Connection:
         buffer.view[: self._filled] = head
         self._buffer = buffer
 
-    def _dispatch(self, frame: memoryview, buffer: FrameBuffer | None) -> None:
+    def _dispatch(self, frame: memoryview, buffer: FrameBuffer | None, begun: Sequence[ProduceAnswer] = ()) -> None:
         if len(frame) < _REQUEST_HEAD.size:
             raise MalformedRequest(f"A frame of {len(frame)} bytes is too short for a request header.")
-        exchange = Exchange(self, *_REQUEST_HEAD.unpack_from(frame))
+        exchange = Exchange(self, *_REQUEST_HEAD.unpack_from(frame), begun=begun)
         if buffer is not None:
             exchange.hold_frame(buffer)
         self._exchanges.append(exchange)
@@ -339,7 +341,7 @@ class Connection:
             return
         if self._carry is not None and len(self._carry) >= 4:
             carry, self._carry = self._carry, None
-            if self.routes is not None and self._is_plain():
+            if self.alike is not None and self._is_free():
                 self._try(lambda: self._serve_alike(memoryview(carry), len(carry)))
             else:
                 self._serve_turn(lambda: self._consume(memoryview(carry), len(carry)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from strandline.clock import ticks_ns
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from strandline.server.connection import Connection
     from strandline.server.times import ApiTimes
     from strandline.wire.fetch_codec import Part
+    from strandline.wire.produce_codec import ProduceAnswer
 
 
 class Exchange:
@@ -25,6 +26,7 @@ class Exchange:
         "answered_ns",
         "api_key",
         "api_version",
+        "begun",
         "connection",
         "correlation_id",
         "local_end_ns",
@@ -45,11 +47,21 @@ class Exchange:
     answered_ns: int
     """When it was answered, if that was later than the end of the local part; else 0."""
 
-    def __init__(self, connection: Connection, api_key: int, api_version: int, correlation_id: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        *,
+        begun: Sequence[ProduceAnswer] = (),
+    ) -> None:
         self.connection = connection
         self.api_key = api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
+        self.begun = begun
+        """Of a Produce: the answers of its first partitions, if they were appended before (`server.straight`)."""
         self.parts: list[Part] | None = None
         self._frame: FrameBuffer | None = None
         self._held = 0

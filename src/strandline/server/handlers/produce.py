@@ -70,19 +70,27 @@ class ProduceHandler:
         """Append every partition's batch in the order of the request, then answer or wait for replication."""
         request = read_produce_request(frame, position, exchange.api_version)
         production = _Production(exchange, request, self._deadlines, self._traffic)
+        begun, done = len(exchange.begun), 0
         for index, entry in enumerate(request.entries):
+            if index < begun:
+                continue
             try:
                 appended = self._append(request, entry, exchange, client_id, production, index)
             except StrandlineError as error:
                 production.refused(index, error)
             else:
                 production.appended(index, appended)
-                if appended.is_done and len(request.entries) == 1:
-                    self._learn_route(frame, exchange, request, entry)
+                done += appended.is_done
+        if done and done == len(request.entries):
+            self._learn_route(frame, position, exchange, request)
         production.everything_started()
 
-    def _learn_route(self, frame: memoryview, exchange: Exchange, request: ProduceRequest, entry: ProduceEntry) -> None:
-        """The next request like this one can go straight to its log."""
+    def _learn_route(self, frame: memoryview, position: int, exchange: Exchange, request: ProduceRequest) -> None:
+        """The next request like this one can go straight to its logs."""
+        if len(request.entries) > 1:
+            self._routes.learn_head(exchange, frame, position, request)
+            return
+        (entry,) = request.entries
         topic = entry.topic
         name = topic if isinstance(topic, str) else self._partitions.topic_name(topic)
         replica = self._partitions.find(name, entry.partition).local_replica
@@ -167,7 +175,8 @@ class _Production:
         self._deadlines = deadlines
         self._traffic = traffic
         self._deadline: Deadline | None = None
-        self._answers: list[ProduceAnswer | None] = [None] * len(request.entries)
+        begun = exchange.begun
+        self._answers: list[ProduceAnswer | None] = [*begun, *(None for _ in request.entries[len(begun) :])]
         self._infos: dict[int, LogAppendInfo] = {}
         self._unwritten: set[int] = set()
         self._remaining = 0
