@@ -2,14 +2,15 @@
 
 Each kind is a topic of a real broker: one local, one whose closed segments are in remote storage only, one diskless,
 and one that was switched after half of its records, the first of which are in remote storage only. The last two are
-there once more, with their oldest diskless records converted into remote segments.
+there once more, with their oldest diskless records converted into remote segments. All tests share the broker, and each
+has a topic of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -17,6 +18,7 @@ import pytest_asyncio
 from confluent_kafka.admin import AdminClient
 
 from strandline.broker import Broker
+from strandline.clock import SystemClock
 from strandline.config import Settings
 from strandline.errors import (
     FencedLeaderEpoch,
@@ -63,6 +65,10 @@ KINDS["converted"] = KINDS["diskless"]
 RECORDS = 4
 BOUNDARY = 2
 HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
+CLOCK = SystemClock()
+_numbers = itertools.count(1)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Opened(NamedTuple):
@@ -105,12 +111,15 @@ def offsets_of(result: ReadResult) -> list[int]:
     return [offset for _, header in iter_headers(data) for offset in range(header.base_offset, header.last_offset + 1)]
 
 
-@pytest_asyncio.fixture(params=KINDS)
-async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    kind: str = request.param
-    address = f"127.0.0.1:{free_port()}"
+@pytest.fixture(scope="module")
+def address() -> str:
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def broker(address: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Broker]:
     properties = {
-        "strandline.data.dir": str(tmp_path),
+        "strandline.data.dir": str(tmp_path_factory.mktemp("broker")),
         "listeners": f"PLAINTEXT://{address}",
         "strandline.http.listen": f"127.0.0.1:{free_port()}",
         "remote.log.storage.system.enable": "true",
@@ -120,36 +129,44 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         "log.initial.task.delay.ms": "0",
         "inkless.consume.cache.max.bytes": "0",
     }
-    async with Broker(Settings.from_properties(properties)) as broker:
-        wish = NewTopic(name="t", num_partitions=1, replication_factor=1, configs=KINDS[kind])
-        (topic,) = await broker.controller.create_topics([wish])
-        assert isinstance(topic, TopicImage), topic
-        await broker.diskless.wait_served(["t"])
-        world = Opened(kind, broker.partitions.find("t", 0), broker.partitions)
-        for number in range(RECORDS):
-            if kind.startswith("hybrid") and number == BOUNDARY:
-                await asyncio.to_thread(switch, AdminClient({"bootstrap.servers": address}), "t")
-                world = world._replace(partition=await hybrid(broker))
-            assert await world.append(batch(b"record", size=100)) == (number, number)
-            if kind.endswith("converted") and number == BOUNDARY:
-                while not (await asyncio.to_thread(convert, address, "t")).boundaries:
-                    pass  # the part before it has to be in remote storage first
-        remote = {"tiered": RECORDS - 2, "hybrid": 0, "hybrid converted": 0}.get(kind)
-        if remote is not None:
-            await until(lambda: world.partition.layout.tier_of(remote) is Tier.REMOTE)
-        yield world
+    async with Broker(Settings.from_properties(properties)) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=KINDS)
+async def opened(request: pytest.FixtureRequest, broker: Broker, address: str) -> AsyncIterator[Opened]:
+    kind: str = request.param
+    name = f"topic-{next(_numbers)}"
+    wish = NewTopic(name=name, num_partitions=1, replication_factor=1, configs=KINDS[kind])
+    (topic,) = await broker.controller.create_topics([wish])
+    assert isinstance(topic, TopicImage), topic
+    await broker.diskless.wait_served([name])
+    world = Opened(kind, broker.partitions.find(name, 0), broker.partitions)
+    for number in range(RECORDS):
+        if kind.startswith("hybrid") and number == BOUNDARY:
+            await asyncio.to_thread(switch, AdminClient({"bootstrap.servers": address}), name)
+            world = world._replace(partition=await hybrid(broker, name))
+        assert await world.append(batch(b"record", size=100)) == (number, number)
+        if kind.endswith("converted") and number == BOUNDARY:
+            while not (await asyncio.to_thread(convert, address, name)).boundaries:
+                pass  # the part before it has to be in remote storage first
+    remote = {"tiered": RECORDS - 2, "hybrid": 0, "hybrid converted": 0}.get(kind)
+    if remote is not None:
+        await until(lambda: world.partition.layout.tier_of(remote) is Tier.REMOTE)
+    yield world
+    await broker.controller.delete_topics([name])
 
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
         while not condition():
-            await asyncio.to_thread(lambda: None)
+            await CLOCK.sleep(0.002)
 
 
-async def hybrid(broker: Broker) -> ServedPartition:
+async def hybrid(broker: Broker, topic: str) -> ServedPartition:
     """The partition, once it is switched."""
-    await until(lambda: isinstance(broker.partitions.find("t", 0), HybridPartition))
-    return broker.partitions.find("t", 0)
+    await until(lambda: isinstance(broker.partitions.find(topic, 0), HybridPartition))
+    return broker.partitions.find(topic, 0)
 
 
 async def test_every_record_is_read_once_and_in_order(opened: Opened) -> None:
@@ -226,7 +243,7 @@ async def test_the_ends_of_tiers_are_listed(opened: Opened) -> None:
     }[opened.kind]
     async with asyncio.timeout(30):  # the last segment of a prefix is copied when it is
         while (await listed(EARLIEST_LOCAL), await listed(LATEST_TIERED)) != expected:
-            await asyncio.to_thread(lambda: None)
+            await CLOCK.sleep(0.002)
 
 
 async def test_the_leader_epoch_of_the_client_is_checked(opened: Opened) -> None:
