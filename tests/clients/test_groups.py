@@ -17,6 +17,8 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
+    Message,
+    Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
@@ -25,7 +27,6 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from tests.broker import Broker, running_broker
 from tests.clients.conftest import TopicMaker
-from tests.clients.drivers import ConfluentDriver, Sent
 from tests.waiting import wait_until
 
 PARTITIONS = 6
@@ -136,10 +137,22 @@ def shared_out(*members: Member) -> bool:
 def write(broker: Broker, topic: str, count: int) -> set[tuple[int, int]]:
     """Write records to every partition; where they are."""
     written: set[tuple[int, int]] = set()
+    errors: list[KafkaError] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        partition, offset = message.partition(), message.offset()
+        if error is not None or partition is None or offset is None:
+            errors.append(error or KafkaError(KafkaError.UNKNOWN))
+        else:
+            written.add((partition, offset))
+
+    # One for all partitions: librdkafka often waits half a second before it asks for the id of a new producer.
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     for partition in range(PARTITIONS):
-        records = [Sent(f"{partition}-{at}".encode()) for at in range(count)]
-        offsets = ConfluentDriver().produce(broker.bootstrap, topic, records, partition=partition)
-        written |= {(partition, offset) for offset in offsets}
+        for at in range(count):
+            producer.produce(topic, f"{partition}-{at}".encode(), partition=partition, on_delivery=on_delivery)
+    assert (producer.flush(WAIT_SECONDS), errors) == (0, [])
+    assert len(written) == count * PARTITIONS
     return written
 
 
