@@ -236,11 +236,11 @@ def running_broker(
 
 
 @contextmanager
-def broker_of_tier(tier: str, data_dir: Path) -> Iterator[Broker]:
+def broker_of_tier(tier: str, data_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
     """The broker under test with topics of one kind; an external one has those it has."""
     if EXTERNAL_BOOTSTRAP and tier != "classic":
         pytest.skip(f"{EXTERNAL_BOOTSTRAP} has topics of one kind")
-    with broker_for_clients(data_dir, TIERS[tier]) as running:
+    with broker_for_clients(data_dir, {**TIERS[tier], **(settings or {})}) as running:
         yield running
 
 

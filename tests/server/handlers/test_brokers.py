@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 
 import pytest
@@ -21,9 +21,19 @@ from strandline.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from strandline.wire.messages.metadata import MetadataRequest
 from strandline.wire.principal import encode_principal
 from strandline.wire.registry import decode_response, encode_request
+from tests.broker import TIERS, Broker, broker_of_tier
 
 GUEST = 77  # a broker that exists only in these tests
 HERE = ip_address("127.0.0.1").packed
+
+
+@pytest.fixture(scope="module", params=sorted(TIERS))
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Its store is one that guests could use, too: beside them it serves no diskless topics from a store of its own."""
+    directory = tmp_path_factory.mktemp("broker")
+    shared = {"strandline.objects.url": (directory / "objects").as_uri()}
+    with broker_of_tier(request.param, directory / "data", shared) as running:
+        yield running
 
 
 @pytest.fixture
