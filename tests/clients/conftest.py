@@ -55,8 +55,9 @@ def client(broker: Broker) -> Iterator[Client]:
 
 
 @pytest.fixture
-def admin(broker: Broker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+def admin(broker: Broker) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": broker.bootstrap}) as opened:  # closed before the broker ends
+        yield opened
 
 
 @pytest.fixture

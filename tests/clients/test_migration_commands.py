@@ -112,8 +112,9 @@ def ask(command: Command, own: BrokerProcess) -> Command:
 
 
 @pytest.fixture
-def admin(own: BrokerProcess) -> AdminClient:
-    return AdminClient({"bootstrap.servers": own.bootstrap})
+def admin(own: BrokerProcess) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": own.bootstrap}) as opened:  # closed before the broker ends
+        yield opened
 
 
 @pytest.fixture

@@ -57,8 +57,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture
-def admin(own: BrokerProcess) -> AdminClient:
-    return AdminClient({"bootstrap.servers": own.bootstrap})
+def admin(own: BrokerProcess) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": own.bootstrap}) as opened:  # closed before the broker ends
+        yield opened
 
 
 def delete_records(admin: AdminClient, topic: str, before: int) -> int:

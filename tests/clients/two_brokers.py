@@ -84,6 +84,12 @@ class BrokerCluster:
             self.admins[node_id] = AdminClient({"bootstrap.servers": self.brokers[node_id].bootstrap})
         return self.admins[node_id]
 
+    def close_admins(self) -> None:
+        """Let them go before the brokers: librdkafka complains of brokers that end."""
+        while self.admins:
+            with self.admins.popitem()[1]:
+                pass
+
     def create(self, name: str, *, partitions: int = 1, via: int, config: Mapping[str, str] | None = None) -> None:
         """Create a topic and wait until every running broker names leaders for it."""
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
@@ -134,6 +140,7 @@ def running_cluster(
         cluster.wait_alive(*node_ids)
         yield cluster
     finally:
+        cluster.close_admins()
         for broker in cluster.brokers.values():
             broker.close()
 

@@ -50,8 +50,9 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture
-def admin(broker: BrokerProcess) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+def admin(broker: BrokerProcess) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": broker.bootstrap}) as opened:  # closed before the broker ends
+        yield opened
 
 
 def delete_before(broker: BrokerProcess, topic: str, offset: int) -> None:

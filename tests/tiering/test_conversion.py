@@ -31,8 +31,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture
-def admin(broker: BrokerProcess) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+def admin(broker: BrokerProcess) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": broker.bootstrap}) as opened:  # closed before the broker ends
+        yield opened
 
 
 def objects(broker: BrokerProcess, kind: str) -> list[Path]:

@@ -24,10 +24,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]
         for topic in ("tides", "waves"):
             running.create(topic, partitions=4, via=1)
             assert set(running.leaders(topic, 1)) == {1, 2}
-        producer = Producer({"bootstrap.servers": running.bootstrap})
-        for number in range(12):
-            producer.produce("tides", b"value", partition=number % 4)
-        assert producer.flush(30) == 0
+        with Producer({"bootstrap.servers": running.bootstrap}) as producer:
+            for number in range(12):
+                producer.produce("tides", b"value", partition=number % 4)
+            assert producer.flush(30) == 0
         yield running
 
 
