@@ -5,30 +5,37 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.ready
-# How many tests run at a time. Those of whole brokers mostly wait: two processors are busy with three of them.
-WORKERS ?= 3
+BUILT := $(VENV)/.compiled
+# How many tests run at a time. Those of whole brokers mostly wait: two processors are busy with five of them.
+WORKERS ?= 5
 # The first Python on the path that is new enough. `make setup PYTHON=/some/python` chooses another one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled java demo run check test long bench interop docs clean
+.PHONY: help setup compiled uptodate java demo run check test long bench interop docs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## make .venv with everything that demo, run, check and test need
+setup: $(BUILT) ## make .venv with everything that demo, run, check and test need
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none is on the PATH."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@$(BIN)/python -m compileall -q src/strandline  # brokers start faster, also where Python is told not to write caches
+	@touch $@
+
+$(BUILT): $(STAMP)
 	@$(BIN)/strandline compile --if-possible || true  # plain Python does the same, only slower
 	@touch $@
 
 compiled: setup ## compile the modules that run for each request, if they have changed; needs a C compiler
 	@$(BIN)/strandline compile
+
+uptodate: setup # brokers of tests run compiled, where there is a compiler
+	@$(BIN)/strandline compile --if-possible
 
 java: setup ## find a Java for Spark; where there is none, on Debian and Ubuntu, unpack one under .cache/java
 	@$(BIN)/python scripts/java.py
@@ -40,15 +47,15 @@ demo: setup ## show the product at work: classic, diskless and tiered topics, a 
 run: setup ## run a broker in the foreground, with its data in ./strandline-data
 	$(BIN)/strandline broker
 
-check: setup ## lint, format, types and layers
+check: $(STAMP) ## lint, format, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-test: check java ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
-	@$(BIN)/strandline compile --if-possible  # brokers of tests run compiled, where there is a compiler
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+test: $(STAMP) ## check, and all tests (HYPOTHESIS_PROFILE=deep for long property tests)
+	@$(MAKE) --no-print-directory --jobs=2 check uptodate java  # mypy and the compiler side by side
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder  # tests/order.py puts long files first
 
 long: setup java ## the tests that take minutes: a cluster of Spark, the command, processes that are killed
 	$(BIN)/pytest -n 2 --dist loadfile -m long

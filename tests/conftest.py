@@ -1,4 +1,4 @@
-"""Hypothesis profiles, and the logs of the brokers a failing test used, attached to its report."""
+"""Hypothesis profiles, the order of tests, and the logs of the brokers a failing test used, attached to its report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.broker import started_brokers
+from tests.order import longest_first
 
 # The tests of a process see the sources, which they may watch and replace; the brokers that they start run compiled
 # modules where there are some (tests/broker.py). tests/compiled runs the tests of those modules once more.
@@ -22,6 +23,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        longest_first(items)
     if os.environ["STRANDLINE_COMPILED"] != "no":
         for item in items:
             if item.get_closest_marker("plain") is not None:

@@ -6,9 +6,11 @@ import ast
 import builtins
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+from tests.order import LONGEST, TESTS
 
 ROOT = Path(__file__).parents[1] / "src" / "strandline"
 GENERATED = ROOT / "wire" / "messages"
@@ -38,10 +40,10 @@ def _modules() -> Mapping[Path, ast.Module]:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def _nodes() -> Iterator[tuple[str, ast.AST]]:
-    for path, tree in _modules().items():
-        for node in ast.walk(tree):
-            yield str(path.relative_to(ROOT)), node
+@cache
+def _nodes() -> tuple[tuple[str, ast.AST], ...]:
+    paths = ((str(path.relative_to(ROOT)), tree) for path, tree in _modules().items())
+    return tuple((path, node) for path, tree in paths for node in ast.walk(tree))
 
 
 def test_a_class_name_means_one_thing_in_the_whole_tree() -> None:
@@ -119,3 +121,8 @@ def _error_classes() -> set[str]:
         if not more:
             return known
         known |= more
+
+
+def test_the_files_of_tests_that_begin_first_exist_and_are_named_once() -> None:
+    assert [name for name in LONGEST if not (TESTS / name).is_file()] == []
+    assert len({*LONGEST}) == len(LONGEST)
