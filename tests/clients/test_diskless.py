@@ -34,8 +34,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture
-def own_admin(own: BrokerProcess) -> AdminClient:
-    return AdminClient({"bootstrap.servers": own.bootstrap})
+def own_admin(own: BrokerProcess) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": own.bootstrap}) as opened:  # closed before the broker ends
+        yield opened
 
 
 def create(admin: AdminClient, name: str, partitions: int = 1, factor: int = 1, **configs: str) -> str:

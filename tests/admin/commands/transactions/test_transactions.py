@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from tests.admin.commands.conftest import Command
 from tests.admin.commands.transactions.late_write import leave_hanging
@@ -37,6 +37,11 @@ def producer(broker: Broker, name: str) -> Iterator[Producer]:
     made.init_transactions(30)
     yield made
     made.purge()
+    try:
+        made.close()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError._FENCED:  # that is what one of the tests does to it
+            raise
 
 
 @pytest.fixture
