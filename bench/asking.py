@@ -44,6 +44,7 @@ _VERSIONS: Final[Mapping[ApiKey, int]] = {
     ApiKey.HEARTBEAT: 4,
     ApiKey.LEAVE_GROUP: 5,
     ApiKey.OFFSET_COMMIT: 9,
+    ApiKey.OFFSET_FETCH: 9,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
     ApiKey.SHARE_GROUP_HEARTBEAT: 1,
     ApiKey.LIST_GROUPS: 5,

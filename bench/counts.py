@@ -32,6 +32,11 @@ from strandline.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from strandline.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _BOUNDS: Final = _ROOT / "tests" / "guards" / "bounds.py"
@@ -145,19 +150,30 @@ def _consumer_heartbeat(asker: Asker) -> Request:
     )
 
 
-def _offset_commit(asker: Asker) -> Request:
-    asker.create("committed", 1)
-    member_id = _member(asker, "committing")
+def _offset_commit(asker: Asker, topic: str = "committed", group: str = "committing") -> Request:
+    asker.create(topic, 1)
+    member_id = _member(asker, group)
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     return asker.repeat(
         ApiKey.OFFSET_COMMIT,
         OffsetCommitRequest(
-            group_id="committing",
+            group_id=group,
             generation_id_or_member_epoch=1,
             member_id=member_id,
-            topics=[OffsetCommitRequestTopic(name="committed", partitions=[partition])],
+            topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
         ),
         lambda answer: served(answer.topics[0].partitions[0].error_code, "OffsetCommit"),
+    )
+
+
+def _offset_fetch(asker: Asker) -> Request:
+    """Of a partition with a committed offset."""
+    _offset_commit(asker, topic="read", group="reading")()
+    wanted = OffsetFetchRequestTopics(name="read", partition_indexes=[0])
+    return asker.repeat(
+        ApiKey.OFFSET_FETCH,
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="reading", topics=[wanted])]),
+        lambda answer: served(answer.groups[0].topics[0].partitions[0].committed_offset != 1, "OffsetFetch"),
     )
 
 
@@ -175,6 +191,7 @@ REQUESTS: Final[Mapping[str, tuple[Callable[[Asker], Request], int]]] = {
     "heartbeat": (_heartbeat, 1),
     "heartbeat.consumer": (_consumer_heartbeat, 1),
     "offset-commit": (_offset_commit, 1),
+    "offset-fetch": (_offset_fetch, 1),
     "produce.diskless": (_produce_diskless, 20),
 }
 

@@ -32,17 +32,18 @@ class Bound(NamedTuple):
 
 COUNTS: Final[Mapping[str, Bound]] = {
     # counted by `python -m bench.counts --write`
-    "produce": Bound(calls=28, c_calls=32, system_calls=3, bytecodes=1189),
-    "produce.two-partitions": Bound(calls=60, c_calls=71, system_calls=4, bytecodes=2472),
-    "produce.16-partitions": Bound(calls=312, c_calls=393, system_calls=18, bytecodes=13532),
-    "produce.two-partitions.general": Bound(calls=251, c_calls=191, system_calls=4, bytecodes=6738),
-    "fetch": Bound(calls=130, c_calls=100, system_calls=3, bytecodes=3788),
-    "fetch.nothing-new": Bound(calls=107, c_calls=69, system_calls=2, bytecodes=2930),
-    "fetch.nothing-new.10": Bound(calls=314, c_calls=186, system_calls=2, bytecodes=8213),
-    "fetch.nothing-new.100": Bound(calls=2384, c_calls=1356, system_calls=2, bytecodes=61043),
-    "heartbeat": Bound(calls=82, c_calls=59, system_calls=2, bytecodes=2114),
-    "heartbeat.consumer": Bound(calls=169, c_calls=91, system_calls=2, bytecodes=3936),
-    "offset-commit": Bound(calls=315, c_calls=230, system_calls=3, bytecodes=7265),
-    "produce.diskless": Bound(calls=532, c_calls=430, system_calls=2, bytecodes=11066),
+    "produce": Bound(calls=28, c_calls=32, system_calls=3, bytecodes=1195),
+    "produce.two-partitions": Bound(calls=60, c_calls=71, system_calls=4, bytecodes=2484),
+    "produce.16-partitions": Bound(calls=312, c_calls=393, system_calls=18, bytecodes=13628),
+    "produce.two-partitions.general": Bound(calls=251, c_calls=191, system_calls=4, bytecodes=6745),
+    "fetch": Bound(calls=130, c_calls=100, system_calls=3, bytecodes=3789),
+    "fetch.nothing-new": Bound(calls=107, c_calls=69, system_calls=2, bytecodes=2931),
+    "fetch.nothing-new.10": Bound(calls=314, c_calls=186, system_calls=2, bytecodes=8214),
+    "fetch.nothing-new.100": Bound(calls=2384, c_calls=1356, system_calls=2, bytecodes=61044),
+    "heartbeat": Bound(calls=80, c_calls=59, system_calls=2, bytecodes=2089),
+    "heartbeat.consumer": Bound(calls=121, c_calls=78, system_calls=2, bytecodes=3184),
+    "offset-commit": Bound(calls=201, c_calls=158, system_calls=3, bytecodes=5173),
+    "offset-fetch": Bound(calls=130, c_calls=99, system_calls=2, bytecodes=3398),
+    "produce.diskless": Bound(calls=532, c_calls=430, system_calls=2, bytecodes=11062),
     # end
 }

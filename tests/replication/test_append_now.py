@@ -12,6 +12,7 @@ from strandline.errors import NotLeaderOrFollower, OutOfOrderSequence
 from strandline.log import AppendOrigin
 from strandline.model import NO_OFFSET
 from strandline.records import Codec, Record, build_batch
+from strandline.records.control import ControlType, EndTransactionMarker, build_marker
 from strandline.replication import Partition
 from strandline.replication.partition import LARGE_APPEND
 from tests.replication.conftest import CLOCK, Fixture, batch, image
@@ -166,3 +167,60 @@ async def test_compressed_batches_are_ordinary(fixture: Fixture) -> None:
     records = [Record(at, CLOCK.now_ms(), None, b"v") for at in range(3)]
     assert partition.append_now(memoryview(build_batch(records, codec=Codec.LZ4))) == 1
     assert partition.log.log_end_offset == 4
+
+
+# Batches of a coordinator
+
+
+async def test_a_coordinators_batch_has_no_rules_for_clients(fixture: Fixture) -> None:
+    """Its topic is compacted and may name a codec; it knows its own keys."""
+    partition = begun(fixture)
+    partition.log.update_config(fixture.config(cleanup_policy="compact", compression_type="zstd"))
+    bell = Bell()
+    partition.watch(bell)
+    assert partition.append_own_now(batch(b"a", b"b")) == 1
+    records = [Record(at, CLOCK.now_ms(), b"k", b"v") for at in range(3)]
+    assert partition.append_own_now(memoryview(build_batch(records, codec=Codec.LZ4))) == 3
+    assert (partition.log.log_end_offset, partition.log.high_watermark, bell.rings) == (6, 6, 2)
+    assert values_in(partition) == [b"first", b"a", b"b", b"v", b"v", b"v"]
+
+
+@pytest.mark.parametrize("change", STATES, ids=lambda change: change.__name__)
+async def test_a_coordinators_batch_meets_the_same_states(
+    fixture: Fixture, change: Callable[[Partition], None]
+) -> None:
+    partition = begun(fixture)
+    change(partition)
+    end, size = partition.log.reserved_end, size_on_disk(partition)
+    assert partition.append_own_now(batch(b"refused")) == NO_OFFSET
+    assert (partition.log.reserved_end, size_on_disk(partition)) == (end, size)
+    partition.log.appender.abandon()  # else the log could not be closed
+
+
+def control() -> memoryview:
+    marker = EndTransactionMarker(ControlType.COMMIT, 0)
+    return memoryview(build_marker(marker, producer_id=5, producer_epoch=0, timestamp_ms=CLOCK.now_ms()))
+
+
+INTERNAL: dict[str, Callable[[], memoryview]] = {
+    **{name: BATCHES[name] for name in ("damaged", "large", "too large for the topic", "two batches", "half a header")},
+    "a marker": control,
+}
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+async def test_a_coordinators_batch_that_is_not_ordinary_goes_the_general_way(fixture: Fixture, name: str) -> None:
+    partition = begun(fixture, max_message_bytes="150000" if "topic" in name else "2000000")
+    size, records = size_on_disk(partition), INTERNAL[name]()
+    as_it_was = bytes(records)
+    assert partition.append_own_now(records) == NO_OFFSET
+    assert bytes(records) == as_it_was
+    assert (partition.log.reserved_end, size_on_disk(partition)) == (1, size)
+
+
+@pytest.mark.parametrize("name", ["flush_messages", "message_timestamp_type", "segment_index_bytes"])
+async def test_a_coordinators_topic_with_more_to_do_goes_the_general_way(fixture: Fixture, name: str) -> None:
+    partition = begun(fixture)
+    partition.log.update_config(fixture.config(**{name: CONFIGS[name]}))
+    assert partition.append_own_now(batch(b"x" * 60)) == NO_OFFSET
+    assert partition.log.reserved_end == 1

@@ -19,7 +19,12 @@ from strandline.log.values import AppendOrigin, LogAppendInfo
 from strandline.model import NO_OFFSET, NO_TIMESTAMP
 from strandline.records.batch import BatchHeader, Buffer, crc_matches, iter_headers, stamp
 from strandline.records.control import read_marker
-from strandline.records.validation import ordinary_header, validate_internal, validate_produced
+from strandline.records.validation import (
+    ordinary_header,
+    ordinary_internal_header,
+    validate_internal,
+    validate_produced,
+)
 
 _CLIENT: Final = AppendOrigin.CLIENT  # an attribute of an enumeration costs as much as a call
 
@@ -128,8 +133,8 @@ class LogAppender:
             self.finish(pending)
         return pending.info
 
-    def append_now(self, records: memoryview, leader_epoch: int) -> int:
-        """Append one ordinary batch of a client, written and visible to readers when this returns; its first offset.
+    def append_now(self, records: memoryview, leader_epoch: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> int:
+        """Append one ordinary batch, written and visible to readers when this returns; its first offset.
 
         NO_OFFSET if it has to go the way of `begin`, which finds out why: then nothing has happened. It is the same
         way for batches that break no rule and begin nothing (an epoch, a segment, a transaction, a producer's state),
@@ -145,7 +150,10 @@ class LogAppender:
         ):
             return NO_OFFSET
         now_ms = env.clock.now_ms()
-        header = ordinary_header(records, limits.batch, now_ms)
+        if origin is _CLIENT:
+            header = ordinary_header(records, limits.batch, now_ms)
+        else:
+            header = ordinary_internal_header(records, limits.batch)
         if header is None:
             return NO_OFFSET
         size, first_offset, max_timestamp = len(records), offsets.reserved_end, header.max_timestamp

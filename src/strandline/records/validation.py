@@ -143,6 +143,22 @@ def ordinary_header(buffer: memoryview, limits: BatchLimits, now_ms: int) -> Bat
     return None
 
 
+def ordinary_internal_header(buffer: memoryview, limits: BatchLimits) -> BatchHeader | None:
+    """The same for a batch that a coordinator of this broker built, as far as `validate_internal` has rules for it."""
+    size = len(buffer)
+    if size < HEADER_SIZE or limits.timestamp_type is not TimestampType.CREATE_TIME:
+        return None
+    header = read_header(buffer)
+    if (
+        header.magic == CURRENT_MAGIC
+        and header.batch_length + LOG_OVERHEAD == size <= limits.max_message_bytes
+        and not header.is_control
+        and crc32c(buffer[CRC_START:]) == header.crc
+    ):
+        return header
+    return None
+
+
 def validate_internal(buffer: memoryview, *, limits: BatchLimits, now_ms: int) -> Produced:
     """Check a batch that a coordinator of this broker built: format and size, not the rules for clients.
 

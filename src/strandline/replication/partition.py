@@ -51,12 +51,12 @@ class Partition:
 
     __slots__ = (
         "_end",
-        "_is_alone",
         "_waiting",
         "_watchers",
         "_writer",
         "gate",
         "id",
+        "is_alone",
         "is_leader",
         "isr",
         "leader",
@@ -81,7 +81,7 @@ class Partition:
         self.partition_epoch = -1
         self.replicas: tuple[BrokerId, ...] = ()
         self.isr: tuple[BrokerId, ...] = ()
-        self._is_alone = False
+        self.is_alone = False
         """True if this broker leads and has the only replica: what is in its log is replicated."""
         self._writer = writer
         self._end: StrandlineError | None = None
@@ -105,7 +105,7 @@ class Partition:
         self.replicas, self.isr = image.replicas, image.isr
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
         self.is_leader = image.leader == self.node_id
-        self._is_alone = self.is_leader and self.isr == self.replicas == (self.node_id,)
+        self.is_alone = self.is_leader and self.isr == self.replicas == (self.node_id,)
         if self.is_leader:
             if old_epoch != image.leader_epoch:
                 self.log.assign_epoch(image.leader_epoch, self.log.reserved_end)
@@ -217,16 +217,20 @@ class Partition:
         self._published()
         return Appended(info, self._wait_for(info.last_offset + 1, acks, done))
 
-    def append_now(self, records: memoryview) -> Offset:
+    def append_now(self, records: memoryview, origin: AppendOrigin = AppendOrigin.CLIENT) -> Offset:
         """Append an ordinary batch, replicated when this returns; its first offset. NO_OFFSET: `append` must do it."""
-        is_ready = self._is_alone and self.is_leader and self.gate is None and not self._waiting
+        is_ready = self.is_alone and self.is_leader and self.gate is None and not self._waiting
         if not is_ready or len(records) >= LARGE_APPEND:
             return NO_OFFSET
-        first_offset = self.log.appender.append_now(records, self.leader_epoch)
+        first_offset = self.log.appender.append_now(records, self.leader_epoch, origin)
         if first_offset >= 0:
             self.log.offsets.update_high_watermark(self.log.offsets.end)
             self.notify_watchers()
         return first_offset
+
+    def append_own_now(self, records: memoryview) -> Offset:
+        """The same for a batch that a coordinator of this broker has built."""
+        return self.append_now(records, AppendOrigin.COORDINATOR)
 
     def _written(
         self,
@@ -333,8 +337,7 @@ class Partition:
             return
         if self.isr == (self.node_id,):
             offsets.update_high_watermark(offsets.end)
-        waiting = self._waiting
-        high_watermark = offsets.high_watermark
+        waiting, high_watermark = self._waiting, offsets.high_watermark
         while waiting and waiting[0][0] <= high_watermark:
             waiting.popleft()[1](None)
 

@@ -29,16 +29,22 @@ from strandline.coordinators.groups.schemas import (
 from strandline.coordinators.runtime import ReadBatch, ReadRecord
 from strandline.errors import (
     CoordinatorNotAvailable,
+    FencedLeaderEpoch,
     GroupIdNotFound,
     GroupSubscribedToTopic,
     IllegalGeneration,
     InvalidGroupId,
     InvalidRequest,
+    KafkaStorageError,
     NonEmptyGroup,
+    NotCoordinator,
+    NotLeaderOrFollower,
     OffsetMetadataTooLarge,
     RebalanceInProgress,
     RequestTimedOut,
+    StrandlineError,
     UnknownMemberId,
+    UnknownTopicOrPartition,
     UnstableOffsetCommit,
 )
 from strandline.model import TopicPartition
@@ -98,13 +104,67 @@ async def test_a_commit_that_the_log_refuses_changes_nothing(group: GroupDriver,
     assert await stored(group, require_stable=True) == {("orders", 0): 1}
 
 
-async def test_commits_that_arrive_together_are_one_append(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
+async def test_a_commit_to_a_log_that_takes_it_at_once_waits_for_nothing(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
+    request = CommitRequest(group_id="g", offsets=(PartitionCommit(topic="orders", partition=0, offset=7),))
+    committing = group.coordinator.commit(request)
+    with pytest.raises(StopIteration) as ended:
+        committing.send(None)
+    assert ended.value.value == [None]
+    assert [len(records) for _, records in log.appends] == [1]
+    assert await stored(group, require_stable=True) == {("orders", 0): 7}
+
+
+async def test_a_commit_behind_one_that_is_under_way_is_the_later_one(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
+    log.hold()
+    first = asyncio.create_task(group.commit(("orders", 0, 1)))
+    await group.clock.settle()
+    second = asyncio.create_task(group.commit(("orders", 0, 2)))
+    await group.clock.settle()
+    assert await group.coordinator.fetch("g", None) == []
+    log.release()
+    assert (await first, await second) == ([None], [None])
+    assert await group.commit(("orders", 0, 3)) == [None]
+    assert await stored(group) == {("orders", 0): 3}
+    assert [read_offset_value(record.value or b"").offset for _, records in log.appends for record in records] == [
+        1,
+        2,
+        3,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (NotLeaderOrFollower, NotCoordinator),
+        (FencedLeaderEpoch, NotCoordinator),
+        (KafkaStorageError, NotCoordinator),
+        (UnknownTopicOrPartition, CoordinatorNotAvailable),
+    ],
+)
+async def test_a_commit_that_cannot_be_taken_at_once_gets_the_error_of_the_append(
+    group: GroupDriver, log: MemoryCoordinatorLog, refusal: type[StrandlineError], told: type[StrandlineError]
+) -> None:
+    log.fail_with = log.now_fails_with = refusal("It cannot be.")
+    with pytest.raises(told):
+        await group.commit(("orders", 0, 1))
+    log.fail_with = log.now_fails_with = None
+    assert await stored(group) == {}
+
+
+async def test_commits_that_arrive_together_are_one_append_if_that_takes_time(
+    group: GroupDriver, log: MemoryCoordinatorLog
+) -> None:
+    log.commits_at_once = False
     await asyncio.gather(*(group.commit(("orders", n, n)) for n in range(50)))
     assert [len(records) for _, records in log.appends] == [50]
 
 
 async def test_an_append_is_never_larger_than_a_batch_may_be(group: GroupDriver, log: MemoryCoordinatorLog) -> None:
-    log.max_bytes = 1000
+    log.max_bytes, log.commits_at_once = 1000, False
     await asyncio.gather(*(group.commit(("orders", n, n)) for n in range(50)))
     assert len(await stored(group)) == 50
     for _, records in log.appends:

@@ -39,6 +39,9 @@ class Log:
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
         self.waiting.append((records, done))
 
+    def write_now(self, records: Sequence[KeyValue]) -> WriteResult | None:
+        return None
+
     def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
         raise AssertionError("no transaction is part of this model")
 

@@ -7,18 +7,21 @@ from collections.abc import AsyncIterator, Sequence
 
 from strandline.coordinators.runtime import CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
 from strandline.errors import FencedLeaderEpoch, StrandlineError, UnknownLeaderEpoch
-from strandline.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, LeaderEpoch, ProducerAndEpoch
+from strandline.model import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, LeaderEpoch, ProducerAndEpoch
 
 
 class MemoryCoordinatorLog:
     """Partitions as lists of batches. `hold()` keeps appends and reads waiting until `release()`; `fail_with` makes
-    them fail. A partition without an entry in `leader_epochs` takes every epoch."""
+    them fail; with `commits_at_once = False` an append takes a turn of the loop. A partition without an entry in
+    `leader_epochs` takes every epoch."""
 
     def __init__(self, partitions: int = 1, leader_epoch: LeaderEpoch | None = None) -> None:
         self.batches: dict[int, list[ReadBatch]] = {partition: [] for partition in range(partitions)}
         self.appends: list[tuple[int, list[CoordinatorRecord]]] = []
         self.leader_epochs = {} if leader_epoch is None else dict.fromkeys(self.batches, leader_epoch)
         self.fail_with: Exception | None = None
+        self.now_fails_with: StrandlineError | None = None
+        self.commits_at_once = True
         self.max_bytes = 1_048_588
         self.max_bytes_error: StrandlineError | None = None
         self._open = asyncio.Event()
@@ -41,6 +44,17 @@ class MemoryCoordinatorLog:
         producer: ProducerAndEpoch | None = None,
     ) -> int:
         await self._check_open(partition, leader_epoch)
+        return self._store(partition, records, producer)
+
+    def append_now(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> int:
+        self._check_epoch(partition, leader_epoch)
+        if self.now_fails_with is not None:
+            raise self.now_fails_with
+        if not self.commits_at_once or self.fail_with is not None or not self._open.is_set():
+            return NO_OFFSET
+        return self._store(partition, records, None)
+
+    def _store(self, partition: int, records: Sequence[CoordinatorRecord], producer: ProducerAndEpoch | None) -> int:
         base = self.end_offset(partition)
         self.appends.append((partition, list(records)))
         read = tuple(ReadRecord(base + at, record.key, record.value) for at, record in enumerate(records))

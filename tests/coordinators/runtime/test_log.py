@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest_asyncio
 from strandline.coordinators.runtime import CoordinatorLog, CoordinatorRecord, ReadBatch, ReadRecord
 from strandline.errors import (
     FencedLeaderEpoch,
+    KafkaStorageError,
     MessageTooLarge,
     RequestTimedOut,
     StrandlineError,
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
+from strandline.model import NO_OFFSET, TopicPartition
 from strandline.records.batch import iter_headers
 from strandline.records.codecs import Codec
 from tests.coordinators.runtime.memory_log import MemoryCoordinatorLog
@@ -89,6 +92,62 @@ async def test_another_leader_epoch_is_refused(log: CoordinatorLog, epoch: int, 
         _ = [batch async for batch in log.read(0, leader_epoch=epoch)]
     (batch,) = await read_all(log, 0)
     assert [record.key for record in batch.records] == [b"a"]
+
+
+async def test_what_is_appended_at_once_stands_behind_what_was_appended_before(log: CoordinatorLog) -> None:
+    assert await log.append(0, records("a", "b"), leader_epoch=LEADER_EPOCH) == 0
+    assert log.append_now(0, records("c", "none"), leader_epoch=LEADER_EPOCH) == 2
+    assert await log.append(0, records("d"), leader_epoch=LEADER_EPOCH) == 4
+    read = [(record.offset, record.key, record.value) for batch in await read_all(log, 0) for record in batch.records]
+    assert read[2:] == [(2, b"c", b"c"), (3, b"none", None), (4, b"d", b"d")]
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(2, FencedLeaderEpoch), (4, UnknownLeaderEpoch)])
+async def test_nothing_is_appended_at_once_in_another_leader_epoch(
+    log: CoordinatorLog, epoch: int, error: type[StrandlineError]
+) -> None:
+    with pytest.raises(error):
+        log.append_now(0, records("b"), leader_epoch=epoch)
+    assert await read_all(log, 0) == []
+
+
+async def test_an_append_at_once_gives_the_same_bytes(tmp_path: Path) -> None:
+    with open_coordinator_log(tmp_path, partitions=2) as (log, _):
+        for partition in range(2):
+            await log.append(partition, records("first"), leader_epoch=LEADER_EPOCH)
+        await log.append(0, records("a", "b"), leader_epoch=LEADER_EPOCH)
+        assert log.append_now(1, records("a", "b"), leader_epoch=LEADER_EPOCH) == 1
+    one, other = (tmp_path / f"__consumer_offsets-{partition}" / f"{0:020}.log" for partition in range(2))
+    assert one.read_bytes() == other.read_bytes()
+
+
+async def test_what_cannot_be_appended_at_once_leaves_no_trace(tmp_path: Path) -> None:
+    large = [CoordinatorRecord(b"k", b"v" * 2_000_000, 0)]
+    with open_coordinator_log(tmp_path) as (log, _):
+        await log.append(0, records("a"), leader_epoch=LEADER_EPOCH)
+        with pytest.raises(UnknownTopicOrPartition):
+            log.append_now(5, records("b"), leader_epoch=LEADER_EPOCH)
+        assert log.append_now(0, large, leader_epoch=LEADER_EPOCH) == NO_OFFSET
+        (batch,) = await read_all(log, 0)
+        assert [record.key for record in batch.records] == [b"a"]
+
+
+async def test_nothing_is_appended_at_once_if_another_replica_has_to_have_it(tmp_path: Path) -> None:
+    with open_coordinator_log(tmp_path, isr=(1, 2)) as (log, _):
+        assert log.append_now(0, records("a"), leader_epoch=LEADER_EPOCH) == NO_OFFSET
+        assert await read_all(log, 0) == []
+
+
+async def test_a_disk_that_fails_is_reported_by_the_append_that_follows(tmp_path: Path) -> None:
+    with open_coordinator_log(tmp_path) as (log, replicas):
+        await log.append(0, records("a"), leader_epoch=LEADER_EPOCH)
+        file = replicas.get_leader(TopicPartition(TOPIC.name, 0)).log.segments.active.file
+        read_only = os.open(file.path, os.O_RDONLY)
+        os.dup2(read_only, file.fileno())
+        os.close(read_only)
+        assert log.append_now(0, records("b"), leader_epoch=LEADER_EPOCH) == NO_OFFSET
+        with pytest.raises(KafkaStorageError):
+            await log.append(0, records("b"), leader_epoch=LEADER_EPOCH)
 
 
 async def test_batches_look_like_those_of_kafkas_coordinator(tmp_path: Path) -> None:

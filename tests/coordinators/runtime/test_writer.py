@@ -61,6 +61,60 @@ async def test_writes_in_one_turn_become_one_append_in_their_order(clock: Virtua
     assert writes.results == [("one", WriteResult(None, 0)), ("two", WriteResult(None, 2))]
 
 
+async def test_a_write_at_once_is_in_the_log_when_it_returns(clock: VirtualClock) -> None:
+    writes = Writes(clock)
+    assert writes.writer.write_now([(b"a", b"1"), (b"b", None)]) == WriteResult(None, 0)
+    assert writes.writer.write_now([(b"c", b"1")]) == WriteResult(None, 2)
+    assert writes.appended() == [[b"a", b"b"], [b"c"]]
+    assert writes.tasks == []
+
+
+async def test_nothing_is_written_at_once_before_what_was_written_earlier(clock: VirtualClock) -> None:
+    writes = Writes(clock)
+    writes.write("one", "a")
+    assert writes.writer.write_now([(b"b", b"1")]) is None
+    await writes.end()
+    assert writes.writer.write_now([(b"c", b"1")]) == WriteResult(None, 1)
+    writes.write("fence")
+    assert writes.writer.write_now([(b"d", b"1")]) is None
+    await writes.end()
+    assert writes.appended() == [[b"a"], [b"c"]]
+
+
+async def test_nothing_is_written_at_once_while_results_are_told(clock: VirtualClock) -> None:
+    """A shard may write when it hears of a result: that comes behind what is still in the queue."""
+    writes = Writes(clock)
+    found: list[WriteResult | None] = []
+    writes.writer.write([(b"a", b"1")], lambda _: found.append(writes.writer.write_now([(b"c", b"1")])))
+    writes.write("two", "b")
+    await writes.end()
+    assert found == [None]
+    assert writes.appended() == [[b"a", b"b"]]
+
+
+@pytest.mark.parametrize(
+    "error", [NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, UnknownTopicOrPartition, KafkaStorageError]
+)
+async def test_a_refusal_is_reported_by_the_write_that_follows(
+    clock: VirtualClock, error: type[StrandlineError]
+) -> None:
+    writes = Writes(clock)
+    writes.log.fail_with = writes.log.now_fails_with = error("It cannot be.")
+    assert writes.writer.write_now([(b"a", b"1")]) is None
+    writes.write("one", "a")
+    await writes.end()
+    assert [type(result.error) for _, result in writes.results] == [error]
+    assert writes.appended() == []
+
+
+async def test_a_closed_writer_and_a_write_without_records_write_nothing_at_once(clock: VirtualClock) -> None:
+    writes = Writes(clock)
+    assert writes.writer.write_now([]) is None
+    writes.writer.close(NotCoordinator("closed"))
+    assert writes.writer.write_now([(b"a", b"1")]) is None
+    assert writes.appended() == []
+
+
 async def test_writes_gather_while_an_append_is_under_way(clock: VirtualClock) -> None:
     writes = Writes(clock)
     writes.log.hold()
@@ -184,21 +238,26 @@ async def test_records_carry_the_time_of_the_write(clock: VirtualClock) -> None:
     assert [record.timestamp_ms for _, records in writes.log.appends for record in records] == [before]
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=30))
-async def test_every_write_has_one_result_in_order(steps: list[tuple[int, bool, bool]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans(), st.booleans()), max_size=30))
+async def test_every_write_has_one_result_in_order(steps: list[tuple[int, bool, bool, bool]]) -> None:
     clock = VirtualClock()
     writes = Writes(clock)
     writes.log.max_bytes = 250
-    for at, (keys, fails, settles) in enumerate(steps):
+    for at, (keys, fails, settles, at_once) in enumerate(steps):
         writes.log.fail_with = NotEnoughReplicas("Too few.") if fails else None
-        writes.write(str(at), *(f"{at}-{key}" for key in range(keys)))
+        names = [f"{at}-{key}" for key in range(keys)]
+        result = writes.writer.write_now([(name.encode(), b"v") for name in names]) if at_once else None
+        if result is None:
+            writes.write(str(at), *names)
+        else:
+            writes.results.append((str(at), result))
         if settles:
             await clock.settle()
     await writes.end()
     assert [name for name, _ in writes.results] == [str(at) for at in range(len(steps))]
     committed = [record.key for batch in writes.log.batches[0] for record in batch.records]
     expected: list[bytes] = []
-    for (name, result), (keys, _, _) in zip(writes.results, steps, strict=True):
+    for (name, result), (keys, *_) in zip(writes.results, steps, strict=True):
         if result.error is None and keys:
             assert result.base_offset == len(expected)
             expected += [f"{name}-{key}".encode() for key in range(keys)]

@@ -16,7 +16,6 @@ that has the name when the partition is loaded, and are stored again with its id
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
 from strandline.metadata.image import MetadataImage
@@ -37,9 +36,13 @@ class TopicIncarnations:
     def is_current(self, topic: str, value: OffsetValue) -> bool:
         """Whether the offset belongs to the topic that has this name now."""
         known = self._image().topics.get(topic)
-        return known is not None and (value.topic_id == known.topic_id or value.topic_id == ZERO_UUID)
+        if known is None:
+            return False
+        topic_id = value.topic_id
+        # Nearly always the same object: comparing ids costs a call.
+        return topic_id is known.topic_id or topic_id == known.topic_id or topic_id == ZERO_UUID
 
     def with_id(self, key: OffsetKey, value: OffsetValue) -> OffsetValue | None:
         """The value with the id of its topic; None if it has one, or if there is no such topic."""
         known = self._image().topics.get(key.topic)
-        return None if known is None or value.topic_id != ZERO_UUID else replace(value, topic_id=known.topic_id)
+        return None if known is None or value.topic_id != ZERO_UUID else value._replace(topic_id=known.topic_id)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
 from strandline.coordinators.groups.values import CommittedOffset, PartitionCommit
+from strandline.errors import OffsetMetadataTooLarge, StrandlineError
 from strandline.model import ProducerAndEpoch, ProducerId, TopicPartition
 
 
@@ -39,7 +40,9 @@ class OffsetStore:
         return None if stored is None else stored.value
 
     def _stored(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
-        return self._groups.get(group_id, {}).get(topic, {}).get(partition)
+        topics = self._groups.get(group_id)
+        offsets = None if topics is None else topics.get(topic)
+        return None if offsets is None else offsets.get(partition)
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetValue]]:
         for topic, offsets in self._groups.get(group_id, {}).items():
@@ -50,8 +53,14 @@ class OffsetStore:
         return sum(len(offsets) for topics in self._groups.values() for offsets in topics.values())
 
     def put(self, key: OffsetKey, value: OffsetValue, record_offset: int) -> None:
-        offsets = self._groups.setdefault(key.group_id, {}).setdefault(key.topic, {})
-        offsets[key.partition] = StoredOffset(value, record_offset)
+        group_id, topic, partition = key
+        topics = self._groups.get(group_id)
+        if topics is None:
+            topics = self._groups[group_id] = {}
+        offsets = topics.get(topic)
+        if offsets is None:
+            offsets = topics[topic] = {}
+        offsets[partition] = StoredOffset(value, record_offset)
 
     def remove(self, key: OffsetKey) -> None:
         """Delete an offset, also from open transactions."""
@@ -142,6 +151,13 @@ class OffsetStore:
     def is_unstable(self, key: OffsetKey) -> bool:
         """Whether an open transaction may still change this offset."""
         return any(key in pending for pending in self._transactions.values())
+
+
+def check_metadata(commit: PartitionCommit, limit: int) -> StrandlineError | None:
+    """Why the metadata of a commit is refused, if it is."""
+    if len(commit.metadata) * 2 > limit and len(commit.metadata.encode("utf-16-le")) // 2 > limit:
+        return OffsetMetadataTooLarge(f"The metadata is longer than offset.metadata.max.bytes={limit}.")
+    return None
 
 
 def value_of(commit: PartitionCommit, now: int, expires: int) -> OffsetValue:

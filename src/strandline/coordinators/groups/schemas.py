@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
 
-from strandline.coordinators.fields import CoordinatorFieldReader, FieldWriter
+from strandline.coordinators.fields import LONGEST_STRING, CoordinatorFieldReader, FieldWriter
 from strandline.coordinators.groups.consumer.schemas import (
     CONSUMER_RECORD_TYPES,
     ConsumerRecordKey,
@@ -23,7 +24,7 @@ from strandline.coordinators.groups.consumer.schemas import (
 from strandline.coordinators.groups.share.schemas import SHARE_RECORD_TYPES, ShareRecordKey, read_share_key
 from strandline.errors import CorruptMessage
 from strandline.model import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
-from strandline.records.fields import I64, FieldReader
+from strandline.records.fields import I16, I32, I64, FieldReader
 
 LEGACY_OFFSET_COMMIT: Final = 0
 OFFSET_COMMIT: Final = 1
@@ -32,10 +33,13 @@ GROUP_METADATA: Final = 2
 _TOPIC_ID_TAG: Final = 0
 _EXPIRE_TIMESTAMP_TAG: Final = 10_000  # ours; far from the numbers that Kafka gives out
 _FIRST_FLEXIBLE: Final = 4
+_NEWEST: Final = 4
+_KEY_HEAD: Final = Struct(">hh")
+_PLAIN_VALUE: Final = Struct(">hqibqbbb")
+"""Version, offset, leader epoch, empty metadata, time, one tag: its number and size."""
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetKey:
+class OffsetKey(NamedTuple):
     """The committed offset of a group in a partition."""
 
     group_id: str
@@ -60,14 +64,13 @@ class UnknownKey:
 RecordKey: TypeAlias = OffsetKey | GroupKey | ConsumerRecordKey | ShareRecordKey | UnknownKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetValue:
+class OffsetValue(NamedTuple):
     """A committed offset. `expire_timestamp` is set only when the client chose its own retention."""
 
     offset: int
+    commit_timestamp: int
     leader_epoch: int = NO_EPOCH
     metadata: str = ""
-    commit_timestamp: int
     expire_timestamp: int = NO_TIMESTAMP
     topic_id: uuid.UUID = ZERO_UUID
 
@@ -99,7 +102,11 @@ class GroupValue:
 
 
 def write_offset_key(key: OffsetKey) -> bytes:
-    return FieldWriter(OFFSET_COMMIT).string(key.group_id).string(key.topic).i32(key.partition).done()
+    group_id, topic, partition = key
+    group, name = group_id.encode(), topic.encode()
+    if len(group) > LONGEST_STRING or len(name) > LONGEST_STRING:
+        return FieldWriter(OFFSET_COMMIT).string(group_id).string(topic).i32(partition).done()  # refuses it
+    return b"".join((_KEY_HEAD.pack(OFFSET_COMMIT, len(group)), group, I16.pack(len(name)), name, I32.pack(partition)))
 
 
 def write_group_key(group_id: str) -> bytes:
@@ -123,10 +130,17 @@ def read_key(data: bytes | memoryview) -> RecordKey:
 
 def write_offset_value(value: OffsetValue) -> bytes:
     expires = value.expire_timestamp != NO_TIMESTAMP
+    topic_id = value.topic_id
+    if not expires and not value.metadata and topic_id.int:
+        # As nearly all of them are. The tagged field is the topic's id.
+        head = _PLAIN_VALUE.pack(
+            _NEWEST, value.offset, value.leader_epoch, 1, value.commit_timestamp, 1, _TOPIC_ID_TAG, 16
+        )
+        return head + topic_id.bytes
     if expires and value.topic_id == ZERO_UUID:
         writer = FieldWriter(1).i64(value.offset).string(value.metadata)
         return writer.i64(value.commit_timestamp).i64(value.expire_timestamp).done()
-    writer = FieldWriter(4).i64(value.offset).i32(value.leader_epoch).compact_string(value.metadata)
+    writer = FieldWriter(_NEWEST).i64(value.offset).i32(value.leader_epoch).compact_string(value.metadata)
     writer.i64(value.commit_timestamp)
     tags = {} if value.topic_id == ZERO_UUID else {_TOPIC_ID_TAG: value.topic_id.bytes}
     if expires:

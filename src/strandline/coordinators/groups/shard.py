@@ -7,6 +7,7 @@ gives the same state.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
@@ -19,7 +20,7 @@ from strandline.coordinators.groups.consumer.service import ConsumerGroupService
 from strandline.coordinators.groups.group import Group
 from strandline.coordinators.groups.incarnations import TopicIncarnations
 from strandline.coordinators.groups.memberships import Memberships
-from strandline.coordinators.groups.offsets import OffsetStore, answer_of, value_of
+from strandline.coordinators.groups.offsets import OffsetStore, answer_of, check_metadata, value_of
 from strandline.coordinators.groups.schemas import (
     GroupKey,
     OffsetKey,
@@ -32,7 +33,7 @@ from strandline.coordinators.groups.schemas import (
 )
 from strandline.coordinators.groups.share.schemas import ShareRecordKey
 from strandline.coordinators.groups.share.service import ShareGroupService
-from strandline.coordinators.groups.values import DEFAULT_RETENTION, CommitRequest, CommittedOffset, PartitionCommit
+from strandline.coordinators.groups.values import DEFAULT_RETENTION, CommitRequest, CommittedOffset
 from strandline.coordinators.runtime import (
     KeyValue,
     ReadBatch,
@@ -48,7 +49,6 @@ from strandline.errors import (
     GroupSubscribedToTopic,
     IllegalGeneration,
     InvalidProducerEpoch,
-    OffsetMetadataTooLarge,
     StrandlineError,
     UnstableOffsetCommit,
 )
@@ -167,13 +167,20 @@ class GroupShard:
         expires = NO_TIMESTAMP
         if request.retention_time_ms != DEFAULT_RETENTION:
             expires = min(max(now + request.retention_time_ms, 0), INT64_MAX)
-        results = [self._check_metadata(commit) for commit in request.offsets]
+        limit = self._settings.offset_metadata_max_bytes
+        results = [check_metadata(commit, limit) for commit in request.offsets]
         accepted = [
             (OffsetKey(request.group_id, c.topic, c.partition), value_of(c, now, expires))
             for c, error in zip(request.offsets, results, strict=True)
             if error is None
         ]
         records: list[KeyValue] = [(write_offset_key(key), write_offset_value(value)) for key, value in accepted]
+        if request.producer is None:
+            outcome = self._sink.write_now(records)
+            if outcome is not None:
+                self._store(accepted, None, outcome.base_offset)
+                done(results)
+                return
         partitions = [TopicPartition(key.topic, key.partition) for key, _ in accepted]
         self.offsets.begin(request.group_id, partitions)
 
@@ -182,19 +189,25 @@ class GroupShard:
             if outcome.error is not None:
                 done(outcome.error)
                 return
-            for position, (key, value) in enumerate(accepted):
-                self._ensure_group(key.group_id)
-                if request.producer is None:
-                    self.offsets.put(key, value, outcome.base_offset + position)
-                else:
-                    self.offsets.put_pending(request.producer, key, value, outcome.base_offset + position)
-            self._drop_stale(accepted)
+            self._store(accepted, request.producer, outcome.base_offset)
             done(results)
 
         if request.producer is None:
             self._sink.write(records, written)
         else:
             self._sink.write_transactional(records, request.producer, written)
+
+    def _store(
+        self, offsets: Sequence[tuple[OffsetKey, OffsetValue]], producer: ProducerAndEpoch | None, base_offset: int
+    ) -> None:
+        """Offsets that are committed in the log, from this record on."""
+        for position, (key, value) in enumerate(offsets):
+            self._ensure_group(key.group_id)
+            if producer is None:
+                self.offsets.put(key, value, base_offset + position)
+            else:
+                self.offsets.put_pending(producer, key, value, base_offset + position)
+        self._drop_stale(offsets)
 
     def end_transaction(self, end: TransactionEnd, done: WriteDone) -> None:
         """Write the marker of a transaction. Its offsets count, or are dropped, when that is committed."""
@@ -208,12 +221,6 @@ class GroupShard:
             done(outcome)
 
         self._sink.write_marker(end, written)
-
-    def _check_metadata(self, commit: PartitionCommit) -> StrandlineError | None:
-        limit = self._settings.offset_metadata_max_bytes
-        if len(commit.metadata) * 2 > limit and len(commit.metadata.encode("utf-16-le")) // 2 > limit:
-            return OffsetMetadataTooLarge(f"The metadata is longer than offset.metadata.max.bytes={limit}.")
-        return None
 
     def fetch(self, group_id: str, partitions: Iterable[TopicPartition] | None) -> list[CommittedOffset]:
         """Stored offsets: of the partitions asked for, in their order, or all there are.
@@ -287,7 +294,7 @@ class GroupShard:
 
         for chunk in chunks:
             records: list[KeyValue] = [(write_offset_key(key), None) for key in chunk]
-            self._sink.write(records, _bind(written, chunk, chunk is chunks[-1]))
+            self._sink.write(records, partial(written, chunk, chunk is chunks[-1]))
 
     # Groups -----------------------------------------------------------------------------------------------------
 
@@ -390,9 +397,3 @@ class GroupShard:
 
 def _ignore(_: StrandlineError | WriteResult | None) -> None:
     """The writer has logged the error, and the next sweep tries again."""
-
-
-def _bind(
-    written: Callable[[Sequence[OffsetKey], bool, WriteResult], None], chunk: Sequence[OffsetKey], is_last: bool
-) -> WriteDone:
-    return lambda outcome: written(chunk, is_last, outcome)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from strandline.coordinators.groups.states import GroupState, GroupType
 from strandline.errors import StrandlineError
@@ -95,8 +96,7 @@ class LeavingMember:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionCommit:
+class PartitionCommit(NamedTuple):
     """An offset to commit."""
 
     topic: str
@@ -122,8 +122,7 @@ class CommitRequest:
     offsets: tuple[PartitionCommit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """The answer for one partition; offset -1 if nothing is stored."""
 
     topic: str

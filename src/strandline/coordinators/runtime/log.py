@@ -105,6 +105,13 @@ class CoordinatorLog(Protocol):
         UnknownTopicOrPartition, RequestTimedOut, NotEnoughReplicas, MessageTooLarge or KafkaStorageError; for a
         producer also InvalidProducerEpoch."""
 
+    def append_now(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> Offset:
+        """Append records that are committed when this returns; the offset of the first.
+
+        NO_OFFSET if that cannot be, for whatever reason: then nothing has happened, and `append` has to do it.
+        Raises NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch or UnknownTopicOrPartition.
+        """
+
     async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> Offset:
         """The offset of the marker. Raises what `append` raises, and TransactionCoordinatorFenced."""
 

@@ -12,8 +12,7 @@ from strandline.errors import CorruptMessage
 from strandline.metadata.image import MetadataImage
 from strandline.model import (
     NO_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
+    NO_OFFSET,
     NO_SEQUENCE,
     LeaderEpoch,
     Offset,
@@ -68,18 +67,29 @@ class ReplicatedCoordinatorLog:
         leader_epoch: LeaderEpoch,
         producer: ProducerAndEpoch | None = None,
     ) -> Offset:
-        who = producer or ProducerAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-        batch = build_batch(
-            [Record(at, record.timestamp_ms, record.key, record.value) for at, record in enumerate(records)],
-            codec=self._topic.codec,
-            producer_id=who.producer_id,
-            producer_epoch=who.epoch,
-            base_sequence=NO_SEQUENCE if producer is not None else self._topic.base_sequence,
-            is_transactional=producer is not None,
-        )
+        batch = self._batch(records, producer)
         leader = self._leader(partition, leader_epoch)
         info = await leader.append_and_wait(memoryview(batch), timeout_ms=self._topic.append_timeout_ms)
         return info.first_offset
+
+    def append_now(self, partition: int, records: Sequence[CoordinatorRecord], *, leader_epoch: LeaderEpoch) -> Offset:
+        leader = self._leader(partition, leader_epoch)
+        if not leader.is_alone:
+            return NO_OFFSET
+        return leader.append_own_now(memoryview(self._batch(records, None)))
+
+    def _batch(self, records: Sequence[CoordinatorRecord], producer: ProducerAndEpoch | None) -> bytearray:
+        stored = [Record(at, record.timestamp_ms, record.key, record.value) for at, record in enumerate(records)]
+        if producer is None:
+            return build_batch(stored, codec=self._topic.codec, base_sequence=self._topic.base_sequence)
+        return build_batch(
+            stored,
+            codec=self._topic.codec,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=NO_SEQUENCE,
+            is_transactional=True,
+        )
 
     async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> Offset:
         leader = self._leader(partition, leader_epoch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from strandline.clock import Clock
 from strandline.coordinators.runtime.context import CoordinatorContext, CoordinatorState, S
@@ -17,6 +17,8 @@ from strandline.model import LeaderEpoch, TopicPartition, coordinator_partition
 from strandline.replication import Partition
 
 T = TypeVar("T")
+
+_ACTIVE: Final = CoordinatorState.ACTIVE  # an attribute of an enumeration costs as much as a call
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -131,7 +133,11 @@ class CoordinatorRuntime(Generic[S]):
 
     def shard_for(self, key: str) -> S:
         """The active shard. Raises CoordinatorNotAvailable, NotCoordinator or CoordinatorLoadInProgress."""
-        return self._shard(self.partition_for(key), f"{self._name} {key}")
+        partition = self.partition_for(key)
+        context = self._contexts.get(partition)
+        if context is not None and context.state is _ACTIVE and self._tasks is not None:
+            return context.shard
+        return self._shard(partition, f"{self._name} {key}")
 
     def shard_of(self, partition: int) -> S:
         """The active shard of a partition. Raises what `shard_for` raises."""

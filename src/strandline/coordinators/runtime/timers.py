@@ -39,7 +39,7 @@ class Timer:
 
     def restart(self, delay_ms: float) -> None:
         """Call back `delay_ms` from now instead, also if it has called back or was cancelled before."""
-        self._timers._restart(self, delay_ms)
+        self._timers.restart(self, delay_ms)
 
 
 class Timers:
@@ -65,7 +65,7 @@ class Timers:
     def after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         timer = Timer(self, 0.0, callback)
         timer._deadline = None
-        self._restart(timer, delay_ms)
+        self.restart(timer, delay_ms)
         return timer
 
     def next_deadline(self) -> float | None:
@@ -101,7 +101,8 @@ class Timers:
                 self._waiting_until = deadline
                 await self._clock.wait_set(self._earlier, within=max(deadline - self._clock.monotonic(), 0.0))
 
-    def _restart(self, timer: Timer, delay_ms: float) -> None:
+    def restart(self, timer: Timer, delay_ms: float) -> None:
+        """See `Timer.restart`."""
         deadline = self._clock.monotonic() + max(delay_ms, 0.0) / 1000
         if timer._deadline is None:
             self._pending += 1

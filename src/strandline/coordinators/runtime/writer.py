@@ -75,6 +75,12 @@ def write_size(records: Iterable[KeyValue]) -> int:
 class TransactionalSink(BoundedSink, Protocol):
     """Takes what belongs to transactions of producers, too. All that is written keeps one order."""
 
+    def write_now(self, records: Sequence[KeyValue]) -> WriteResult | None:
+        """Write records that are committed when this returns, behind all that was written before.
+
+        None if that cannot be: then nothing has happened, and `write` does it or says why not.
+        """
+
     def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
         """Records that count when the producer's transaction is committed."""
 
@@ -135,6 +141,17 @@ class CoordinatorPartitionWriter:
 
     def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
         self._enqueue(self._write_of(records, done))
+
+    def write_now(self, records: Sequence[KeyValue]) -> WriteResult | None:
+        if self._is_running or self._closed is not None or not records:
+            return None
+        now = self._clock.now_ms()
+        stamped = [CoordinatorRecord(key, value, now) for key, value in records]
+        try:
+            offset = self._log.append_now(self.partition, stamped, leader_epoch=self.leader_epoch)
+        except StrandlineError:
+            return None  # the append of `write` meets the same error, and reports it
+        return None if offset < 0 else WriteResult(None, offset)
 
     def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
         self._enqueue(self._write_of(records, done, producer))

@@ -23,13 +23,13 @@ def error_codes(answer: Structure) -> Iterator[int]:
 
 
 def count_error_codes(answer: Structure, count: Callable[[int], None]) -> None:
-    """Call `count` with each of them. Most answers have no error, and many have no place for one but their own."""
-    lists = _lists_of(type(answer))  # type: ignore[arg-type]
-    if lists:
-        for code in error_codes(answer):
-            count(code)
-    elif code := getattr(answer, _ERROR_CODE, 0):
+    """Call `count` with each of them. It is asked of every answer, and most have no error: no generators here."""
+    code = getattr(answer, _ERROR_CODE, 0)
+    if code:
         count(code)
+    for name in _lists_of(type(answer)):  # type: ignore[arg-type]
+        for item in getattr(answer, name) or ():
+            count_error_codes(item, count)
 
 
 @cache

@@ -130,6 +130,11 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def subscribed_expressions(self) -> frozenset[str]:
         return frozenset(self._expression_readers)
 
+    @property
+    def has_expressions(self) -> bool:
+        """Whether a member subscribes to a regular expression."""
+        return bool(self._expression_readers)
+
     def readers_of(self, expression: str) -> int:
         """How many members subscribe to this regular expression."""
         return self._expression_readers[expression]

@@ -120,7 +120,7 @@ def update_subscription(
     return names_changed or regex_changed
 
 
-def _says_nothing_new(known: SubscriptionValue, request: HeartbeatRequest) -> bool:
+def says_nothing_new(known: SubscriptionValue, request: HeartbeatRequest) -> bool:
     """Most heartbeats name nothing but the member."""
     return (
         request.topics is None
@@ -138,7 +138,7 @@ def _says_nothing_new(known: SubscriptionValue, request: HeartbeatRequest) -> bo
 def _subscription(before: ConsumerMember, request: HeartbeatRequest) -> SubscriptionValue:
     known = before.subscription
     timeout = request.rebalance_timeout_ms
-    if _says_nothing_new(known, request):
+    if says_nothing_new(known, request):
         return known
     return replace(
         known,

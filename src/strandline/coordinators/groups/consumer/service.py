@@ -26,6 +26,7 @@ from strandline.coordinators.groups.consumer.migration import downgraded, may_do
 from strandline.coordinators.groups.consumer.ownership import leave_one_owner
 from strandline.coordinators.groups.consumer.regular_expressions import Matches, TopicMatcher
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordType, RegularExpressionValue
+from strandline.coordinators.groups.consumer.steady import is_steady
 from strandline.coordinators.groups.consumer.target import assigned_by_preference
 from strandline.coordinators.groups.consumer.values import ConsumerLimits, ConsumerSurroundings, HeartbeatRequest
 from strandline.coordinators.groups.group import Group
@@ -108,6 +109,8 @@ class ConsumerGroupService:
         The request has passed `check_request`.
         """
         around = self.around(request.group_id)
+        if self._goes_on(request, around, reply):
+            return
         if is_leaving(request):
             self._leave(request, around, reply)
             return
@@ -131,6 +134,23 @@ class ConsumerGroupService:
         self.table.writer.write(group.group_id, records, lambda error: reply(_answer(response, error)))
         self.look_after(group, around)
         self._match_expressions(group, around)
+
+    def _goes_on(self, request: HeartbeatRequest, around: ConsumerSurroundings, reply: HeartbeatReply) -> bool:
+        """Answer a heartbeat that decides nothing, if all that was decided before is in the log. False if it is not."""
+        group_id, member_id = request.group_id, request.member_id
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup) or not self.table.writer.is_settled(group_id):
+            return False
+        member = group.members.get(member_id)
+        if member is None or not is_steady(group, member, request, around.image):
+            return False
+        limits = around.limits
+        if not self.table.timers.restart(MemberTimer.SESSION, group_id, member_id, limits.session_timeout_ms):
+            self.start_session(group, member, around)
+        self.table.timers.cancel(MemberTimer.REBALANCE, group_id, member_id)
+        interval = limits.heartbeat_interval_ms
+        reply(HeartbeatResponse(member_id=member_id, member_epoch=member.epoch, heartbeat_interval_ms=interval))
+        return True
 
     def _leave(self, request: HeartbeatRequest, around: ConsumerSurroundings, reply: HeartbeatReply) -> None:
         group = self.table.existing(request.group_id)

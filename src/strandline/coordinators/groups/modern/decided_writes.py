@@ -34,6 +34,10 @@ class DecidedWrites:
         """Keys whose value in the log is not known, by group."""
         self._retry: Timer | None = None
 
+    def is_settled(self, group_id: str) -> bool:
+        """Whether everything that was decided about the group is in the log."""
+        return group_id not in self._under_way and group_id not in self._unsure
+
     def check(self, group_id: str, records: Sequence[KeyValue]) -> None:
         """Raises StrandlineError if the log cannot take this decision, whatever it takes otherwise."""
         if records:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from strandline.coordinators.runtime import Timer, Timers
 
 
-class MemberTimer(Enum):
+class MemberTimer(IntEnum):  # its hash costs no call
     SESSION = auto()
     """The member has to be heard of."""
     REBALANCE = auto()
@@ -39,7 +39,7 @@ class MemberTimers:
         timer = self._members.get(group_id, {}).get((kind, member_id))
         if timer is None or not timer.is_pending:
             return False
-        timer.restart(delay_ms)
+        self._timers.restart(timer, delay_ms)
         return True
 
     def extend(

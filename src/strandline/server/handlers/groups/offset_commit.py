@@ -16,6 +16,7 @@ from strandline.model import TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
+from strandline.wire.errors import error_code_of
 from strandline.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -62,7 +63,7 @@ class GroupOffsetsHandler:
                     partitions=[
                         OffsetCommitResponsePartition(
                             partition_index=partition.partition_index,
-                            error_code=outcome(results[place] if isinstance(place, int) else place)[0],
+                            error_code=_code(results[place] if isinstance(place, int) else place),
                         )
                         for partition, place in zip(topic.partitions, of_topic, strict=True)
                     ],
@@ -121,6 +122,10 @@ def _find(image: MetadataImage, topic: OffsetCommitRequestTopic, *, by_id: bool)
     if by_id:
         return image.topics_by_id.get(topic.topic_id) or UnknownTopicId(f"No topic has the id {topic.topic_id}.")
     return image.topics.get(topic.name) or _unknown(topic.name)
+
+
+def _code(refusal: StrandlineError | None) -> int:
+    return 0 if refusal is None else error_code_of(refusal)
 
 
 def _unknown(name: str) -> StrandlineError:

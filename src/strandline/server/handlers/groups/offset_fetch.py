@@ -15,12 +15,13 @@ from typing import Final
 from uuid import UUID
 
 from strandline.coordinators.groups import CommittedOffset, GroupCoordinator
-from strandline.errors import StrandlineError, UnknownTopicId
+from strandline.errors import StrandlineError
 from strandline.metadata.image import Images, MetadataImage
 from strandline.model import NO_OFFSET, ZERO_UUID, TopicPartition
 from strandline.server.context import Handler, RequestContext
 from strandline.server.handlers.common import outcome
 from strandline.wire.api import ApiKey
+from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -121,11 +122,10 @@ def _partitions_of(wanted: Iterable[_Wanted]) -> list[TopicPartition]:
 def _asked_topics(wanted: Iterable[_Wanted], answers: Iterable[CommittedOffset]) -> list[OffsetFetchResponseTopics]:
     """The answers stand in the order of the request; topics whose id is unknown have none."""
     remaining = iter(answers)
-    unknown, _ = outcome(UnknownTopicId("No topic has this id."))
     topics = []
     for topic in wanted:
         if topic.name is None:
-            partitions = [_nothing(at, int(unknown)) for at in topic.partitions]
+            partitions = [_nothing(at, ErrorCode.UNKNOWN_TOPIC_ID) for at in topic.partitions]
         else:
             partitions = [_partition(next(remaining), topic.topic_id) for _ in topic.partitions]
         topics.append(OffsetFetchResponseTopics(name=topic.name or "", topic_id=topic.topic_id, partitions=partitions))
@@ -152,7 +152,7 @@ def _all_topics(
 def _partition(answer: CommittedOffset, topic_id: UUID) -> OffsetFetchResponsePartitions:
     if answer.error is not None:
         return _nothing(answer.partition, int(outcome(answer.error)[0]))
-    if ZERO_UUID not in (topic_id, answer.topic_id) and topic_id != answer.topic_id:
+    if topic_id is not ZERO_UUID and ZERO_UUID not in (topic_id, answer.topic_id) and topic_id != answer.topic_id:
         return _nothing(answer.partition)
     return OffsetFetchResponsePartitions(
         partition_index=answer.partition,
