@@ -15,6 +15,7 @@ from uuid import UUID
 
 from strandline.records.builder import build_batch
 from strandline.records.record import Record
+from strandline.server.times.errors import error_codes
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -79,6 +80,17 @@ class Asker:
         """One request and its answer."""
         answer = self.exchange(framed(key, request))
         return decode_response(key, _VERSIONS[key], memoryview(answer))[1]
+
+    def ask_when_ready(self, key: ApiKey, request: Any) -> Any:
+        """The answer, which has no error anywhere: asks again while a topic or a coordinator is not ready."""
+        given: list[Any] = []
+
+        def ask() -> int:
+            given.append(self.ask(key, request))
+            return max(error_codes(given[-1]), default=0)
+
+        self._until_ready(ask, key.name)
+        return given[-1]
 
     def send(self, frame: bytes) -> None:
         self._socket.sendall(frame)
