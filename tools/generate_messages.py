@@ -19,6 +19,8 @@ from kio.schema.index import api_key_map, schema_name_map
 from message_module import ModuleSource
 from message_schema import MessageSpec, load_message
 
+from strandline.compiled.modules import HOT_MODULES
+
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src/strandline/wire/messages"
 DATA_SCHEMAS = ("consumer_protocol_subscription", "consumer_protocol_assignment")
@@ -63,7 +65,8 @@ def generate() -> dict[str, str]:
         versions = list(schema_name_map[schema])
         request, response = (load_message(schema, kind, versions) for kind in ("request", "response"))
         rows.append((key, schema, request))
-        files[f"{schema}.py"] = ModuleSource(schema, [request, response]).text()
+        is_hot = f"wire.messages.{schema}" in HOT_MODULES
+        files[f"{schema}.py"] = ModuleSource(schema, [request, response], is_hot=is_hot).text()
     for schema in DATA_SCHEMAS:
         message = load_message(schema, "data", list(schema_name_map[schema]))
         files[f"{schema}.py"] = ModuleSource(schema, [message]).text()

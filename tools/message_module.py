@@ -60,8 +60,10 @@ def python_type(field: FieldSpec) -> str:
 class ModuleSource:
     """Collects the text of one module; `text()` gives it, unformatted."""
 
-    def __init__(self, schema: str, messages: list[MessageSpec]) -> None:
+    def __init__(self, schema: str, messages: list[MessageSpec], *, is_hot: bool = False) -> None:
+        """`is_hot`: the module is compiled. Its classes stay classes of Python, with slots and the base of all."""
         self._schema = schema
+        self._decorators = [_NOT_NATIVE, _DATACLASS] if is_hot else [_DATACLASS]
         self._messages = messages
         self._structs: set[str] = set()
         self._lines: list[str] = []
@@ -103,13 +105,14 @@ class ModuleSource:
             "from struct import Struct\n"
             "from typing import Final\n"
             "from uuid import UUID\n\n"
+            "from strandline.compiled.attributes import mypyc_attr\n"
             "from strandline.model import ZERO_UUID\n"
             "from strandline.wire.structure import Structure\n"
             f"from strandline.wire.primitives import {', '.join(_PRIMITIVES)}\n"
         )
 
     def _dataclass(self, struct: StructSpec) -> None:
-        self._lines += ["", _DATACLASS, f"class {struct.name}(Structure):"]
+        self._lines += ["", *self._decorators, f"class {struct.name}(Structure):"]
         self._lines.append(f'    """Versions {struct.versions.low} to {struct.versions.high}."""')
         self._lines.append("")
         for spec in struct.fields:
@@ -137,6 +140,7 @@ class ModuleSource:
         ]
 
 
+_NOT_NATIVE = "@mypyc_attr(native_class=False)"
 _DATACLASS = "@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)"
 _VARIANTS = ("", "nullable_", "compact_", "compact_nullable_")
 _PRIMITIVES = [

@@ -14,6 +14,13 @@ from tests.compiled.small_tree import PACKAGE
 
 ROOT = Path(__file__).parents[2]
 TESTS = (
+    "tests/coordinators/groups/test_classic_group.py",
+    "tests/coordinators/groups/test_classic_join.py",
+    "tests/coordinators/groups/test_classic_static.py",
+    "tests/coordinators/groups/test_classic_sync.py",
+    "tests/coordinators/groups/test_concurrent_rebalances.py",
+    "tests/coordinators/runtime/test_timers.py",
+    "tests/server/times/test_errors_and_waits.py",
     "tests/records",
     "tests/log/cleaning",
     "tests/log/test_appending.py",

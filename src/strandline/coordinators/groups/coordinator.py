@@ -12,6 +12,7 @@ from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
 from strandline.config.share_groups import DEFAULT_SHARE_SETTINGS, ShareGroupSettings
 from strandline.coordinators.fields import LONGEST_STRING
+from strandline.coordinators.groups.classic_group import ClassicGroup
 from strandline.coordinators.groups.consumer.description import describe
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.heartbeat import check_request
@@ -275,7 +276,7 @@ class GroupCoordinator:
         """
         shard = self.runtime.shard_for(group_id)
         group = shard.groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
+        if not isinstance(group, ClassicGroup) and isinstance(group, ConsumerGroup):  # the second question costs a call
             group.check_fetch(member_id, member_epoch)
         if not require_stable:
             return shard.fetch(group_id, partitions)

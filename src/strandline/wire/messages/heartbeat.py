@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
+from strandline.compiled.attributes import mypyc_attr
 from strandline.wire.primitives import (
     DECODING_FAILURES,
     read_compact_nullable_string,
@@ -26,6 +27,7 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
+@mypyc_attr(native_class=False)
 @dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
 class HeartbeatRequest(Structure):
     """Versions 0 to 4."""
@@ -36,6 +38,7 @@ class HeartbeatRequest(Structure):
     group_instance_id: str | None = None  # from version 3 on
 
 
+@mypyc_attr(native_class=False)
 @dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)
 class HeartbeatResponse(Structure):
     """Versions 0 to 4."""
