@@ -17,11 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from strandline.coordinators.groups import HeartbeatRequest, HeartbeatResponse, JoinResponse, MemberProtocol
-from strandline.coordinators.groups.consumer.changes import ConsumerChanges
 from strandline.coordinators.groups.consumer.embedded import read_embedded_assignment
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
-from strandline.coordinators.groups.consumer.heartbeat import heartbeat
-from strandline.coordinators.groups.consumer.steady import is_steady
 from strandline.coordinators.groups.modern.partitions import Partitions, pairs
 from strandline.errors import FencedMemberEpoch, IllegalGeneration, StrandlineError
 from tests.coordinators.groups.consumer.consumer_world import state_of
@@ -131,7 +128,6 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             regex=client.regex if is_joining or full else None,
             owned={} if is_joining else client.owned,
         )
-        self.check_steady(request)
         try:
             answers = self.world.send(request)
         except StrandlineError:
@@ -140,19 +136,6 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 client.incarnation += 1
         else:
             client.waiting = None if loses_answer else answers
-
-    def check_steady(self, request: HeartbeatRequest) -> None:
-        """A heartbeat that is answered without a decision would not have led to one."""
-        group, around = self.world.shard.groups.get("g"), self.world.shard.consumer.around("g")
-        member = group.members.get(request.member_id) if isinstance(group, ConsumerGroup) else None
-        if isinstance(group, ConsumerGroup) and member is not None and is_steady(group, member, request, around.image):
-            changes = ConsumerChanges(group)
-            assert heartbeat(changes, request, around) == HeartbeatResponse(
-                member_id=request.member_id,
-                member_epoch=request.member_epoch,
-                heartbeat_interval_ms=around.limits.heartbeat_interval_ms,
-            )
-            assert not changes.is_any
 
     def take(self, client: Consumer) -> None:
         """Give up what the client is not told to own, and take what it is."""

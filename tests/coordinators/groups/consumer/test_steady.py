@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from strandline.coordinators.groups import HeartbeatRequest, HeartbeatResponse
+from strandline.coordinators.groups.consumer.changes import ConsumerChanges
+from strandline.coordinators.groups.consumer.heartbeat import heartbeat
 from strandline.coordinators.groups.consumer.steady import is_steady
 from strandline.errors import CoordinatorNotAvailable
 from tests.coordinators.groups.consumer.shard_world import ShardWorld
@@ -43,6 +45,9 @@ def test_a_member_that_says_nothing_new_is_answered_at_once(fields: dict[str, An
     assert answer == HeartbeatResponse(member_id="m1", member_epoch=epoch, heartbeat_interval_ms=interval)
     assert not world.log.waiting
     assert len(world.log.records) == written
+    changes = ConsumerChanges(world.group)
+    assert heartbeat(changes, request, world.shard.consumer.around("g")) == answer, "what a whole decision gives"
+    assert not changes.is_any
 
 
 def test_it_extends_the_session() -> None:
