@@ -25,6 +25,7 @@ from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.shard import GroupShard
 from strandline.errors import NotCoordinator
 from tests.coordinators.groups.conftest import CountedIds
+from tests.coordinators.groups.consumer.consumer_world import state_of
 from tests.coordinators.groups.immediate_matcher import ImmediateMatcher
 from tests.coordinators.groups.members import join_request, subscription
 from tests.coordinators.groups.partitioned_topics import PartitionedTopics
@@ -174,3 +175,11 @@ class ShardWorld(TimedShard):
 
     def state(self) -> GroupState:
         return self.shard.groups["g"].state
+
+
+def check_replay(world: ShardWorld) -> None:
+    """The log gives the state that the group has."""
+    assert not world.log.waiting
+    again = world.replayed().groups["g"]
+    assert isinstance(again, ConsumerGroup)
+    assert state_of(again) == state_of(world.group)

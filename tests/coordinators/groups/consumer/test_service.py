@@ -10,7 +10,6 @@ from strandline.coordinators.groups import GroupState, HeartbeatRequest
 from strandline.coordinators.groups.consumer.description import describe
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
 from strandline.coordinators.groups.consumer.schemas import ConsumerRecordKey, ConsumerRecordType
-from strandline.coordinators.groups.modern.partitions import pairs
 from strandline.coordinators.groups.schemas import read_key
 from strandline.errors import (
     CoordinatorNotAvailable,
@@ -22,20 +21,12 @@ from strandline.errors import (
 )
 from strandline.metadata.image import ConfigResource, ConfigResourceType
 from tests.coordinators.groups.consumer.consumer_world import state_of
-from tests.coordinators.groups.consumer.shard_world import Answers, ShardWorld
+from tests.coordinators.groups.consumer.shard_world import Answers, ShardWorld, check_replay
 
 
 @pytest.fixture
 def world() -> ShardWorld:
     return ShardWorld()
-
-
-def check_replay(world: ShardWorld) -> None:
-    """The log gives the state that the group has."""
-    assert not world.log.waiting
-    again = world.replayed().groups["g"]
-    assert isinstance(again, ConsumerGroup)
-    assert state_of(again) == state_of(world.group)
 
 
 # Requests
@@ -376,40 +367,3 @@ def test_a_deletion_that_the_log_refused_leaves_the_group_in_the_log() -> None:
     assert "g" not in world.replayed().groups
     world.let_time_pass(2)
     assert world.replayed().consumer.table.existing("g").epoch == world.group.epoch
-
-
-@pytest.mark.parametrize("is_alive", [True, False])
-def test_a_gap_in_the_log_gives_no_partition_two_owners(is_alive: bool) -> None:
-    """A removal is refused, what it made free is given away in a write behind it, and the broker dies."""
-    world = ShardWorld()
-    for member_id in ("a", "b", "a", "b"):
-        if "g" in world.shard.groups and member_id in world.group.members:
-            world.obey(member_id)
-        else:
-            world.join(member_id, "orders")
-    held = world.assigned("a")
-    assert held
-    world.shard.consumer.remove(world.group, [world.group.members["a"]], "its session has ended", lambda _: None)
-    epoch = world.group.members["b"].epoch
-    told = world.send(HeartbeatRequest(group_id="g", member_id="b", member_epoch=epoch, owned=world.assigned("b")))
-    world.log.finish_one(accept=False)
-    world.log.finish_one(accept=True)
-    assert isinstance(told.only.error, CoordinatorNotAvailable)
-    world.restart()
-    world.settle()
-    assert world.assigned("a") == held
-    assert not set(pairs(world.assigned("b"))) & set(pairs(held))
-    for _ in range(4):
-        assert not set(pairs(world.obey("b").assignment or {})) & set(pairs(world.assigned("a")))
-        if is_alive:
-            world.obey("a")
-        world.let_time_pass(1)
-    if not is_alive:
-        world.let_time_pass(40)
-        world.keep_alive("b")
-        world.let_time_pass(6)
-        world.obey("b")
-    owned = [world.assigned(member_id) for member_id in world.group.members]
-    assert sorted(pair for one in owned for pair in pairs(one)) == sorted(pairs(world.topics.all_of("orders")))
-    assert world.state() is GroupState.STABLE
-    check_replay(world)

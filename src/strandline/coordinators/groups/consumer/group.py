@@ -48,7 +48,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Regular expressions that were matched against the topics."""
         self.instances: dict[str, str] = {}
         """Member id by group instance id."""
-        self._owners: dict[tuple[UUID, int], str] = {}
+        self._owners: Counter[tuple[UUID, int]] = Counter()
+        """How many members own each partition: two in a log with a gap, or if classic members shared it."""
         self._expression_readers: Counter[str] = Counter()
         # Not in the log:
         self.matched_topics: frozenset[str] | None = None
@@ -88,8 +89,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def remember(self, member: ConsumerMember) -> None:
         super().remember(member)
         for owned in (member.assigned, member.pending_revocation):
-            for partition in pairs(owned):
-                self._owners[partition] = member.member_id
+            self._owners.update(pairs(owned))
         if member.regex:
             self._expression_readers[member.regex] += 1
         if member.instance_id is not None:
@@ -98,9 +98,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def forget(self, member: ConsumerMember) -> None:
         super().forget(member)
         for owned in (member.assigned, member.pending_revocation):
-            for partition in pairs(owned):
-                if self._owners.get(partition) == member.member_id:
-                    del self._owners[partition]
+            discount(self._owners, pairs(owned))
         if member.regex:
             discount(self._expression_readers, [member.regex])
         if member.instance_id is not None and self.instances.get(member.instance_id) == member.member_id:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
@@ -59,6 +59,7 @@ class ModernMember(Protocol):
 
 
 M = TypeVar("M", bound=ModernMember)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,9 +263,9 @@ class ModernGroup(ABC, Generic[M]):
         return DescribedGroup(group_id=self.group_id, error=error)
 
 
-def discount(readers: Counter[str], names: Sequence[str]) -> None:
-    """Count one reader less of each, and forget those without readers."""
-    for name in names:
-        readers[name] -= 1
-        if readers[name] == 0:
-            del readers[name]
+def discount(counts: Counter[T], things: Iterable[T]) -> None:
+    """Count one less of each, and forget those of which there is none left."""
+    for thing in things:
+        counts[thing] -= 1
+        if counts[thing] == 0:
+            del counts[thing]
