@@ -91,3 +91,19 @@ def test_a_partition_that_was_taken_from_its_later_owner_is_not_free() -> None:
     assert {*pairs(world.assigned("a")), *pairs(world.assigned("b"))} == set(pairs(everything))
     assert world.state() is GroupState.STABLE
     check_replay(world)
+
+
+def test_nobody_is_told_what_was_decided_on_a_decision_that_is_being_written_again() -> None:
+    """A third member's decision takes the refused removal with it, and both are still on their way."""
+    world = one_who_does_not_let_go()
+    told = taken_from_the_first(world)
+    world.log.finish_one(accept=False)
+    third = HeartbeatRequest(group_id="g", member_id="c", topics=("orders",), rebalance_timeout_ms=9, owned={})
+    joined = world.send(third)
+    world.log.finish_one(accept=True)
+    assert isinstance(told.only.error, CoordinatorNotAvailable), "a successor may find that the first has them all"
+    assert not world.shard.consumer.table.writer.is_settled("g")
+    world.settle()
+    assert joined.only.error is None
+    assert world.shard.consumer.table.writer.is_settled("g")
+    check_replay(world)

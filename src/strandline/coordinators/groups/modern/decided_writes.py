@@ -3,7 +3,8 @@
 A decision changes the group at once, so that the next one sees it, and is answered when its records are in the log. If
 the log refuses them, the client gets an error and the group stays as decided: a write that failed may be in the log
 nevertheless, so nobody knows the way back. Instead the records are written again, with the values that the group has
-then, by the next decision or after a while. A client that missed an answer asks again, as after any lost answer.
+then, by the next decision or after a while. Until the log has them, nobody is told what was decided after them. A
+client that missed an answer asks again, as after any lost answer.
 
 A decision may be too large for one batch (`batches`). Then it is in the log when the last of its batches is.
 """
@@ -15,6 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeAlias
 
 from strandline.coordinators.groups.modern.batches import BatchCutter
+from strandline.coordinators.groups.modern.group import discount
 from strandline.coordinators.runtime import BoundedSink, KeyValue, Timer, Timers, WriteResult, write_size
 from strandline.errors import CoordinatorNotAvailable, StrandlineError
 
@@ -32,6 +34,8 @@ class DecidedWrites:
         self._under_way: Counter[str] = Counter()
         self._unsure: dict[str, set[bytes]] = {}
         """Keys whose value in the log is not known, by group."""
+        self._repairs: Counter[str] = Counter()
+        """How many writes are under way that began with such keys, by group."""
         self._retry: Timer | None = None
 
     def is_settled(self, group_id: str) -> bool:
@@ -45,6 +49,7 @@ class DecidedWrites:
 
     def write(self, group_id: str, records: Sequence[KeyValue], done: Callable[[StrandlineError | None], None]) -> None:
         """Call back when everything that was decided about the group so far is in the log, or with the refusal."""
+        is_repair = group_id in self._unsure
         unsure = self._unsure.pop(group_id, set()) - {key for key, _ in records}
         again = [record for key in sorted(unsure) if (record := self._current(group_id, key)) is not None]
         if not again and not records and not self._under_way[group_id]:
@@ -52,8 +57,8 @@ class DecidedWrites:
             return
         *first, last = self._batches(again, records)
         for batch in first:
-            self._write_batch(group_id, batch, lambda _: None)
-        self._write_batch(group_id, last, done)
+            self._write_batch(group_id, batch, is_repair, lambda _: None)
+        self._write_batch(group_id, last, is_repair, done)
 
     def _batches(self, again: Sequence[KeyValue], records: Sequence[KeyValue]) -> list[Sequence[KeyValue]]:
         """One if possible; what is written again never keeps a decision from fitting."""
@@ -63,19 +68,25 @@ class DecidedWrites:
         return [*self._cutter.cut(again, limit), *self._cutter.cut(records, limit)]
 
     def _write_batch(
-        self, group_id: str, written: Sequence[KeyValue], done: Callable[[StrandlineError | None], None]
+        self,
+        group_id: str,
+        written: Sequence[KeyValue],
+        is_repair: bool,
+        done: Callable[[StrandlineError | None], None],
     ) -> None:
-        self._under_way[group_id] += 1
+        counts = (self._under_way, self._repairs) if is_repair else (self._under_way,)
+        for count in counts:
+            count[group_id] += 1
 
         def finished(outcome: WriteResult) -> None:
-            self._under_way[group_id] -= 1
-            if not self._under_way[group_id]:
-                del self._under_way[group_id]
+            for count in counts:
+                discount(count, [group_id])
             error = outcome.error
             if error is not None and written:
                 self.doubt(group_id, [key for key, _ in written])
-            elif error is None and group_id in self._unsure:
-                # What it was decided on may not be in the log: a successor could decide otherwise.
+            elif error is None and (group_id in self._unsure or group_id in self._repairs):
+                # What it was decided on may not be in the log: a successor could decide otherwise. Writes end in their
+                # order, so a repair that is still under way is behind this one.
                 error = CoordinatorNotAvailable(f"An earlier decision about group {group_id} is being written again.")
             done(error)
 
