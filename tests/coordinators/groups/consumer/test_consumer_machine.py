@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
 from uuid import UUID
 
 import pytest
@@ -19,44 +18,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from strandline.coordinators.groups import HeartbeatRequest, HeartbeatResponse, JoinResponse, MemberProtocol
 from strandline.coordinators.groups.consumer.embedded import read_embedded_assignment
 from strandline.coordinators.groups.consumer.group import ConsumerGroup
-from strandline.coordinators.groups.modern.partitions import Partitions, pairs
+from strandline.coordinators.groups.modern.partitions import pairs
 from strandline.errors import FencedMemberEpoch, IllegalGeneration, StrandlineError
 from tests.coordinators.groups.consumer.consumer_world import state_of
+from tests.coordinators.groups.consumer.model_consumer import Consumer
 from tests.coordinators.groups.consumer.shard_world import Answers, ShardWorld
+from tests.coordinators.groups.consumer.whole_decisions import steady_members
 from tests.coordinators.groups.members import join_request, subscription
 
 TOPICS = (("orders",), ("payments",), ("orders", "payments"), ("orders", "later"))
 LUCK = ("good", "good", "good", "good", "lost", "slow", "refused")
 EXPRESSIONS = ("", "orders", ".*s", "pay.*")
-
-
-@dataclass(eq=False)
-class Consumer:
-    """What one client knows. `owned` is what it reads from now: two clients must never read the same partition."""
-
-    name: str
-    is_static: bool
-    topics: tuple[str, ...] = ("orders",)
-    regex: str = ""
-    epoch: int = 0
-    incarnation: int = 0
-    owned: Partitions = field(default_factory=dict)
-    told: Partitions | None = None
-    waiting: Answers | None = None
-    is_classic: bool = False
-    classic_id: str = ""
-
-    @property
-    def member_id(self) -> str:
-        return f"{self.name}-{self.incarnation}"
-
-    @property
-    def instance_id(self) -> str | None:
-        return f"i-{self.name}" if self.is_static else None
-
-    def forget(self) -> None:
-        """The client starts over: it owns nothing and has no epoch."""
-        self.epoch, self.owned, self.told, self.waiting, self.classic_id = 0, {}, None, None, ""
 
 
 class ConsumerGroupMachine(RuleBasedStateMachine):
@@ -292,28 +264,35 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.may_differ = False
         self.begin_anew()
 
-    @rule(at=st.integers(0, 3), refused=st.integers(0, 2))
-    def die_while_partitions_move(self, at: int, refused: int) -> None:
+    @rule(at=st.integers(0, 3), refused=st.integers(0, 2), comes_back=st.booleans())
+    def die_while_partitions_move(self, at: int, refused: int, comes_back: bool = False) -> None:
         """A member leaves, and the others have got its partitions when the broker dies with a gap in its log."""
         self.everyone_beats(2, -1)
         self.leave(at, False)
         for other in range(len(self.clients)):
             if other != at:
                 self.beat(other, False, "slow")
-        self.die_between_two_writes(refused)
+        self.die_between_two_writes(refused, at if comes_back else None)
 
-    @rule(refused=st.integers(0, 2))
-    def die_between_two_writes(self, refused: int) -> None:
-        """The log refused one write and took those behind it, and the broker has no time to write it again."""
+    @rule(refused=st.integers(0, 2), next_one=st.none() | st.integers(0, 3))
+    def die_between_two_writes(self, refused: int, next_one: int | None = None) -> None:
+        """The log refused one write and took those behind it, and the broker has no time to write it again.
+
+        Or it has just begun to: somebody was heard of while the others were on their way.
+        """
         for at in range(len(self.world.log.waiting)):
             self.world.log.finish_one(accept=at != refused)
+            if at == refused and next_one is not None:
+                self.beat(next_one, False, "slow")
         self.die()
 
     def begin_anew(self) -> None:
+        """Answers that the broker gave arrive; those that it still owed do not."""
+        for client in self.clients:
+            self.hear(client)
+            client.waiting = None
         self.world.restart()
         self.last_group = None
-        for client in self.clients:
-            client.waiting = None
 
     def log_and_memory_agree(self) -> None:
         group, again = self.world.shard.groups.get("g"), self.world.replayed().groups.get("g")
@@ -369,6 +348,12 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             assert len(self.world.timers) >= len(group.members)
             assert len(self.world.timers) <= 4 * len(group.members) + 2
 
+    @invariant()
+    def steady_members_hear_what_a_decision_would_tell_them(self) -> None:
+        group = self.world.shard.groups.get("g")
+        if isinstance(group, ConsumerGroup):
+            steady_members(group, self.world.shard.consumer.around("g"))
+
     def teardown(self) -> None:
         """When everybody behaves, everything is assigned, and the log has the state that the group has."""
         if not hasattr(self, "world"):
@@ -400,6 +385,8 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         }
         owned = Counter(pair for client in self.clients for pair in pairs(client.told or client.owned))
         assert owned == dict.fromkeys(wanted, 1)
+        steady = steady_members(group, self.world.shard.consumer.around("g"))
+        assert steady == (set() if group.has_expressions else set(group.members))
         self.log_and_memory_agree()
 
 
