@@ -69,8 +69,9 @@ class ExternalBroker:
 
 # Below the ports that the system gives to outgoing connections. A client that tries to reach a dead broker on one of
 # those may be given the same port for its own end, connects to itself, and the broker cannot come back.
-# Test processes that run side by side begin at different places.
-_FIRST, _COUNT = 20_000, 12_000
+# Test processes that run side by side have ports of their own: a broker that is away must not be another one's broker.
+_COUNT = 12_000 // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_FIRST = 20_000 + _COUNT * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _PORTS = itertools.count(os.getpid() * 997)
 
 
