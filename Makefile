@@ -6,8 +6,8 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.ready
 BUILT := $(VENV)/.compiled
-# How many tests run at a time. Those of whole brokers mostly wait: two processors are busy with five of them.
-WORKERS ?= 5
+# How many tests run at a time. Those of whole brokers mostly wait: two processors are busy with four of them.
+WORKERS ?= 4
 # The first Python on the path that is new enough. `make setup PYTHON=/some/python` chooses another one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
