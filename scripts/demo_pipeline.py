@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from zlib import crc32
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from demo_clients import create_topic, delete_topic, produce
-from demo_stage import Broker, DemoFailed, ask_lines, run, say, show_command, show_table, title, wait_for
+from demo_stage import Broker, DemoFailed, ask_lines, files_below, run, say, show_command, show_table, title, wait_for
 
 from strandline.tiering.errors import PipelineFailed
 from strandline.tiering.java import find_java
@@ -182,10 +181,8 @@ def _figures(broker: Broker) -> Figures:
 
 
 def _wal_objects(broker: Broker) -> int:
-    # Directories come and go meanwhile: unlike `rglob`, `walk` leaves out what is gone.
-    folders = (broker.data / "objects" / name for name in ("wal", "split"))
-    return sum(len(files) for folder in folders for _, _, files in os.walk(folder))
+    return sum(len(files_below(broker.data / "objects" / name)) for name in ("wal", "split"))
 
 
 def _remote_files(broker: Broker) -> list[Path]:
-    return [path for path in (broker.data / "remote").glob(f"{TOPIC}-*/*") if path.is_file()]
+    return files_below(broker.data / "remote", f"{TOPIC}-")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -136,6 +137,12 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
         if time.monotonic() > deadline:
             raise DemoFailed(f"waited 20 s in vain for {what}")
         pause.wait(0.01)
+
+
+def files_below(directory: Path, prefix: str = "") -> list[Path]:
+    """The files in directories below one whose names begin so. Directories come and go: what is gone is left out."""
+    folders = ((Path(folder), names) for folder, _, names in os.walk(directory))
+    return [folder / name for folder, names in folders if folder.name.startswith(prefix) for name in names]
 
 
 def title(text: str) -> None:

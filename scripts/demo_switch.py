@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from demo_clients import create_topic, delete_topic
-from demo_stage import Broker, DemoFailed, ask, console, run, say, show_command, title, wait_for
+from demo_stage import Broker, DemoFailed, ask, console, files_below, run, say, show_command, title, wait_for
 from demo_traffic import Traffic
 from rich.console import RenderableType
 from rich.live import Live
@@ -177,4 +177,4 @@ def _state(broker: Broker) -> str:
 
 
 def _remote_files(broker: Broker) -> list[Path]:
-    return [path for path in (broker.data / "remote").glob(f"{TOPIC}-*/*") if path.is_file()]
+    return files_below(broker.data / "remote", f"{TOPIC}-")

@@ -9,7 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from demo_clients import check_all_arrived, consume, create_topic, delete_topic, produce
-from demo_stage import Broker, DemoFailed, ask, ask_lines, run, say, show_command, show_table, title, wait_for
+from demo_stage import (
+    Broker,
+    DemoFailed,
+    ask,
+    ask_lines,
+    files_below,
+    run,
+    say,
+    show_command,
+    show_table,
+    title,
+    wait_for,
+)
 
 from strandline.admin.text import size
 
@@ -117,7 +129,7 @@ def _local_logs(broker: Broker) -> list[Path]:
 
 
 def _remote_files(broker: Broker) -> list[Path]:
-    return [path for path in (broker.data / "remote").glob(f"{TOPIC}-0-*/*") if path.is_file()]
+    return files_below(broker.data / "remote", f"{TOPIC}-0-")
 
 
 def _bytes(paths: list[Path]) -> int:
