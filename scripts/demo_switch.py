@@ -139,10 +139,14 @@ class _Rulers:
 
 
 def _marks(row: Ranges, longest: int) -> Iterator[tuple[str, str]]:
-    """One column for as many offsets as fit, so that the longest partition has the whole width."""
+    """One column for as many offsets as fit, so that the longest partition has the whole width.
+
+    A column has the tier of its last offset: the newest records are seen however few they are.
+    """
     for column in range(RULER):
-        offset = column * longest // RULER
-        yield TIERS[row.tier_of(offset)] if row.start <= offset < row.end else (" ", "")
+        first, last = column * longest // RULER, (column + 1) * longest // RULER - 1
+        is_there = first < row.end and last >= row.start
+        yield TIERS[row.tier_of(min(last, row.end - 1))] if is_there else (" ", "")
 
 
 def _ranges(broker: Broker) -> list[Ranges]:

@@ -98,7 +98,7 @@ def test_a_live_topic_is_switched_and_its_tiers_are_shown_as_they_move(shown: st
     stages = [rulers[first : first + 3] for first in range(0, len(rulers), 3)]
     assert [[ruler[0] for ruler in stage] for stage in stages] == [["0", "1", "2"]] * 4
     assert not any("▒" in ruler[1] or "diskless" in ruler[5] for ruler in stages[0]), "all classic before the switch"
-    assert all(ruler[1][-1] == "▒" for stage in stages[2:] for ruler in stage)
+    assert all(ruler[1][-1] == "▒" for stage in stages[2:] for ruler in stage), stages
     for _, marks, remote_end, local_start, _, rest in stages[3]:
         assert set(marks) == {"░", "▒"}
         assert not local_start, "nothing is left on the disk"
