@@ -40,10 +40,10 @@ COUNTS: Final[Mapping[str, Bound]] = {
     "fetch.nothing-new": Bound(calls=107, c_calls=69, system_calls=2, bytecodes=2931),
     "fetch.nothing-new.10": Bound(calls=314, c_calls=186, system_calls=2, bytecodes=8214),
     "fetch.nothing-new.100": Bound(calls=2384, c_calls=1356, system_calls=2, bytecodes=61044),
-    "heartbeat": Bound(calls=80, c_calls=59, system_calls=2, bytecodes=2089),
-    "heartbeat.consumer": Bound(calls=121, c_calls=78, system_calls=2, bytecodes=3184),
-    "offset-commit": Bound(calls=201, c_calls=158, system_calls=3, bytecodes=5173),
-    "offset-fetch": Bound(calls=130, c_calls=99, system_calls=2, bytecodes=3398),
-    "produce.diskless": Bound(calls=532, c_calls=430, system_calls=2, bytecodes=11062),
+    "heartbeat": Bound(calls=79, c_calls=58, system_calls=2, bytecodes=2083),
+    "heartbeat.consumer": Bound(calls=118, c_calls=79, system_calls=2, bytecodes=3002),
+    "offset-commit": Bound(calls=200, c_calls=158, system_calls=3, bytecodes=5169),
+    "offset-fetch": Bound(calls=128, c_calls=98, system_calls=2, bytecodes=3388),
+    "produce.diskless": Bound(calls=532, c_calls=430, system_calls=2, bytecodes=11059),
     # end
 }

@@ -67,7 +67,7 @@ class GroupWorld(TimedShard):
         self.protocol_of: dict[int, str] = {}
 
     def new_shard(self) -> GroupShard:
-        incarnations = TopicIncarnations(lambda: self.topics.image)
+        incarnations = TopicIncarnations(self.topics)
         return GroupShard(self.log, self.timers, self.clock, self.ids, self.settings, incarnations, ImmediateMatcher())
 
     def settle(self) -> None:

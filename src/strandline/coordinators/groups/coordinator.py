@@ -99,7 +99,7 @@ class GroupCoordinator:
         share_settings: ShareGroupSettings = DEFAULT_SHARE_SETTINGS,
     ) -> None:
         self._clock, self._ids, self._settings, self._share_settings = clock, ids, settings, share_settings
-        self._topics = TopicIncarnations(lambda: images.image)
+        self._topics = TopicIncarnations(images)
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime("group", log, self._make_shard, clock=clock)
         self.runtime.sweep_every(settings.offsets_retention_check_interval_ms, GroupShard.expire)
 

@@ -15,27 +15,25 @@ that has the name when the partition is loaded, and are stored again with its id
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue
-from strandline.metadata.image import MetadataImage
+from strandline.metadata.image import Images, MetadataImage
 from strandline.model import ZERO_UUID
 
 
 class TopicIncarnations:
     """Compares committed offsets with the topics of the newest image."""
 
-    def __init__(self, image: Callable[[], MetadataImage]) -> None:
-        self._image = image
+    def __init__(self, images: Images) -> None:
+        self._images = images
 
     @property
     def image(self) -> MetadataImage:
         """The newest image."""
-        return self._image()
+        return self._images.image
 
     def is_current(self, topic: str, value: OffsetValue) -> bool:
         """Whether the offset belongs to the topic that has this name now."""
-        known = self._image().topics.get(topic)
+        known = self._images.image.topics.get(topic)
         if known is None:
             return False
         topic_id = value.topic_id
@@ -44,5 +42,5 @@ class TopicIncarnations:
 
     def with_id(self, key: OffsetKey, value: OffsetValue) -> OffsetValue | None:
         """The value with the id of its topic; None if it has one, or if there is no such topic."""
-        known = self._image().topics.get(key.topic)
+        known = self._images.image.topics.get(key.topic)
         return None if known is None or value.topic_id != ZERO_UUID else value._replace(topic_id=known.topic_id)

@@ -59,7 +59,7 @@ class ShardWorld(TimedShard):
         self.shard = self.new_shard()
 
     def new_shard(self) -> GroupShard:
-        incarnations = TopicIncarnations(lambda: self.topics.image)
+        incarnations = TopicIncarnations(self.topics)
         return GroupShard(self.log, self.timers, self.clock, self.ids, self.settings, incarnations, ImmediateMatcher())
 
     def settle(self, *, accept: bool = True) -> None:

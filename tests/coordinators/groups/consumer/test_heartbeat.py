@@ -74,19 +74,19 @@ VALID = HeartbeatRequest(group_id="g", member_id="m", rebalance_timeout_ms=1000,
 def test_requests_that_contradict_the_protocol(changed: dict[str, Any]) -> None:
     check_request(VALID, ASSIGNORS)
     with pytest.raises(InvalidRequest):
-        check_request(replace(VALID, **changed), ASSIGNORS)
+        check_request(VALID._replace(**changed), ASSIGNORS)
 
 
 def test_a_client_of_version_0_may_leave_its_id_to_the_broker() -> None:
-    check_request(replace(VALID, member_id="", may_lack_id=True), ASSIGNORS)
+    check_request(VALID._replace(member_id="", may_lack_id=True), ASSIGNORS)
     with pytest.raises(InvalidRequest, match="MemberId"):
-        check_request(replace(VALID, member_id="", member_epoch=3, may_lack_id=True), ASSIGNORS)
+        check_request(VALID._replace(member_id="", member_epoch=3, may_lack_id=True), ASSIGNORS)
 
 
 def test_an_assignor_that_the_broker_does_not_have() -> None:
-    check_request(replace(VALID, assignor="range"), ASSIGNORS)
+    check_request(VALID._replace(assignor="range"), ASSIGNORS)
     with pytest.raises(UnsupportedAssignor, match="uniform, range"):
-        check_request(replace(VALID, assignor="sticky"), ASSIGNORS)
+        check_request(VALID._replace(assignor="sticky"), ASSIGNORS)
 
 
 # Joining and going on

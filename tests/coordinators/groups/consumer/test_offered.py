@@ -26,7 +26,7 @@ async def answers(topics: PartitionedTopics, settings: GroupSettings) -> tuple[o
         for partition in range(log.partition_count()):
             coordinator.runtime.elected(partition, 0)
         await coordinator.runtime.wait_loaded()
-        wrong = await coordinator.consumer_heartbeat(replace(JOIN, rebalance_timeout_ms=-1))
+        wrong = await coordinator.consumer_heartbeat(JOIN._replace(rebalance_timeout_ms=-1))
         assert isinstance(wrong.error, InvalidRequest | UnsupportedVersion)
         heartbeat = await coordinator.consumer_heartbeat(JOIN)
         return heartbeat.error, coordinator.describe_consumer_group("g").error

@@ -60,7 +60,7 @@ def test_an_answer_waits_until_everything_before_it_is_in_the_log(world: ShardWo
     assert (first.given, repeated.given) == ([], []), "the assignment is not in the log yet"
     world.settle()
     assert first.only == repeated.only
-    unchanged = world.send(replace(join, member_epoch=2, topics=None, rebalance_timeout_ms=-1, owned=None))
+    unchanged = world.send(join._replace(member_epoch=2, topics=None, rebalance_timeout_ms=-1, owned=None))
     assert unchanged.only.member_epoch == 2, "nothing to wait for"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ def steady_world(**joining: Any) -> ShardWorld:
 
 def beat(world: ShardWorld, **fields: Any) -> HeartbeatRequest:
     epoch = world.group.members["m1"].epoch
-    return replace(HeartbeatRequest(group_id="g", member_id="m1", member_epoch=epoch), **fields)
+    return HeartbeatRequest(group_id="g", member_id="m1", member_epoch=epoch)._replace(**fields)
 
 
 def asks(world: ShardWorld, request: HeartbeatRequest) -> bool:

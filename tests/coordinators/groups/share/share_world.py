@@ -35,7 +35,7 @@ class ShareWorld(TimedShard):
         self.shard = self.new_shard()
 
     def new_shard(self) -> GroupShard:
-        incarnations = TopicIncarnations(lambda: self.topics.image)
+        incarnations = TopicIncarnations(self.topics)
         return GroupShard(
             self.log,
             self.timers,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from strandline.clock import Clock, Ids
@@ -108,14 +108,16 @@ class ConsumerGroupService:
 
         The request has passed `check_request`.
         """
-        around = self.around(request.group_id)
-        if self._goes_on(request, around, reply):
+        steady = self._steady_answer(request)
+        if steady is not None:
+            reply(steady)
             return
+        around = self.around(request.group_id)
         if is_leaving(request):
             self._leave(request, around, reply)
             return
         if not request.member_id:
-            request = replace(request, member_id=self.new_member_id())
+            request = request._replace(member_id=self.new_member_id())
         opened = self._open(request, around)
         group = opened.changes.group
         before, known = group.members.get(request.member_id), group.static_member(request.instance_id)
@@ -135,22 +137,21 @@ class ConsumerGroupService:
         self.look_after(group, around)
         self._match_expressions(group, around)
 
-    def _goes_on(self, request: HeartbeatRequest, around: ConsumerSurroundings, reply: HeartbeatReply) -> bool:
-        """Answer a heartbeat that decides nothing, if all that was decided before is in the log. False if it is not."""
+    def _steady_answer(self, request: HeartbeatRequest) -> HeartbeatResponse | None:
+        """The answer to a heartbeat that decides nothing, if all that was decided before is in the log; else None."""
         group_id, member_id = request.group_id, request.member_id
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup) or not self.table.writer.is_settled(group_id):
-            return False
+            return None
         member = group.members.get(member_id)
-        if member is None or not is_steady(group, member, request, around.image):
-            return False
-        limits = around.limits
-        if not self.table.timers.restart(MemberTimer.SESSION, group_id, member_id, limits.session_timeout_ms):
-            self.start_session(group, member, around)
-        self.table.timers.cancel(MemberTimer.REBALANCE, group_id, member_id)
-        interval = limits.heartbeat_interval_ms
-        reply(HeartbeatResponse(member_id=member_id, member_epoch=member.epoch, heartbeat_interval_ms=interval))
-        return True
+        image = self._outlook.image
+        if member is None or not is_steady(group, member, request, image):
+            return None
+        limits, timers = self._outlook.limits(image, group_id), self.table.timers
+        if not timers.restart(MemberTimer.SESSION, group_id, member_id, limits.session_timeout_ms):
+            self.start_session(group, member, self.around(group_id))
+        timers.cancel(MemberTimer.REBALANCE, group_id, member_id)
+        return HeartbeatResponse(None, member_id, member.epoch, limits.heartbeat_interval_ms)
 
     def _leave(self, request: HeartbeatRequest, around: ConsumerSurroundings, reply: HeartbeatReply) -> None:
         group = self.table.existing(request.group_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from strandline.config import GroupConfig, GroupSettings
 from strandline.coordinators.groups.modern.partitions import Partitions
@@ -11,8 +11,7 @@ from strandline.coordinators.groups.modern.surroundings import Surroundings
 from strandline.coordinators.groups.modern.values import DescribedModernGroup
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatRequest:
+class HeartbeatRequest(NamedTuple):  # made for each heartbeat, in a third of the time of a frozen dataclass
     """What a member says. None: as before.
 
     `member_epoch` 0 joins, -1 leaves, -2 leaves for a while (static members). `may_lack_id`: the client may leave its

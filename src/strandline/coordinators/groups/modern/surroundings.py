@@ -50,7 +50,7 @@ class GroupOutlook(Generic[L]):
 
     def follow_settings(self, limits: Callable[[Mapping[str, str]], L]) -> None:
         """The settings of the broker have changed."""
-        self._limits, self._defaults = limits, limits({})
+        self._make_limits, self._defaults = limits, limits({})
 
     @property
     def image(self) -> MetadataImage:
@@ -58,6 +58,10 @@ class GroupOutlook(Generic[L]):
 
     def around(self, group_id: str) -> Surroundings[L]:
         image = self._topics.image
-        overrides = image.overrides(ConfigResource(ConfigResourceType.GROUP, group_id))
-        limits = self._limits(overrides) if overrides else self._defaults
+        limits = self.limits(image, group_id)
         return Surroundings(image=image, hashes=self._hashes, now_ms=self._clock.now_ms(), limits=limits)
+
+    def limits(self, image: MetadataImage, group_id: str) -> L:
+        """The settings of a group."""
+        overrides = image.overrides(ConfigResource(ConfigResourceType.GROUP, group_id))
+        return self._make_limits(overrides) if overrides else self._defaults

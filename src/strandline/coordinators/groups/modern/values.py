@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from strandline.coordinators.groups.modern.partitions import Partitions
 from strandline.coordinators.groups.states import GroupState
@@ -12,8 +12,7 @@ from strandline.errors import StrandlineError
 D = TypeVar("D")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResponse:
+class HeartbeatResponse(NamedTuple):
     """`assignment` is None if it has not changed."""
 
     error: StrandlineError | None = None
