@@ -23,6 +23,7 @@ from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from strandline.wire.messages.produce import PartitionProduceResponse
+from strandline.wire.produce_places import find_topics
 from strandline.wire.registry import decode_response
 from tests.broker import BrokerProcess, running_broker
 from tests.wirelevel.producing import NOBODY, OUTSIDE, TRANSACTION, Batch, Step, Topics
@@ -272,6 +273,21 @@ def test_a_request_that_is_cut_inside_its_tags_writes_nothing(
             connection.send_bytes(ordinary().frame(only(topic), number))
             connection.receive_frame()
         connection.send_bytes(ordinary()._replace(tags=b"\x01").frame(only(topic), 2))
+        connection.wait_closed()
+    assert log_of(broker, topic, 0).count(b"key") == 2
+
+
+def test_a_version_below_zero_writes_nothing(broker: BrokerProcess, unique_name: Callable[[], str]) -> None:
+    """Also if it has nothing before its topics: so begin those of several partitions as long as none were sent."""
+    topic = unique_name()
+    with connected(broker.bootstrap) as connection:
+        create_topic(connection, topic)
+        for number in range(2):
+            connection.send_bytes(ordinary(7).frame(only(topic), number))
+            connection.receive_frame()
+        frame = memoryview(ordinary(7).frame(only(topic), 2))[4:]
+        topics_at = find_topics(frame, 10 + len("one"), 7)
+        connection.send_frame(b"\x00\x00\xff\xff" + bytes(frame[4:8]) + bytes(frame[topics_at:]))
         connection.wait_closed()
     assert log_of(broker, topic, 0).count(b"key") == 2
 

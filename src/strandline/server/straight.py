@@ -50,7 +50,7 @@ _I32: Final = Struct(">i")
 _LEAST_RECORDS: Final = 61  # a header; behind the beginning, there is enough for every field that is read
 _END_TAGS: Final = 3  # of the partition, the topic and the request, in flexible versions
 _NO_ERROR: Final = 0
-_NO_VERSION: Final = -1
+_NO_VERSION: Final = 1 << 15  # more than fits into a request
 
 
 class ProduceRoute:
