@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strandline.wire import produce_codec
 from strandline.wire.api import ApiKey
 from strandline.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from strandline.wire.primitives import MalformedRequest
+from strandline.wire.primitives import MAX_ELEMENTS, MalformedRequest
 from strandline.wire.produce_codec import ProduceAnswer, ProduceEntry
 from strandline.wire.produce_places import TopicPlaces, find_places, find_topics, read_topic, write_successes
 from strandline.wire.registry import encode_request, read_request_header
@@ -105,6 +105,19 @@ def test_nothing_is_found_if_something_follows(version: int, message: ProduceReq
     frame, position = body_of(version, message)
     longer = memoryview(bytes(frame) + more)
     assert not found_in(longer, position, version)
+
+
+def test_nothing_is_found_in_a_request_with_too_many_elements() -> None:
+    """A topic counts as one, and so does its only partition."""
+    data = PartitionProduceData(index=0, records=bytes(61))
+    two = ProduceRequest(topic_data=[TopicProduceData(name=name, partition_data=[data]) for name in "ab"])
+    frame, position = body_of(7, two)
+    topics_at = find_topics(frame, position, 7)
+    pairs = MAX_ELEMENTS // 4 + 1
+    many = b"".join((frame[:topics_at], (2 * pairs).to_bytes(4), pairs * bytes(frame[topics_at + 4 :])))
+    with pytest.raises(MalformedRequest, match="too many elements"):
+        produce_codec.read_produce_request(memoryview(many), position, 7)
+    assert not found_in(memoryview(many), position, 7)
 
 
 def test_nothing_is_found_in_a_request_with_tags() -> None:

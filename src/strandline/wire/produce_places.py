@@ -30,8 +30,8 @@ TopicPlaces: TypeAlias = tuple[bytes, list[Place]]
 _TOPIC_ID_BYTES: Final = 16
 _ACKS_TIMEOUT_BYTES: Final = 6
 _LEAST_RECORDS: Final = 61  # the header of a batch
-# Shorter bodies cannot have too many elements.
-_LONGEST: Final = MAX_ELEMENTS * _LEAST_RECORDS
+# Shorter bodies cannot have too many elements: at most two, a topic and a partition, for each batch.
+_LONGEST: Final = MAX_ELEMENTS // 2 * _LEAST_RECORDS
 
 _I16: Final = Struct(">h")
 _I32: Final = Struct(">i")
