@@ -109,8 +109,15 @@ def damaged() -> memoryview:
     return records
 
 
+def with_a_length_below_zero() -> memoryview:
+    records = batch(b"damaged")
+    records[8] = 0xFF
+    return records
+
+
 BATCHES: dict[str, Callable[[], memoryview]] = {
     "damaged": damaged,
+    "with a length below zero": with_a_length_below_zero,
     "large": lambda: batch(b"large", size=LARGE_APPEND),
     "too large for the topic": lambda: batch(b"large", size=200_000),
     "of a producer that is not known": lambda: batch(b"x", producer_id=6, sequence=0),

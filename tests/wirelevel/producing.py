@@ -53,6 +53,8 @@ class Batch(NamedTuple):
                 batch[-1] ^= 1
             case "offset":
                 batch[7] = 1
+            case "length":
+                batch[8] = 0xFF
             case "magic":
                 batch[16] = 1
             case "cut":

@@ -42,7 +42,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield running
 
 
-FLAWS = (*("",) * 32, "checksum", "offset", "magic", "future", "cut", "two", "header", "null")
+FLAWS = (*("",) * 32, "checksum", "offset", "length", "magic", "future", "cut", "two", "header", "null")
 BATCHES = st.builds(
     Batch,
     st.integers(1, 3),
@@ -290,6 +290,25 @@ def test_a_version_below_zero_writes_nothing(broker: BrokerProcess, unique_name:
         connection.send_frame(b"\x00\x00\xff\xff" + bytes(frame[4:8]) + bytes(frame[topics_at:]))
         connection.wait_closed()
     assert log_of(broker, topic, 0).count(b"key") == 2
+
+
+@pytest.mark.parametrize("places", [1, 3], ids=["one partition", "several partitions"])
+def test_a_batch_with_an_impossible_length_is_refused_by_itself(
+    broker: BrokerProcess, unique_name: Callable[[], str], places: int
+) -> None:
+    topic, which = unique_name(), places // 2
+    with connected(broker.bootstrap) as connection:
+        create_topic(connection, topic, partitions=places)
+        good = ordinary(places=places)
+        batches = list(good.batches)
+        batches[which] = ("a", which, Batch(flaw="length"))
+        bad = good._replace(batches=tuple(batches))
+        for steps in ([good], [good, bad, good]):
+            connection.send_bytes(b"".join(step.frame(only(topic), 0) for step in steps))
+            for step in steps:
+                _, response = connection.receive(ApiKey.PRODUCE, 9)
+                refused = [row.index for row in response.responses[0].partition_responses if row.error_code]
+                assert refused == ([which] if step is bad else [])
 
 
 def test_an_answer_never_overtakes_one_that_waits(broker: BrokerProcess, unique_name: Callable[[], str]) -> None:

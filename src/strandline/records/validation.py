@@ -128,7 +128,10 @@ def ordinary_header(buffer: memoryview, limits: BatchLimits, now_ms: int) -> Bat
     size = len(buffer)
     if size < HEADER_SIZE or buffer[MAGIC_POSITION] != CURRENT_MAGIC or not limits.header_is_enough:
         return None
-    header = read_header(buffer)
+    try:
+        header = read_header(buffer)
+    except CorruptMessage:
+        return None
     # One test for everything that holds in ordinary batches; `_validate_closely` finds out which rule was broken.
     if (
         header.batch_length + LOG_OVERHEAD == size <= limits.max_message_bytes
