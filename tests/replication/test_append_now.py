@@ -27,10 +27,10 @@ def begun(fixture: Fixture, **config: str) -> Partition:
     return partition
 
 
-def transactional(sequence: int) -> memoryview:
+def transactional(sequence: int, producer_id: int = 5) -> memoryview:
     records = [Record(0, CLOCK.now_ms(), None, b"in a transaction")]
     return memoryview(
-        build_batch(records, producer_id=5, producer_epoch=0, base_sequence=sequence, is_transactional=True)
+        build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=sequence, is_transactional=True)
     )
 
 
@@ -124,6 +124,7 @@ BATCHES: dict[str, Callable[[], memoryview]] = {
     "with a gap": lambda: batch(b"x", producer_id=5, sequence=3),
     "seen before": lambda: batch(b"first", producer_id=5, sequence=0),
     "of a later epoch": lambda: batch(b"x", producer_id=5, sequence=1, producer_epoch=1),
+    "of a transaction without a producer": lambda: transactional(-1, producer_id=-1),
     "two batches": lambda: memoryview(bytearray(batch(b"x")) * 2),
     "half a header": lambda: memoryview(bytearray(30)),
 }

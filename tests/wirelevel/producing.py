@@ -15,8 +15,12 @@ from tests.wirelevel.transactional import RawTransactionalProducer
 
 FIRST_FLEXIBLE = 9
 
-# Producers of batches: none; the one of a transaction, in it or against the rules outside of it.
-NOBODY, TRANSACTION, OUTSIDE = -1, 100, 101
+# Producers of batches: none, against the rules also in a transaction; the one of a transaction, in it or against the
+# rules outside of it.
+NOBODY, NOBODY_IN_TRANSACTION, TRANSACTION, OUTSIDE = -1, -2, 100, 101
+
+# Flaws of one byte: where it is, and what is wrong with it.
+_WRONG_BYTES = {"checksum": (-1, 1), "offset": (7, 1), "length": (8, 0xFF), "magic": (16, 3)}
 
 
 class Batch(NamedTuple):
@@ -25,7 +29,7 @@ class Batch(NamedTuple):
     amount: int = 1
     codec: Codec = Codec.NONE
     producer: int = -1
-    """An id, or one of NOBODY, TRANSACTION and OUTSIDE."""
+    """An id, or one of NOBODY, NOBODY_IN_TRANSACTION, TRANSACTION and OUTSIDE."""
     sequence: int = 0
     flaw: str = ""
     epoch: int = 0
@@ -35,7 +39,7 @@ class Batch(NamedTuple):
         """As they are sent. None: the field is null."""
         timestamp = 2 * T0 if self.flaw == "future" else T0
         records = [Record(index, timestamp, b"key", b"v" * self.size) for index in range(self.amount)]
-        batch = build_batch(records, codec=self.codec)
+        batch = build_batch(records, codec=self.codec, is_transactional=self.producer == NOBODY_IN_TRANSACTION)
         if self.producer >= 0:
             producer_id, epoch = self.producer, self.epoch
             if transactional is not None and self.producer in (TRANSACTION, OUTSIDE):
@@ -48,15 +52,10 @@ class Batch(NamedTuple):
                 base_sequence=self.sequence,
                 is_transactional=self.producer == TRANSACTION,
             )
+        if self.flaw in _WRONG_BYTES:
+            position, bits = _WRONG_BYTES[self.flaw]
+            batch[position] ^= bits
         match self.flaw:
-            case "checksum":
-                batch[-1] ^= 1
-            case "offset":
-                batch[7] = 1
-            case "length":
-                batch[8] = 0xFF
-            case "magic":
-                batch[16] = 1
             case "cut":
                 return bytes(batch[:-5])
             case "two":

@@ -26,7 +26,7 @@ from strandline.wire.messages.produce import PartitionProduceResponse
 from strandline.wire.produce_places import find_topics
 from strandline.wire.registry import decode_response
 from tests.broker import BrokerProcess, running_broker
-from tests.wirelevel.producing import NOBODY, OUTSIDE, TRANSACTION, Batch, Step, Topics
+from tests.wirelevel.producing import NOBODY, NOBODY_IN_TRANSACTION, OUTSIDE, TRANSACTION, Batch, Step, Topics
 from tests.wirelevel.raw import Closed, RawConnection, connected, create_topic
 from tests.wirelevel.transactional import RawTransactionalProducer
 
@@ -47,7 +47,7 @@ BATCHES = st.builds(
     Batch,
     st.integers(1, 3),
     st.sampled_from((Codec.NONE, Codec.NONE, Codec.ZSTD)),
-    st.sampled_from((*(NOBODY,) * 7, 7, 8, *(TRANSACTION,) * 7, OUTSIDE)),
+    st.sampled_from((*(NOBODY,) * 7, 7, 8, *(TRANSACTION,) * 7, OUTSIDE, NOBODY_IN_TRANSACTION)),
     st.sampled_from((*(NEXT,) * 9, 0, 1, 2, 5)),
     st.sampled_from(FLAWS),
     st.sampled_from((*(0,) * 9, 1)),
@@ -292,16 +292,19 @@ def test_a_version_below_zero_writes_nothing(broker: BrokerProcess, unique_name:
     assert log_of(broker, topic, 0).count(b"key") == 2
 
 
+@pytest.mark.parametrize(
+    "refused_one", [Batch(flaw="length"), Batch(producer=NOBODY_IN_TRANSACTION)], ids=["length", "no producer"]
+)
 @pytest.mark.parametrize("places", [1, 3], ids=["one partition", "several partitions"])
-def test_a_batch_with_an_impossible_length_is_refused_by_itself(
-    broker: BrokerProcess, unique_name: Callable[[], str], places: int
+def test_a_batch_with_an_impossible_header_is_refused_by_itself(
+    broker: BrokerProcess, unique_name: Callable[[], str], places: int, refused_one: Batch
 ) -> None:
     topic, which = unique_name(), places // 2
     with connected(broker.bootstrap) as connection:
         create_topic(connection, topic, partitions=places)
         good = ordinary(places=places)
         batches = list(good.batches)
-        batches[which] = ("a", which, Batch(flaw="length"))
+        batches[which] = ("a", which, refused_one)
         bad = good._replace(batches=tuple(batches))
         for steps in ([good], [good, bad, good]):
             connection.send_bytes(b"".join(step.frame(only(topic), 0) for step in steps))

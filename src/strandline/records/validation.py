@@ -30,6 +30,7 @@ from strandline.records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_POSITION,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     Buffer,
     TimestampType,
@@ -138,7 +139,7 @@ def ordinary_header(buffer: memoryview, limits: BatchLimits, now_ms: int) -> Bat
         and not header.base_offset
         and header.record_count == header.last_offset_delta + 1 > 0
         and header.attributes in _PLAIN_ATTRIBUTES
-        and (header.producer_id < 0 or header.base_sequence >= 0)
+        and (header.base_sequence >= 0 if header.producer_id >= 0 else header.attributes < TRANSACTIONAL_BIT)
         and header.max_timestamp <= now_ms + limits.after_max_ms
         and crc32c(buffer[CRC_START:]) == header.crc
     ):
