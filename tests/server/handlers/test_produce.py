@@ -106,6 +106,15 @@ def test_a_refusal_has_kafkas_code_and_a_sentence_and_changes_nothing(client: Cl
     assert (end_offset(client, topic, 0), end_offset(client, topic, 1)) == (1, 1)
 
 
+@pytest.mark.parametrize("version", [BY_NAME, 13])
+def test_a_refusal_names_the_topic_also_if_the_request_has_its_id(client: Client, topic: str, version: int) -> None:
+    found = client.request(ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name=topic)])).topics[0]
+    message = request(topic, (1, None))
+    message.topic_data[0].topic_id = found.topic_id
+    (row,) = produce(client, message, version=version)
+    assert row.error_message == f"The request holds no record batch for {topic}-1."
+
+
 def test_a_wrong_sequence_is_refused_and_the_right_one_goes_on(client: Client, topic: str) -> None:
     def idempotent(sequence: int, *, epoch: int = 0) -> bytearray:
         return batch(b"v", producer_id=4711, producer_epoch=epoch, base_sequence=sequence)

@@ -23,7 +23,7 @@ from strandline.hybrid.partition import ServedPartition
 from strandline.hybrid.partitions import Partitions
 from strandline.hybrid.traffic import TrafficByTopic
 from strandline.log import AppendOrigin, LogAppendInfo
-from strandline.model import INTERNAL_TOPICS
+from strandline.model import INTERNAL_TOPICS, TopicPartition
 from strandline.records import check_codec_of_version
 from strandline.replication import Appended
 from strandline.server.deadlines import Deadline, Deadlines
@@ -110,7 +110,7 @@ class ProduceHandler:
             raise InvalidRequiredAcks(f"acks is {request.acks}; it must be -1 (all), 0 or 1.")
         partition = self._find(entry, client_id)
         self._traffic[entry.topic].produce_requests += 1
-        records = _check_records(entry, exchange.api_version)
+        records = _check_records(entry.records, partition.topic_partition, exchange.api_version)
         if records[_ATTRIBUTES_BYTE] & _TRANSACTIONAL:
             return self._transactions.append(
                 partition,
@@ -139,11 +139,10 @@ class ProduceHandler:
         return self._partitions.find(name, entry.partition)
 
 
-def _check_records(entry: ProduceEntry, version: int) -> memoryview:
+def _check_records(records: memoryview | None, partition: TopicPartition, version: int) -> memoryview:
     """Refuse batches that the request version does not allow; the log checks the rest."""
-    records = entry.records
     if records is None or len(records) < _HEADER_BYTES:
-        raise InvalidRecord(f"The request holds no record batch for partition {entry.partition} of {entry.topic!r}.")
+        raise InvalidRecord(f"The request holds no record batch for {partition}.")
     check_codec_of_version(records[_ATTRIBUTES_BYTE], version)
     return records
 
