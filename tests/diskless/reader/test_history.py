@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from strandline.controlplane import TRIM_CHANNEL, BatchRow, DisklessLog, SqlControlPlane
 from strandline.diskless.reader import DisklessReader
-from strandline.diskless.reader.history import CommittedObjects
+from strandline.diskless.reader.history import REMEMBERED_SECONDS, CommittedObjects
 from strandline.diskless.reader.tails import CONFIRM_SECONDS, POLL_SECONDS
 from strandline.diskless.values import CommittedBlock, DisklessRead
 from strandline.errors import KafkaStorageError, OffsetOutOfRange, StrandlineError
@@ -307,21 +307,59 @@ def test_the_newest_objects_are_looked_for_again_and_those_since() -> None:
     objects.found([row(2), row(5), row(4)])
     objects.found([row(3)])
     objects.found([])
-    assert objects.to_look_for() == ("object 5",), "older ones are as safe as this one"
+    assert objects.to_look_for(0) == ("object 5",), "older ones are as safe as this one"
     for number in range(20):
         objects.committed(f"own {number}")
-    keys = objects.to_look_for()
+    keys = objects.to_look_for(0)
     objects.committed("later")
-    assert objects.looked_for(keys, dict.fromkeys(keys, True)) is None
-    assert objects.to_look_for() == (*(f"own {number}" for number in range(12, 20)), "later")
-    known = dict.fromkeys(objects.to_look_for(), True) | {"own 19": False}
-    assert objects.looked_for(objects.to_look_for(), known) is None
-    assert "own 19" not in objects.to_look_for(), "the cleaner will remove it"
+    assert objects.looked_for(keys, dict.fromkeys(keys, True), 0) is None
+    assert objects.to_look_for(0) == (*(f"own {number}" for number in range(12, 20)), "later", "object 5")
+    known = dict.fromkeys(objects.to_look_for(0), True) | {"own 19": False}
+    assert objects.looked_for(objects.to_look_for(0), known, 1) is None
+    assert "own 19" in objects.to_look_for(REMEMBERED_SECONDS), "the database remembers it"
+    assert "own 19" not in objects.to_look_for(REMEMBERED_SECONDS + 1), "not for ever"
     del known["later"]
-    assert objects.looked_for(objects.to_look_for(), known) == "later"
+    assert objects.looked_for(objects.to_look_for(0), known, 0) == "later"
     assert not objects.has_many
     for number in range(300):
         objects.committed(f"many {number}")
     assert objects.has_many
     objects.clear()
     assert objects.is_empty
+
+
+async def test_own_commits_are_looked_for_also_while_somebody_catches_up_over_older_objects(
+    lake: Lake, reader: DisklessReader
+) -> None:
+    """Each query finds objects that are newer than those found before, and older than the own ones."""
+    for _ in range(40):
+        await lake.write(Write(P1))
+    await lake.write(Write(records=2), reader=reader)
+    await lake.write(Write(records=3, size=30), reader=reader)
+    size = len(lake.model[P1][0].data)
+    for offset in range(0, 40, 4):
+        assert data_of(await read_one(reader, P1, offset, size))
+    await lake.clock.advance(OLD)
+    assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0), "objects are looked for once"
+    await lose_commits(lake, P0, 2)
+    await lake.write(Write(records=4, size=40))
+    await lake.clock.advance(OLD)
+    assert data_of(await again(reader)) == lake.expected(P0, 0)
+
+
+async def test_objects_stand_for_earlier_ones_also_when_they_are_not_in_use_any_more(
+    lake: Lake, reader: DisklessReader
+) -> None:
+    await lake.write(Write(records=2), reader=reader)
+    await lake.write(Write(records=3, size=30), reader=reader)
+    for _ in range(9):
+        await lake.write(Write(P1), reader=reader)
+    await lake.plane.delete_records({P1: -1})
+    await lake.clock.advance(OLD)
+    assert data_of(await read_one(reader, P0, 0)) == lake.expected(P0, 0), "objects are looked for once"
+    async with lake.store.transaction() as tx:
+        await tx.execute("DELETE FROM inkless_file WHERE state <> 'uploaded'")
+    await lose_commits(lake, P0, 2)
+    await lake.write(Write(records=4, size=40))
+    await lake.clock.advance(OLD)
+    assert data_of(await again(reader)) == lake.expected(P0, 0)

@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeAlias
 from strandline.clock import Clock
 from strandline.controlplane import COMMIT_CHANNEL, TRIM_CHANNEL, BatchReads, BatchRow
 from strandline.diskless.reader.cache import BlockCache
-from strandline.diskless.reader.history import CommittedObjects
+from strandline.diskless.reader.history import REMEMBERED_SECONDS, CommittedObjects
 from strandline.diskless.reader.tail import AskedTail, FoundOffsets, Tail
 from strandline.diskless.values import CommittedBlock
 from strandline.model import Offset, TopicIdPartition
@@ -38,8 +38,6 @@ QUERY_GAP_SECONDS: Final = 0.02
 CONFIRM_SECONDS: Final = 1.0
 # Reads go on for this long after log starts have moved, while the new ones are asked for.
 _TRIM_SECONDS: Final = 0.25
-# The database remembers objects for a day after they were deleted.
-_MEMORY_SECONDS: Final = 12 * 3600.0
 
 # Whether the metadata has the topic of a partition.
 IsKnown: TypeAlias = Callable[[TopicIdPartition], bool]
@@ -358,14 +356,14 @@ class Tails:
         """Once a second at most. Raises SqlError."""
         now = self._clock.monotonic()
         since = now - self._objects_checked_at
-        keys = self._objects.to_look_for()
+        keys = self._objects.to_look_for(now)
         if not keys or (since < self._poll_seconds and not self._objects.has_many):
             return
-        if since > _MEMORY_SECONDS:
+        if since > REMEMBERED_SECONDS:
             self._replace_all()  # the database may have forgotten them rightly
         else:
             self.queries += 1
-            lost = self._objects.looked_for(keys, await self._plane.known_files(keys))
+            lost = self._objects.looked_for(keys, await self._plane.known_files(keys), now)
             if lost is not None:
                 self.start_again(f"it does not know the object {lost}, which was committed")
         self._objects_checked_at = now
