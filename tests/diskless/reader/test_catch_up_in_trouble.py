@@ -214,10 +214,11 @@ async def test_a_reader_of_other_rows_does_not_wait_until_there_is_room_for_more
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("partitions", [PARTITIONS[:1], PARTITIONS[:8]], ids=len)
 async def test_a_query_ahead_that_hangs_holds_up_a_reader_for_a_moment_only(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, partitions: Sequence[TopicIdPartition]
 ) -> None:
-    await small_objects(lake, 40, partitions=1)
+    await small_objects(lake, 40, partitions=len(partitions))
     async with lake.reader().running() as reader:
         is_asked = asyncio.Event()
 
@@ -227,12 +228,13 @@ async def test_a_query_ahead_that_hangs_holds_up_a_reader_for_a_moment_only(
             return await never
 
         monkeypatch.setattr(reader._ahead, "_plane", SimpleNamespace(find_batches=hang))
-        offset = await begin_streams(lake, reader, P0)
+        offset = await begin_streams(lake, reader, *partitions)
         await is_asked.wait()
-        reading = asyncio.ensure_future(read_one(reader, P0, offset))
+        reading = asyncio.ensure_future(fetch(reader, dict.fromkeys(partitions, offset), MIB))
         await lake.clock.advance(1)
         async with asyncio.timeout(10):
-            assert data_of(await reading) == lake.expected(P0, offset)
+            for partition, answer in (await reading).items():
+                assert data_of(answer) == lake.expected(partition, offset)
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])

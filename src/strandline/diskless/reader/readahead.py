@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -164,15 +164,23 @@ class DisklessReadAhead:
         self._streams[stream] = None
         return stream
 
-    async def wait_found(self, tail: Tail, offset: Offset) -> None:
-        """If rows from an offset on are being looked for, or are about to be, wait until they are loading.
+    async def wait_found(self, wanted: Iterable[tuple[Tail, Offset]]) -> None:
+        """If rows from some offsets on are being looked for, or are about to be, wait until they are loading.
 
-        Not for long: if the database does not answer, that must not take twice its deadline.
+        Not for long, however many they are: if the database does not answer, that must not take twice its deadline.
         """
-        for stream in self._by_tail.get(tail, ()):
-            if stream.loaded_to == offset and (stream.is_asked or (self._is_about_to_ask and stream.wants_more)):
-                await self._clock.wait_set(self._asked, within=_FOUND_WITHIN)
+        until = self._clock.monotonic() + _FOUND_WITHIN
+        for tail, offset in wanted:
+            if self._is_looked_for(tail, offset) and not await self._clock.wait_set(
+                self._asked, within=until - self._clock.monotonic()
+            ):
                 return
+
+    def _is_looked_for(self, tail: Tail, offset: Offset) -> bool:
+        return any(
+            stream.loaded_to == offset and (stream.is_asked or (self._is_about_to_ask and stream.wants_more))
+            for stream in self._by_tail.get(tail, ())
+        )
 
     @property
     def _is_about_to_ask(self) -> bool:

@@ -168,9 +168,10 @@ class DisklessReader:
 
         If it is cancelled, downloads that have begun go on into the cache.
         """
-        for partition, offset, _, _ in requests:
-            if (tail := self._known.get(partition)) is not None:
-                await self._ahead.wait_found(tail, offset)
+        known = self._known
+        await self._ahead.wait_found(
+            [(known[partition], offset) for partition, offset, _, _ in requests if partition in known]
+        )
         reads = await self._reading.read(requests, max_bytes)
         for read in reads:
             if read.run.is_loaded and read.run.length:
