@@ -26,6 +26,7 @@ from tests.diskless.reader.test_tails import Poll, SharedDatabase, told
 MIB = 1 << 20
 OLD = 2 * POLL_SECONDS + 0.1
 LOST = "the database has lost commits"
+POLLS = 4
 
 
 class UnreliablePlane(SqlControlPlane):
@@ -362,4 +363,24 @@ async def test_objects_stand_for_earlier_ones_also_when_they_are_not_in_use_any_
     await lose_commits(lake, P0, 2)
     await lake.write(Write(records=4, size=40))
     await lake.clock.advance(OLD)
+    assert data_of(await again(reader)) == lake.expected(P0, 0)
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["own commits", "queries for rows"])
+async def test_whatever_tells_of_offsets_objects_are_looked_for(
+    lake: Lake, reader: DisklessReader, shared: SharedDatabase, is_own: bool
+) -> None:
+    """An end of the log that has grown is no proof that nothing was lost below it."""
+    shared.is_silent = True
+    await lake.write(Write(records=2), reader=reader)
+    await lake.write(Write(records=3, size=30), reader=reader)
+    await lose_commits(lake, P0, 2)
+    await lake.write(Write(records=4, size=40))
+    for _ in range(2 * POLLS):
+        await lake.write(Write(), reader=reader if is_own else None)
+        await read_one(reader, P0, lake.high_watermark(P0) - 1, 1)  # of others: from its object
+        await read_one(reader, P0, 2)
+        await lake.clock.advance(POLL_SECONDS / 2)
+        await lake.plane.logs((P0,))  # answers need real time
+        await lake.clock.settle()
     assert data_of(await again(reader)) == lake.expected(P0, 0)

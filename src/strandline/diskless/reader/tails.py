@@ -227,12 +227,22 @@ class Tails:
         now = self._clock.monotonic()
         age = now - tail.known_at
         is_trimmed = tail.known_at <= self._trimmed_at
-        if age <= POLL_SECONDS and not is_trimmed:
+        unchecked = self._unchecked_seconds(now)
+        if age <= POLL_SECONDS and unchecked <= POLL_SECONDS and not is_trimmed:
             return False
         self._want(tail, is_urgent=is_trimmed)
         if self._failed_at + self.fresh_seconds >= now or self._asking_since + CONFIRM_SECONDS <= now:
             return False
-        return age > self.fresh_seconds or (is_trimmed and self._trimmed_at + _TRIM_SECONDS < now)
+        return (
+            age > self.fresh_seconds
+            or unchecked > self.fresh_seconds + POLL_SECONDS
+            or (is_trimmed and self._trimmed_at + _TRIM_SECONDS < now)
+        )
+
+    def _unchecked_seconds(self, now: float) -> float:
+        """For how long objects were not looked for. Offsets alone do not tell that commits were lost: others may have
+        been given the same."""
+        return 0.0 if self._objects.is_empty else now - self._objects_checked_at
 
     async def confirm(self, tails: Iterable[Tail]) -> None:
         """Return when the offsets of these tails are known to be right, or cannot be read for a second."""
