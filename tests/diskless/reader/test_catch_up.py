@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from strandline.controlplane import BatchRow, FoundBatches
 from strandline.diskless.reader import DisklessReaderLimits
 from strandline.diskless.reader.readahead import ROW_COST, until_one_file
+from strandline.diskless.values import DisklessRead
 from strandline.records import TimestampType
+from tests.diskless.batches import TOPIC_A
 from tests.diskless.reader.catching import MIB, Consumer, fetch, small_objects
-from tests.diskless.reader.lake import LONG_AGO, P0, PARTITIONS, Lake, Write, data_of, open_lake
+from tests.diskless.reader.lake import LONG_AGO, P0, PARTITIONS, Lake, Write, data_of, open_lake, read_one
+from tests.partitions import id_partition
 
 
 @pytest_asyncio.fixture
@@ -115,6 +118,39 @@ async def test_each_object_is_read_once_for_all_partitions(lake: Lake, together:
     await consumer.run(MIB)
     assert lake.gets <= 1200 + 20, "one for each object, and few for those where reads and reading ahead met"
     assert reader.status().queries <= 1200 * 8 // 400, "one query finds the rows of hundreds of objects"
+
+
+async def test_more_than_a_thousand_partitions_that_are_read_in_turn_share_their_objects(lake: Lake) -> None:
+    partitions = [id_partition(TOPIC_A, number) for number in range(1100)]
+    await lake.create(partitions)
+    for _ in range(12):
+        await lake.write(*(Write(partition, size=60, timestamp=LONG_AGO) for partition in partitions))
+    lake.objects.ranges_together = 64
+    reader = lake.reader()
+    at_once, size = 110, len(lake.model[P0][0].data)
+    for offset in range(12):
+        for first in range(0, len(partitions), at_once):
+            requests = [DisklessRead(one, offset, size) for one in partitions[first : first + at_once]]
+            missing = [request for request in requests if reader.read_now(request, min_one_message=True) is None]
+            if missing:
+                await reader.read(missing, max_bytes=MIB)
+    by_itself = 12 * len(partitions) // at_once
+    assert reader.status().queries <= by_itself // 2
+    assert lake.gets <= by_itself * 3 // 4
+
+
+async def test_rows_that_would_evict_those_ahead_of_others_are_not_read_ahead(lake: Lake) -> None:
+    """The share of each stream in the memory is smaller than a row."""
+    for _ in range(8):
+        await lake.write(*(Write(partition, size=20_000, timestamp=LONG_AGO) for partition in PARTITIONS))
+    reader = lake.reader(DisklessReaderLimits(cache_max_bytes=1_000_000))
+    async with reader.running():
+        for offset in range(8):
+            for partition in PARTITIONS:
+                await read_one(reader, partition, offset, 1)
+                await lake.settled(reader)
+    size = sum(len(batch.data) for one in PARTITIONS for batch in lake.model[one])
+    assert reader.status().bytes_read < 1.1 * size, "hardly any is read twice"
 
 
 async def test_small_rows_become_few_blocks(lake: Lake) -> None:

@@ -31,7 +31,9 @@ LARGEST_WINDOW: Final = 8 * 1024 * 1024
 ROW_COST: Final = 1024
 # One query about more rows would hold up others for too long: these take about 12 ms of a thread and 8 ms of the loop.
 _ROWS_AT_ONCE: Final = 2048
-_MAX_STREAMS: Final = 1024
+# A query looks at all streams, and a fetch at all of its partition. What bounds their memory is their windows.
+_MAX_STREAMS: Final = 16_384
+_MAX_STREAMS_OF_LOG: Final = 64
 # A query takes some milliseconds.
 _FOUND_WITHIN: Final = 1.0
 # A stream without a fetch for this long has ended.
@@ -80,16 +82,20 @@ class _ConsumerStream:
             self.ahead -= parts.popleft()[1]
         self.loaded_to = max(self.loaded_to, end)
 
-    def fitting(self, rows: Sequence[BatchRow]) -> tuple[BatchRow, ...]:
-        """Those that fit into the window. What the consumer has read by itself meanwhile is not ahead of it."""
+    def fitting(self, rows: Sequence[BatchRow], spare: int) -> tuple[BatchRow, ...]:
+        """Those that fit into the window. What the consumer has read by itself meanwhile is not ahead of it.
+
+        The last one may be larger, by the memory that all streams together have to `spare`.
+        """
         room = self.window - self.ahead
         fitting: list[BatchRow] = []
         for row in rows:
             if row.last_offset >= self.loaded_to:
-                if room <= 0:
+                cost = row.byte_size + ROW_COST
+                if room <= 0 or cost > room + spare:
                     break
                 fitting.append(row)
-                room -= row.byte_size + ROW_COST
+                room -= cost
         return tuple(fitting)
 
     def found(self, rows: Sequence[BatchRow]) -> None:
@@ -159,6 +165,8 @@ class DisklessReadAhead:
         for stream in streams:
             if start in (stream.end, stream.start):
                 return stream
+        if len(streams) >= _MAX_STREAMS_OF_LOG:
+            self._drop(min(streams, key=lambda one: one.seen_at))
         stream = _ConsumerStream(tail)
         streams.append(stream)
         self._streams[stream] = None
@@ -199,11 +207,13 @@ class DisklessReadAhead:
             oldest = next(iter(streams))
             if len(streams) < _MAX_STREAMS and oldest.seen_at + _STREAM_SECONDS >= now:
                 return
-            del streams[oldest]
-            others = self._by_tail[oldest.tail]
-            others.remove(oldest)
-            if not others:
+            self._drop(oldest)
+            if not self._by_tail[oldest.tail]:
                 del self._by_tail[oldest.tail]
+
+    def _drop(self, stream: _ConsumerStream) -> None:
+        del self._streams[stream]
+        self._by_tail[stream.tail].remove(stream)
 
     async def _run(self) -> None:
         while self._is_due:
@@ -237,8 +247,9 @@ class DisklessReadAhead:
             for stream in streams:
                 stream.is_asked = False
         wanted: list[WantedRow] = []
+        spare = max(self._max_bytes - sum(one.ahead for one in self._streams), 0) // len(streams)
         fitting = [
-            (answer._replace(rows=stream.fitting(answer.rows)), stream.ahead < stream.window // 4)
+            (answer._replace(rows=stream.fitting(answer.rows, spare)), stream.ahead < stream.window // 4)
             for stream, answer in zip(streams, answers, strict=True)
         ]
         for stream, rows in zip(streams, until_one_file(fitting), strict=True):
