@@ -45,6 +45,9 @@ _RANGES_AT_ONCE: Final = 64
 # A name is given in a moment, unless the disk hangs.
 _NAMED_WITHIN: Final = 1.0
 
+# A file whose reader gave up after more than this hangs, until the read returns.
+_HANGS_AFTER: Final = 1.0
+
 # Writes and flushes a file with the given name. It may end early when the second argument returns False.
 _Write: TypeAlias = Callable[[str, Callable[[], bool]], None]
 
@@ -70,6 +73,17 @@ class _Naming:
         return self._taken.acquire(blocking=False)
 
 
+class _ThreadRead:
+    """One use of a thread for reads."""
+
+    __slots__ = ("path", "since")
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        """The file that is being read."""
+        self.since = 0.0
+
+
 class DirectoryStore:
     """A directory with a file for each object; several processes may use it at the same time.
 
@@ -87,6 +101,7 @@ class DirectoryStore:
         self._copiers = ThreadPoolExecutor(1, thread_name_prefix="objects-copy")
         self._long_copiers = ThreadPoolExecutor(_LONG_COPIES_AT_ONCE, thread_name_prefix="objects-long-copy")
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="objects-read")
+        self._abandoned: set[_ThreadRead] = set()
         self._sync = DirectorySync(files.sync_directory)
         # Held while a directory is created and gets its object, and while one is found empty and removed.
         self._tree = threading.Lock()
@@ -139,11 +154,11 @@ class DirectoryStore:
 
     async def get_ranges(self, ranges: Sequence[ObjectRange]) -> Sequence[Buffer | ObjectStoreError]:
         """One after the other in one thread: reaching a thread takes as long as reading ten small files."""
-        return await self._in(self._readers, lambda: [self._read_blocking(*wanted) for wanted in ranges])
+        return await self._reading(lambda reading: [self._read_blocking(reading, *wanted) for wanted in ranges])
 
-    def _read_blocking(self, key: str, start: int, length: int) -> Buffer | ObjectStoreError:
+    def _read_blocking(self, reading: _ThreadRead, key: str, start: int, length: int) -> Buffer | ObjectStoreError:
         try:
-            return files.read_range(self._path(key), start, length)
+            return self._read_range(reading, self._path(key), start, length)
         except OSError as error:
             return reading_error(error, key, self.url)
         except ObjectStoreError as error:
@@ -165,9 +180,32 @@ class DirectoryStore:
     async def _read(self, key: str, start: int, length: int | None) -> bytes:
         path = self._path(key)
         try:
-            return await self._in(self._readers, lambda: files.read_range(path, start, length))
+            return await self._reading(lambda reading: self._read_range(reading, path, start, length))
         except OSError as error:
             raise reading_error(error, key, self.url) from error
+
+    async def _reading(self, work: Callable[[_ThreadRead], T]) -> T:
+        """What `work` returns, in a thread for reads. If the caller gives up, the thread goes on, perhaps for long."""
+        reading = _ThreadRead()
+        try:
+            return await self._in(self._readers, lambda: work(reading))
+        except asyncio.CancelledError:
+            self._abandoned.add(reading)
+            if reading.path is None:
+                self._abandoned.discard(reading)
+            raise
+
+    def _read_range(self, reading: _ThreadRead, path: str, start: int, length: int | None) -> bytes:
+        """In a thread. A file that hangs gets no second one: soon there would be none left for other files."""
+        now = self._clock.monotonic()
+        if any(one.path == path and now - one.since > _HANGS_AFTER for one in tuple(self._abandoned)):
+            raise TimeoutError(errno.ETIMEDOUT, "an earlier read of it has not returned")
+        reading.path, reading.since = path, now
+        try:
+            return files.read_range(path, start, length)
+        finally:
+            reading.path = None
+            self._abandoned.discard(reading)
 
     async def _page(self, found: Iterator[ObjectInfo]) -> Sequence[ObjectInfo]:
         try:
