@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
-from typing import TYPE_CHECKING
+import threading
+import time
+from typing import TYPE_CHECKING, Final
 
 from strandline.compiled.finder import CompiledUnavailable
 
 if TYPE_CHECKING:
     from strandline.config import Settings
+
+_ENDED_WITHIN: Final = 1.0
 
 
 def main() -> None:
@@ -31,7 +37,9 @@ def _run_command(arguments: list[str]) -> int:
     if arguments[:1] == ["broker"]:
         from strandline.admin.commands.start import start_broker
 
-        return start_broker(arguments[1:], _run)
+        status = start_broker(arguments[1:], _run)
+        _leave_hanging_threads(status)
+        return status
     from strandline.admin.commands.main import run
 
     return run()
@@ -41,6 +49,18 @@ def _run(settings: Settings) -> None:
     from strandline.broker import run_broker
 
     run_broker(settings)
+
+
+def _leave_hanging_threads(status: int) -> None:
+    """End the process if threads hang in the kernel: Python would wait for them, although the broker has closed all."""
+    until = time.monotonic() + _ENDED_WITHIN
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(until - time.monotonic(), 0))
+            if thread.is_alive():
+                logging.getLogger("strandline").warning("the thread %s hangs: the broker ends without it", thread.name)
+                logging.shutdown()
+                os._exit(status)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -223,3 +224,22 @@ def test_what_a_diskless_topic_cannot_be(own_admin: AdminClient, unique_name: Ca
     assert "cannot be compacted" in compacted.str()
     replicated = refusal(lambda: create(own_admin, unique_name(), factor=3, diskless_enable="true"))
     assert replicated.code() == KafkaError.INVALID_REPLICATION_FACTOR
+
+
+def test_a_broker_stops_although_a_read_of_an_object_hangs(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "data") as broker:
+        with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
+            create(admin, "hanging", diskless_enable="true")
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        producer.produce("hanging", b"a record")
+        assert producer.flush(SECONDS) == 0
+        assert broker.stop() == 0
+        for path in wal_objects(broker):
+            path.unlink()
+            os.mkfifo(path)  # whoever opens it waits for a writer
+        broker.start()
+        with closing(Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "hanging"})) as consumer:
+            consumer.assign([TopicPartition("hanging", 0, 0)])
+            assert consumer.poll(2) is None
+            assert broker.stop() == 0
+        assert "the broker does not wait for them" in broker.log_text

@@ -105,3 +105,19 @@ async def test_a_read_that_was_given_up_soon_holds_up_nobody(store: DirectorySto
     await asyncio.to_thread(disk.is_reading.acquire)
     disk.goes_on.set()
     assert await second == b"some bytes"
+
+
+async def test_the_store_closes_although_a_read_hangs(
+    store: DirectoryStore, disk: Disk, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    reading = asyncio.ensure_future(store.get(HANGING))
+    await asyncio.to_thread(disk.is_reading.acquire)
+    try:
+        closing = asyncio.ensure_future(store.close())
+        await clock.advance(60)
+        async with asyncio.timeout(20):
+            await closing
+    finally:
+        disk.goes_on.set()
+    assert "does not wait for them" in caplog.text
+    assert await reading == b"some bytes"

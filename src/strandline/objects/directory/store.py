@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
+import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -29,6 +30,8 @@ from strandline.objects.store import (
     ObjectStoreMisconfigured,
 )
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 # No upload that still runs, of this broker or of another one, is idle for that long. Leftovers are looked for at the
@@ -47,6 +50,9 @@ _NAMED_WITHIN: Final = 1.0
 
 # A file whose reader gave up after more than this hangs, until the read returns.
 _HANGS_AFTER: Final = 1.0
+
+# Threads that have not ended by then hang in the kernel.
+_ENDED_WITHIN: Final = 5.0
 
 # Writes and flushes a file with the given name. It may end early when the second argument returns False.
 _Write: TypeAlias = Callable[[str, Callable[[], bool]], None]
@@ -124,9 +130,23 @@ class DirectoryStore:
             raise general_error(error, "create the directory for objects", self.url) from error
 
     async def close(self) -> None:
-        """End the threads. Writes whose callers were cancelled end without an object."""
-        for threads in (self._writers, self._copiers, self._long_copiers, self._readers):
-            await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
+        """End the threads. Writes whose callers were cancelled end without an object. A thread that hangs is left."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        pools = (self._writers, self._copiers, self._long_copiers, self._readers)
+        for threads in pools:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+        def wait() -> None:
+            for threads in pools:
+                threads.shutdown(wait=True)
+            with suppress(RuntimeError):  # nobody waits any more, and the loop is closed
+                loop.call_soon_threadsafe(ended.set)
+
+        threading.Thread(target=wait, name="objects-end", daemon=True).start()
+        if not await self._clock.wait_set(ended, within=_ENDED_WITHIN):
+            logger.warning(
+                "reads or writes in %s hang; the broker does not wait for them. Is its disk there?", self.url
+            )
 
     async def put(self, key: str, parts: Sequence[Buffer]) -> None:
         await self._write(key, lambda upload, _: files.write_flushed(upload, parts), os.rename)
