@@ -12,11 +12,13 @@ import pytest_asyncio
 from strandline.broker import Broker
 from strandline.config import Settings
 from strandline.hybrid.migration.partition import HybridPartition
+from strandline.metadata.image import PartitionImage
 from strandline.tasks import next_turn
 from strandline.wire.api import ApiKey
 from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from strandline.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from strandline.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from strandline.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -144,3 +146,19 @@ async def test_a_session_hears_of_a_topic_that_was_created_again(world: World, w
     await world.write("classic", 0, b"of the new topic")
     await consumer.take()
     assert consumer.offsets["classic", 0] == 1
+
+
+@pytest.mark.parametrize("min_bytes", [1, 1000])
+async def test_whoever_waits_in_an_epoch_that_is_over_is_told_at_once(world: World, min_bytes: int) -> None:
+    replica = world.classic("classic", 0).replica
+    epoch = replica.leader_epoch
+    reader = await world.connect()
+    wanted = FetchPartition(partition=0, current_leader_epoch=epoch, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="classic", partitions=[wanted])]
+    reader.send(ApiKey.FETCH, BY_NAME, FetchRequest(max_wait_ms=LONG_MS, min_bytes=min_bytes, topics=topics))
+    await world.all_wait(1)
+    node = (replica.node_id,)
+    replica.follow(PartitionImage(0, node, node, replica.node_id, epoch + 1, replica.partition_epoch + 1))
+    async with asyncio.timeout(PATIENCE):
+        response = await reader.receive(ApiKey.FETCH, BY_NAME)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH

@@ -7,6 +7,7 @@ from typing import Final
 
 from strandline.errors import OffsetOutOfRange, StrandlineError
 from strandline.hybrid.partition import ServedPartition
+from strandline.model import NO_EPOCH
 from strandline.reads import FetchIsolation, ReadResult
 from strandline.server.fetch_sessions import Place
 from strandline.wire.errors import error_code_of
@@ -63,13 +64,15 @@ def diverging_epoch(partition: ServedPartition, entry: FetchEntry) -> tuple[int,
 def may_have(
     min_bytes: int, partitions: Sequence[ServedPartition], places: Sequence[Place], isolation: FetchIsolation
 ) -> bool:
-    """Whether the partitions have `min_bytes` to read, or only a read can tell. Cheaper than reading."""
+    """Whether the partitions have `min_bytes` to read, or only a read can tell: one in another epoch than the reader
+    knows is refused. Cheaper than reading."""
     available = 0
     for partition, place in zip(partitions, places, strict=False):
-        size = partition.available_bytes(place.entry.fetch_offset, isolation)
-        if size is None:
+        entry = place.entry
+        size = partition.available_bytes(entry.fetch_offset, isolation)
+        if size is None or entry.current_leader_epoch not in (NO_EPOCH, partition.leader_epoch):
             return True
-        available += min(size, place.entry.max_bytes)
+        available += min(size, entry.max_bytes)
     return available >= min_bytes or len(partitions) != len(places)
 
 
