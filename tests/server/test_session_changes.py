@@ -162,3 +162,17 @@ async def test_whoever_waits_in_an_epoch_that_is_over_is_told_at_once(world: Wor
     async with asyncio.timeout(PATIENCE):
         response = await reader.receive(ApiKey.FETCH, BY_NAME)
     assert response.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+async def test_a_reader_whose_log_diverges_is_told_the_offsets_as_well(world: World) -> None:
+    for number in range(3):
+        await world.write("classic", 0, b"%d" % number)
+    world.classic("classic", 0).replica.delete_records(1)
+    reader = await world.connect()
+    epoch = world.classic("classic", 0).leader_epoch
+    wanted = FetchPartition(partition=0, fetch_offset=5, last_fetched_epoch=epoch, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="classic", partitions=[wanted])]
+    response = await reader.call(ApiKey.FETCH, BY_NAME, FetchRequest(max_wait_ms=0, min_bytes=1, topics=topics))
+    [row] = response.responses[0].partitions
+    assert (row.error_code, row.diverging_epoch.epoch, row.diverging_epoch.end_offset) == (0, epoch, 3)
+    assert (row.high_watermark, row.last_stable_offset, row.log_start_offset) == (3, 3, 1)

@@ -317,7 +317,7 @@ class FetchPoll:
             if entry.last_fetched_epoch >= 0:
                 diverging = diverging_epoch(partition, entry)
                 if diverging is not None:
-                    return FetchAnswer(entry.topic, entry.partition, diverging_epoch=diverging)
+                    return answer_with(entry, partition.without_records())._replace(diverging_epoch=diverging)
             result = kept
             if result is None:
                 if partition.reads_memory(entry.fetch_offset):
