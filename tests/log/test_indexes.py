@@ -60,6 +60,14 @@ class TestOffsetIndex:
         index.write()
         assert Path(index.path).read_bytes() == pack(">iiiiii", 5, 100, 9, 256, 20, 512)
 
+    def test_part_of_an_entry_behind_a_preallocated_tail_is_left_out(self, tmp_path: Path) -> None:
+        index = OffsetIndex(str(tmp_path), BASE)
+        Path(index.path).write_bytes(pack(">ii", 5, 100) + bytes(16) + b"abc")
+        assert index.entries == [(BASE + 5, 100)]
+        index.append(BASE + 20, 512)
+        index.write()
+        assert Path(index.path).read_bytes() == pack(">iiii", 5, 100, 20, 512)
+
     def test_entries_out_of_order_are_noticed(self, tmp_path: Path) -> None:
         index = OffsetIndex(str(tmp_path), BASE)
         Path(index.path).write_bytes(pack(">iiii", 9, 100, 5, 200))
@@ -122,6 +130,14 @@ class TestTimeIndex:
         index = TimeIndex(str(tmp_path), BASE)
         Path(index.path).write_bytes(pack(">qiqi", 10, 1, 20, 2) + bytes(1200))
         assert index.last == (20, BASE + 2)
+
+    def test_part_of_an_entry_behind_a_preallocated_tail_is_left_out(self, tmp_path: Path) -> None:
+        index = TimeIndex(str(tmp_path), BASE)
+        Path(index.path).write_bytes(pack(">qi", 10, 1) + bytes(24) + b"abc")
+        assert index.last == (10, BASE + 1)
+        index.maybe_append(20, BASE + 2)
+        index.write()
+        assert Path(index.path).read_bytes() == pack(">qiqi", 10, 1, 20, 2)
 
 
 class TestTransactionIndex:

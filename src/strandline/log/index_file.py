@@ -90,7 +90,7 @@ class IndexFile(ABC):
         size = len(data) - len(data) % self.ENTRY_SIZE
         if size and not any(data[size - self.ENTRY_SIZE : size]):
             # Only the tail can be zeros: the first entry may be all zeros in theory, later ones never are.
-            size = len(data.rstrip(b"\0"))
+            size = len(data[:size].rstrip(b"\0"))
             size += -size % self.ENTRY_SIZE
         self._written = size // self.ENTRY_SIZE
         self._is_longer_on_disk = size != len(data)
