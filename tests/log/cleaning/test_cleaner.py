@@ -8,6 +8,7 @@ import pytest
 
 from strandline.errors import OutOfOrderSequence
 from strandline.log.checkpoints import CLEANER_OFFSETS, read_offsets
+from strandline.model import INT64_MAX
 from strandline.records import Codec
 from tests.log.cleaning.support import DAY_MS, PARTITION, CompactedLog, cleaner_of
 
@@ -102,6 +103,17 @@ async def test_a_tombstone_goes_after_its_horizon(log: CompactedLog) -> None:
     log.clock.move(1)
     await log.clean()
     assert log.pairs() == [(b"b", b"1"), (b"c", b"1"), (b"d", b"1")]
+
+
+async def test_tombstones_may_stay_for_ever(tmp_path: Path) -> None:
+    log = CompactedLog(tmp_path / "data", delete_retention_ms=INT64_MAX)
+    log.produce((b"a", b"1"), (b"b", b"1"))
+    log.produce((b"a", None))
+    before = log.records()
+    log.roll()
+    await log.clean()
+    assert log.records() == before[1:]
+    assert log.batches()[1][0].delete_horizon_ms == INT64_MAX
 
 
 async def test_the_timestamps_of_a_batch_with_a_horizon_stay(log: CompactedLog) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from strandline.log.cleaning.offset_map import OffsetMap
 from strandline.log.cleaning.requests import CleaningRules
 from strandline.log.cleaning.transactions import TransactionTracker
-from strandline.model import NO_TIMESTAMP
+from strandline.model import INT64_MAX, NO_TIMESTAMP
 from strandline.records.batch import (
     CODEC_MASK,
     DELETE_HORIZON_BIT,
@@ -93,7 +93,7 @@ class BatchRewriter:
         horizon = header.delete_horizon_ms
         sets_horizon = sets_horizon or not all(has_value for _, _, _, has_value, _, _ in kept)
         if horizon is None and sets_horizon:
-            horizon = self._rules.now_ms + self._rules.delete_retention_ms
+            horizon = min(self._rules.now_ms + self._rules.delete_retention_ms, INT64_MAX)  # may mean: for ever
         elif len(kept) == len(records):
             return Rewritten(batch, header, len(kept))
         new_header, body = _filtered(header, data, kept, horizon)
