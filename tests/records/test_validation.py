@@ -17,6 +17,7 @@ from strandline.errors import (
     StrandlineError,
     UnsupportedCompressionType,
 )
+from strandline.model import INT64_MAX
 from strandline.records import (
     BatchLimits,
     Codec,
@@ -53,6 +54,22 @@ def patched(position: int, layout: str, value: int, **options: Any) -> bytearray
     pack_into(layout, batch, position, value)
     renew_crc(batch, 0)
     return batch
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("timestamp_type", list(TimestampType))
+def test_timestamps_beyond_64_bits_wrap_around_as_in_kafka(codec: Codec, timestamp_type: TimestampType) -> None:
+    batch = patched(27, ">q", INT64_MAX - 1)
+    assert [record.timestamp for record in read_records(batch)] == [INT64_MAX - 1, INT64_MAX, -INT64_MAX - 1]
+    limits = BatchLimits(codec=Codec.LZ4, timestamp_type=timestamp_type)
+    if timestamp_type is TimestampType.CREATE_TIME:
+        with pytest.raises(InvalidTimestamp):
+            validate(batch, limits)
+    else:
+        assert {record.timestamp for record in read_records(validate(batch, limits).buffer)} == {NOW}
+    timestamps = [INT64_MAX, -INT64_MAX - 1, 0]
+    built = build_batch([Record(i, timestamp, None, b"") for i, timestamp in enumerate(timestamps)], codec=codec)
+    assert [record.timestamp for record in read_records(built)] == timestamps
 
 
 @pytest.mark.parametrize("codec", list(Codec))

@@ -22,7 +22,7 @@ from strandline.records.batch import (
 )
 from strandline.records.codecs import Codec, compress
 from strandline.records.record import Record
-from strandline.records.varint import varint_size, write_varint
+from strandline.records.varint import FAR, in_64_bits, varint_size, write_varint
 
 _NULL: Final = b"\x01"  # the length -1
 
@@ -111,6 +111,8 @@ def write_raw_record(
     output: bytearray, timestamp_delta: int, offset_delta: int, rest: bytes | bytearray | memoryview
 ) -> None:
     """Append a record; everything behind its offset delta is encoded already."""
+    if not -FAR < timestamp_delta < FAR:
+        timestamp_delta = in_64_bits(timestamp_delta)
     write_varint(output, 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + len(rest))
     output.append(0)
     write_varint(output, timestamp_delta)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from strandline.errors import InvalidRecord, UnsupportedForMessageFormat
 from strandline.records.batch import CODEC_MASK, HEADER_SIZE, TIMESTAMP_TYPE_BIT, BatchHeader, Buffer, read_header
 from strandline.records.codecs import MAX_DECOMPRESSED_BYTES, decompress
-from strandline.records.varint import read_long, read_more, read_varint
+from strandline.records.varint import FAR, in_64_bits, read_long, read_more, read_varint
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # a number of the machine where this module is compiled; plain Python never asks
@@ -65,6 +65,8 @@ def read_records(batch: Buffer) -> list[Record]:
             time, offset, key, _, rest, end = _read_raw(data, position)
             value, headers = _read_rest(data, rest, end, key)
             timestamp = base_timestamp + time if append_time is None else append_time
+            if not -FAR < timestamp < FAR:
+                timestamp = in_64_bits(timestamp)
             records.append(_new_record(Record, (base_offset + offset, timestamp, key, value, headers)))
             position = end
     except IndexError:

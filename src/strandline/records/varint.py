@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64  # a number of the machine where this module is compiled; plain Python never asks
 
 _LAST_SHIFT: Final = 63
+FAR: Final = 1 << 61  # nothing that is meant seriously is as far from zero, and it is quick to compare with
 
 # The loop stands in both `read_more` and `read_long` on purpose: one that called the other would cost a call, and a
 # tuple, for each number of several bytes. A change of one belongs into the other.
@@ -71,3 +72,8 @@ def varint_size(value: int) -> int:
     """How many bytes `write_varint` appends for `value`."""
     value = (value << 1) ^ (value >> 63)
     return max(1, (value.bit_length() + 6) // 7)
+
+
+def in_64_bits(value: int) -> int:
+    """What a sum or difference of two numbers of 64 bits is in Kafka, where it wraps around."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from struct import pack_into
 
 import pytest
 
 from strandline.errors import OutOfOrderSequence
 from strandline.log.checkpoints import CLEANER_OFFSETS, read_offsets
 from strandline.model import INT64_MAX
-from strandline.records import Codec
+from strandline.records import Codec, Record, build_batch
+from strandline.records.batch import renew_crc
 from tests.log.cleaning.support import DAY_MS, PARTITION, CompactedLog, cleaner_of
 
 
@@ -114,6 +116,18 @@ async def test_tombstones_may_stay_for_ever(tmp_path: Path) -> None:
     await log.clean()
     assert log.records() == before[1:]
     assert log.batches()[1][0].delete_horizon_ms == INT64_MAX
+
+
+async def test_timestamps_beyond_64_bits_are_no_obstacle(tmp_path: Path, log: CompactedLog) -> None:
+    plain = CompactedLog(tmp_path / "plain", cleanup_policy=("delete",))  # which does not look at the records
+    batch = build_batch([Record(i, i, key, b"1") for i, key in enumerate((b"a", b"b", b"a"))])
+    pack_into(">q", batch, 27, INT64_MAX - 1)
+    renew_crc(batch, 0)
+    plain.append(batch)
+    plain.roll()
+    plain.log.update_config(log.config)
+    await plain.clean()
+    assert [(record.offset, record.timestamp) for record in plain.records()] == [(1, INT64_MAX), (2, -INT64_MAX - 1)]
 
 
 async def test_the_timestamps_of_a_batch_with_a_horizon_stay(log: CompactedLog) -> None:

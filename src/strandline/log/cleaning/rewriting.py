@@ -17,6 +17,7 @@ from strandline.records.batch import (
 from strandline.records.builder import assemble, write_raw_record
 from strandline.records.control import ControlType, control_type_of
 from strandline.records.record import RawRecord, read_raw_records, records_data
+from strandline.records.varint import in_64_bits
 
 
 class Rewritten(NamedTuple):
@@ -116,7 +117,8 @@ def _filtered(
     """Header and records of a batch that lost some records or got a horizon. Offsets stay as they were."""
     is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     timestamps = [
-        header.max_timestamp if is_append_time else header.base_timestamp + time for time, _, _, _, _, _ in kept
+        header.max_timestamp if is_append_time else in_64_bits(header.base_timestamp + time)
+        for time, _, _, _, _, _ in kept
     ]
     base_timestamp = timestamps[0] if horizon is None else horizon
     body = bytearray()
