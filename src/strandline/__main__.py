@@ -14,6 +14,8 @@ from strandline.compiled.finder import CompiledUnavailable
 if TYPE_CHECKING:
     from strandline.config import Settings
 
+logger = logging.getLogger(__name__)
+
 _ENDED_WITHIN: Final = 1.0
 
 
@@ -58,7 +60,7 @@ def _leave_hanging_threads(status: int) -> None:
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(max(until - time.monotonic(), 0))
             if thread.is_alive():
-                logging.getLogger("strandline").warning("the thread %s hangs: the broker ends without it", thread.name)
+                logger.warning("the thread %s hangs: the broker ends without it", thread.name)
                 logging.shutdown()
                 os._exit(status)
 

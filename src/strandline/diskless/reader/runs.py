@@ -35,12 +35,12 @@ class Run:
         self._blocks: deque[tuple[Block, int, int]] = deque()
         """Each with the numbers of the first batch to take, and of the first one not to take."""
 
-    def gather(self, block: Block) -> None:
-        """Add the block that holds the offset `end`, as far as it may be read."""
+    def gather(self, block: Block) -> bool:
+        """Add the block that holds the offset `end`, as far as it may be read. False if that is no batch of it."""
         first = block.find(self.end)
         last = block.batch_count if block.last_offset < self.until else block.find(self.until)
         if last <= first:
-            return
+            return False
         self._blocks.append((block, first, last))
         self.available += block.size_of(first, last)
         self.end = block.next_offset(last)
@@ -48,11 +48,13 @@ class Run:
         if region is not None:
             region.touch(block)
         self.is_loaded = self.is_loaded or block.is_loaded
+        return True
 
     def gather_from(self, blocks: PartitionBlocks) -> None:
         """Add blocks in memory, up to the limit."""
         while self.available < self.limit and self.end < self.until and (block := blocks.holding(self.end)) is not None:
-            self.gather(block)
+            if not self.gather(block):  # a last stable offset inside a batch, from a database that is not right
+                return
 
     def take(self, max_bytes: int) -> None:
         """Take the whole batches that come next and fit into `max_bytes` and into the limit."""
