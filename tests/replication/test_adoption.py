@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from struct import pack
 
 import pytest
 
 from strandline.errors import InvalidConfig
+from strandline.log.checkpoints import read_topic_id
 from strandline.model import uuid_to_text
+from strandline.records.builder import build_batch
+from strandline.records.record import Record
 from strandline.replication.adoption import find_kafka_cluster
+from strandline.wire.primitives import write_compact_numbers, write_tagged_field, write_uvarint
 from tests.golden import copy_of, read_json
 
 
@@ -65,3 +70,45 @@ def test_a_partition_without_its_topic_id_is_not_guessed(log_dir: Path) -> None:
     (log_dir / "fx-empty-0" / "partition.metadata").unlink()
     with pytest.raises(InvalidConfig, match="fx-empty-0"):
         find_kafka_cluster([str(log_dir)])
+
+
+def test_a_node_whose_partitions_have_replicas_elsewhere_is_not_adopted(log_dir: Path) -> None:
+    _change_partition(log_dir, "fx-epochs", replicas=[1, 2, 3], isr=[2, 3])
+    with pytest.raises(InvalidConfig) as refusal:
+        find_kafka_cluster([str(log_dir)])
+    sentence = str(refusal.value)
+    assert "Partition 0 of topic fx-epochs has replicas on the nodes 1, 2, 3" in sentence
+    assert "in sync: 2, 3" in sentence
+    assert "kafka-reassign-partitions.sh" in sentence
+
+
+def test_a_partition_that_has_moved_to_another_node_is_not_adopted(log_dir: Path) -> None:
+    _change_partition(log_dir, "fx-epochs", replicas=[2], isr=[2])
+    with pytest.raises(InvalidConfig, match="fx-epochs has replicas on the nodes 2 of"):
+        find_kafka_cluster([str(log_dir)])
+
+
+def test_a_cluster_that_was_moved_to_one_node_is_adopted(log_dir: Path) -> None:
+    _change_partition(log_dir, "fx-epochs", replicas=[1, 2, 3], isr=[1, 2, 3])
+    _change_partition(log_dir, "fx-epochs", replicas=[1], isr=[1])
+    found = find_kafka_cluster([str(log_dir)])
+    assert found is not None
+    assert "fx-epochs" in {topic.name for topic in found.topics}
+
+
+def _change_partition(log_dir: Path, topic: str, *, replicas: list[int], isr: list[int]) -> None:
+    """Append Kafka's PartitionChangeRecord for partition 0 of the topic, as a cluster of several nodes writes it."""
+    value = bytearray(b"\x01\x05\x02")  # version of the frame, kind, version of the record
+    value += pack(">i", 0)
+    found = read_topic_id(str(log_dir / f"{topic}-0"))
+    assert found is not None
+    value += found.bytes
+    write_uvarint(value, 2)
+    for tag, nodes in ((0, isr), (2, replicas)):
+        field = bytearray()
+        write_compact_numbers(field, nodes, "i")
+        write_tagged_field(value, tag, field)
+    segment = max((log_dir / "__cluster_metadata-0").glob("*.log"))
+    record = Record(offset=1_000_000, timestamp=0, key=None, value=bytes(value), headers=())
+    with segment.open("ab") as file:
+        file.write(build_batch([record], base_offset=record.offset))

@@ -2,18 +2,17 @@
 
 A new cluster whose log directories already hold partitions adopts them, with their topic ids, under the cluster id of
 `meta.properties`. Topic settings come from Kafka's own metadata log. Without that log, default retention could delete
-records that a topic is to keep, so adoption is refused.
+records that a topic is to keep, so adoption is refused. So it is if that log names replicas on other nodes: the logs
+here may then lack records that Kafka has acknowledged.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from struct import Struct
-from typing import Final
 from uuid import UUID
 
 from strandline.errors import InvalidConfig
@@ -22,20 +21,10 @@ from strandline.log.files import parse_partition_directory
 from strandline.metadata import ConfigResource, ConfigResourceType, Controller
 from strandline.metadata.records import ConfigRecord, MetadataRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from strandline.metadata.requests import Plan
-from strandline.model import NO_LEADER
-from strandline.records.batch import iter_headers
-from strandline.records.record import read_records
-from strandline.wire.primitives import read_compact_nullable_string, read_compact_string, read_uuid, read_uvarint
+from strandline.model import NO_LEADER, TopicPartition
+from strandline.replication.kafka_metadata import KAFKA_METADATA_TOPIC, KafkaMetadata, KafkaReplicas
 
 logger = logging.getLogger(__name__)
-
-KAFKA_METADATA_TOPIC: Final = "__cluster_metadata"
-_TOPIC_RECORD: Final = 2
-_CONFIG_RECORD: Final = 4
-_REMOVE_TOPIC_RECORD: Final = 9
-_PRODUCER_IDS_RECORD: Final = 15
-_TOPIC_RESOURCE: Final = 2
-_PRODUCER_IDS = Struct(">iqq")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,13 +62,15 @@ def find_kafka_cluster(log_dirs: Sequence[str]) -> FoundCluster | None:
     if not topics:
         return None
     properties = _meta_properties(log_dirs)
-    settings = _KafkaMetadata()
+    node_id = int(properties.get("node.id", properties.get("broker.id", "-1")))
+    settings = KafkaMetadata()
     settings.read(log_dirs)
+    _check_replicas(settings.replicas, node_id)
     for topic in topics.values():
         topic.configs = settings.configs.get(topic.name, {})
     return FoundCluster(
         cluster_id=properties["cluster.id"],
-        node_id=int(properties.get("node.id", properties.get("broker.id", "-1"))),
+        node_id=node_id,
         topics=sorted(topics.values(), key=lambda topic: topic.name),
         next_producer_id=settings.next_producer_id,
     )
@@ -120,6 +111,24 @@ def _records(found: FoundCluster, node_id: int) -> Iterator[MetadataRecord]:
     yield ProducerIdsRecord(node_id=node_id, broker_epoch=-1, next_producer_id=found.next_producer_id)
 
 
+def _check_replicas(partitions: Mapping[TopicPartition, KafkaReplicas], node_id: int) -> None:
+    """Refuse partitions that other nodes have replicas of: which replica has every record is not known here."""
+    shared = sorted(p for p, known in partitions.items() if len(known.replicas) != 1 or known.replicas[0] != node_id)
+    if not shared:
+        return
+    first = partitions[shared[0]]
+    in_sync = ", ".join(map(str, first.isr)) or "none"
+    more = f", and {len(shared) - 1} more partitions are not on this node alone" if len(shared) > 1 else ""
+    raise InvalidConfig(
+        f"Partition {shared[0].partition} of topic {shared[0].topic} has replicas on the nodes "
+        f"{', '.join(map(str, first.replicas))} of its Kafka cluster (in sync: {in_sync}){more}. Only a cluster whose "
+        f"partitions are all on one node can be adopted: node {node_id} may lack records that Kafka has acknowledged. "
+        f"Start Kafka again, move every partition to node {node_id} alone with kafka-reassign-partitions.sh, wait "
+        "until --verify says that it is complete, stop Kafka and start this broker again; or start it with empty "
+        "log.dirs and copy the topics with MirrorMaker 2."
+    )
+
+
 def _topics_in(log_dir: Path) -> Iterator[FoundTopic]:
     if not log_dir.is_dir():
         return
@@ -143,63 +152,3 @@ def _meta_properties(log_dirs: Sequence[str]) -> dict[str, str]:
             if "cluster.id" in properties:
                 return properties
     raise InvalidConfig(f"{', '.join(log_dirs)} hold partitions but no meta.properties with a cluster.id.")
-
-
-class _KafkaMetadata:
-    """Reads topic settings and the producer ids that are used up from Kafka's metadata log."""
-
-    def __init__(self) -> None:
-        self.configs: dict[str, dict[str, str]] = {}
-        self.next_producer_id = 0
-        self._names: dict[UUID, str] = {}
-
-    def read(self, log_dirs: Sequence[str]) -> None:
-        """Replay the newest snapshot and the log after it."""
-        directories = [Path(d, f"{KAFKA_METADATA_TOPIC}-0") for d in log_dirs]
-        found = next((directory for directory in directories if directory.is_dir()), None)
-        if found is None:
-            raise InvalidConfig(
-                f"{', '.join(log_dirs)} hold partitions that Kafka wrote, but not its {KAFKA_METADATA_TOPIC}-0, which "
-                f"has the settings of the topics. Copy that directory there too (it is in metadata.log.dir)."
-            )
-        snapshots = sorted(found.glob("*.checkpoint"))
-        start = 0
-        if snapshots:
-            start = int(snapshots[-1].name.partition("-")[0])
-            self._replay(snapshots[-1].read_bytes(), 0)
-        for segment in sorted(found.glob("*.log")):
-            self._replay(segment.read_bytes(), start)
-
-    def _replay(self, data: bytes, from_offset: int) -> None:
-        for position, header in iter_headers(data):
-            if header.is_control or header.last_offset < from_offset:
-                continue
-            for record in read_records(data[position : position + header.size]):
-                if record.value is not None and record.offset >= from_offset:
-                    self._apply(memoryview(record.value))
-
-    def _apply(self, value: memoryview) -> None:
-        _, position = read_uvarint(value, 0)  # the version of the frame
-        kind, position = read_uvarint(value, position)
-        _, position = read_uvarint(value, position)
-        if kind == _TOPIC_RECORD:
-            name, position = read_compact_string(value, position)
-            self._names[read_uuid(value, position)[0]] = name
-        elif kind == _REMOVE_TOPIC_RECORD:
-            self.configs.pop(self._names.pop(read_uuid(value, position)[0], ""), None)
-        elif kind == _CONFIG_RECORD:
-            self._apply_config(value, position)
-        elif kind == _PRODUCER_IDS_RECORD:
-            self.next_producer_id = _PRODUCER_IDS.unpack_from(value, position)[2]
-
-    def _apply_config(self, value: memoryview, position: int) -> None:
-        resource_type = value[position]
-        resource, position = read_compact_string(value, position + 1)
-        name, position = read_compact_string(value, position)
-        text, _ = read_compact_nullable_string(value, position)
-        if resource_type != _TOPIC_RESOURCE:
-            return
-        if text is None:
-            self.configs.get(resource, {}).pop(name, None)
-        else:
-            self.configs.setdefault(resource, {})[name] = text
