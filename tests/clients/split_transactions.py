@@ -13,6 +13,7 @@ from tests.clients.two_brokers import SECONDS, BrokerCluster
 from tests.waiting import wait_until
 from tests.wirelevel.transactional import (
     RawTransactionalProducer,
+    coordinator_error,
     end_of,
     last_stable_offset,
     open_producers,
@@ -46,12 +47,27 @@ class Pair:
         return name
 
     def name_on(self, node_id: int, *, kind: int = 1) -> str:
-        """A transactional id, or a group, that this broker coordinates."""
+        """A transactional id, or a group, that this broker coordinates, as every broker knows."""
         for _ in range(100):
             name = f"name-{next(_numbers)}"
             if wait_for_coordinator(self.clients[1], name, kind=kind) == node_id:
+                self._wait_known(name, kind, node_id)
                 return name
         raise AssertionError(f"nothing is coordinated by broker {node_id}")
+
+    def _wait_known(self, name: str, kind: int, node_id: int) -> None:
+        """The broker that was asked may have created the coordinators' topic: the others hear of it a moment later."""
+        for client in self.clients.values():
+            wait_until(
+                lambda at=client: wait_for_coordinator(at, name, kind=kind) == node_id,  # type: ignore[misc]
+                within=SECONDS,
+                what=f"every broker to name broker {node_id} as the coordinator of {name}",
+            )
+        wait_until(
+            lambda: coordinator_error(self.clients[node_id], name, kind) is not E.COORDINATOR_LOAD_IN_PROGRESS,
+            within=SECONDS,
+            what=f"the coordinator of {name} to have read its log",
+        )
 
     def producer(self, coordinator: int, *, is_new: bool = False, timeout_ms: int = 60_000) -> SplitProducer:
         name = self.name_on(coordinator)

@@ -15,6 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.broker import EXTERNAL_BOOTSTRAP, BrokerProcess
 from tests.waiting import wait_until
 
@@ -106,12 +107,20 @@ class BrokerCluster:
 
     def topics(self, node_id: int) -> set[str]:
         """The topics that one broker knows."""
-        return set(self.admin(node_id).list_topics(timeout=10).topics)
+        return {str(topic.name) for topic in self._metadata(node_id, None).topics}
 
     def leaders(self, topic: str, node_id: int) -> list[int]:
-        """The leaders of a topic's partitions as one broker knows them."""
-        found = self.admin(node_id).list_topics(topic, timeout=10).topics[topic]
-        return [found.partitions[number].leader for number in sorted(found.partitions)]
+        """The leaders of a topic's partitions as one broker knows them; none if it does not know the topic."""
+        (found,) = self._metadata(node_id, [MetadataRequestTopic(name=topic)]).topics
+        return [row.leader_id for row in sorted(found.partitions, key=lambda row: row.partition_index)]
+
+    def _metadata(self, node_id: int, topics: list[MetadataRequestTopic] | None) -> MetadataResponse:
+        """From this broker and no other: librdkafka asks any broker of the cluster, one that is dead or lags, too."""
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        with Client.connect("127.0.0.1", self.brokers[node_id].port) as client:
+            answer = client.request(ApiKey.METADATA, request)
+        assert isinstance(answer, MetadataResponse)
+        return answer
 
 
 def all_led(leaders: list[int], partitions: int) -> bool:

@@ -93,7 +93,8 @@ class RawTransactionalProducer:
 
     @staticmethod
     def _may_go_on(code: ErrorCode) -> bool:
-        assert code in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS), code
+        passing = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        assert code in (ErrorCode.NONE, *passing), code
         return code is ErrorCode.NONE
 
     def _be(self, producer_id: int, epoch: int) -> None:
@@ -251,6 +252,17 @@ def wait_for_coordinator(client: Client, key: str, *, kind: int = TRANSACTION_CO
 
     (node_id,) = wait_until(found, within=30, what=f"a coordinator of {key}")
     return node_id
+
+
+def coordinator_error(client: Client, key: str, kind: int) -> ErrorCode:
+    """What this broker answers to a question about a transactional id, or a group, that nobody has used."""
+    if kind == TRANSACTION_COORDINATOR:
+        described = DescribeTransactionsRequest(transactional_ids=[key])
+        (found,) = client.request(ApiKey.DESCRIBE_TRANSACTIONS, described).transaction_states
+    else:
+        fetched = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=key, topics=None)])
+        (found,) = client.request(ApiKey.OFFSET_FETCH, fetched, version=9).groups
+    return ErrorCode(found.error_code)
 
 
 def transaction_state(client: Client, transactional_id: str) -> str:
