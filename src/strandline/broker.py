@@ -97,8 +97,7 @@ class Broker:
         self._static_settings = settings
         self._clock, self._ids, self._chance = SystemClock(), SystemIds(), SystemChance()
         self._stack, self._failed = AsyncExitStack(), asyncio.Event()
-        self._failure = ""
-        self._is_stopping = False
+        self._failure, self._is_stopping = "", False
         self._started = self._clock.monotonic()
 
     # Starting
@@ -365,11 +364,12 @@ class Broker:
         logger.info("broker %d has stopped", self.node_id)
 
     async def _leave(self) -> None:
-        """The first step of stopping: no new clients, and leadership goes to other brokers."""
+        """The first step of stopping: no new clients; partitions and the controller's lease go to other brokers."""
         self._is_stopping = True
         self.network.stop_listening()
         if self.settings.cluster.controlled_shutdown_enable:
             await self.lifecycle.shut_down(SHUTDOWN_SECONDS)
+        await self.controller.resign()
         self.diskless.hurry()
         await self.network.drain(self._clock, is_uploading=lambda: self.diskless.is_writing)
         self.network.close()

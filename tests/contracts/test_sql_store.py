@@ -204,6 +204,14 @@ async def test_a_name_is_held_by_one_at_a_time(sql: SqlStore) -> None:
         pass
 
 
+async def test_it_is_known_whether_a_name_is_held(sql: SqlStore) -> None:
+    assert not await sql.is_held("broker")
+    async with sql.hold("broker"):
+        assert await sql.is_held("broker")
+        assert not await sql.is_held("another")
+    assert not await sql.is_held("broker")
+
+
 async def test_what_was_committed_is_there_after_reopening(database_url: str) -> None:
     async with open_store(database_url) as sql:
         first_session = sql.session_id

@@ -45,6 +45,9 @@ class PassingStore:
     def hold(self, name: str) -> AbstractAsyncContextManager[None]:
         return self._store.hold(name)
 
+    async def is_held(self, name: str) -> bool:
+        return await self._store.is_held(name)
+
     def apart(self) -> SqlStore:
         return self._store.apart()
 

@@ -168,6 +168,11 @@ class Controller:
                 yield self
             await self._retire()
 
+    async def resign(self) -> None:
+        """Release the lease for good, before this broker stops listening: it would take the others for silent."""
+        await self._upkeep.stop()
+        await self._retire()
+
     async def _cluster_id_known(self) -> None:
         known = asyncio.Event()
 

@@ -44,6 +44,11 @@ def as_kafka_error(error: SqlError) -> StrandlineError:
     return KafkaStorageError(f"The metadata database refused the change: {error}")
 
 
+def process_name(node_id: int) -> str:
+    """What the process of a broker holds in the database while it runs and is connected."""
+    return f"broker with node.id {node_id}"
+
+
 class Leadership:
     """The lease as one broker sees it. `term` is None while this broker does not hold it."""
 
@@ -85,7 +90,7 @@ class Leadership:
 
     async def _try_hold(self, held: AsyncExitStack, deadline: float) -> bool:
         try:
-            await held.enter_async_context(self._store.sql.hold(f"broker with node.id {self._node_id}"))
+            await held.enter_async_context(self._store.sql.hold(process_name(self._node_id)))
         except StoreInUse as error:
             if self._clock.monotonic() >= deadline:
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from strandline.metadata.controller.listening import ListeningTime
@@ -65,6 +66,20 @@ class Sessions:
         """The brokers whose session has expired."""
         now = self._listening.now()
         return sorted(node_id for node_id, deadline in self._deadlines.items() if deadline <= now)
+
+    def others(self, node_id: int) -> set[int]:
+        """Every broker with a session, expired or not, apart from this one."""
+        return self._deadlines.keys() - {node_id}
+
+    def is_heard(self, node_ids: Iterable[int]) -> bool:
+        """True if a heartbeat of one of these brokers came in the last half of a session."""
+        since = self._listening.now() - self._timeout / 2
+        return any(self._times.get(node_id, since) > since for node_id in node_ids)
+
+    def expire(self, node_ids: Iterable[int]) -> None:
+        """End the sessions of these brokers now, as if their time were over."""
+        now = self._listening.now()
+        self._deadlines.update((node_id, now) for node_id in node_ids if node_id in self._deadlines)
 
     def forget(self, node_id: int) -> None:
         """End the session of a broker that is fenced or gone."""

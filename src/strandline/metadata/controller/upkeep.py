@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from strandline.clock import Clock
 from strandline.config import ClusterSettings
 from strandline.errors import NotController, StrandlineError
-from strandline.metadata.controller.leadership import Leadership
+from strandline.metadata.controller.leadership import Leadership, process_name
 from strandline.metadata.controller.listening import ListeningTime
 from strandline.metadata.controller.sessions import Sessions
 from strandline.metadata.image import MetadataImage
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TICK_SECONDS: Final = 1.0
+OFFER_SECONDS: Final = 3.0  # a lease that is given up is left to others for this long: they look every TICK_SECONDS
 SNAPSHOT_RECORDS: Final = 1000  # new records after which a snapshot is due
 SNAPSHOT_FEW: Final = 5  # enough if SNAPSHOT_SECONDS have passed, or the broker stops
 SNAPSHOT_SECONDS: Final = 60.0
@@ -46,6 +47,14 @@ class Writer(Protocol):
     async def activate(self) -> bool: ...
 
     async def write(self, decide: Callable[[MetadataImage], Plan[T]]) -> T: ...
+
+
+class _Offer(NamedTuple):
+    """A lease that was given up in favour of others, and whose silence was the reason."""
+
+    epoch: int
+    silent: tuple[int, ...]
+    ends: float
 
 
 class Upkeep:
@@ -69,21 +78,39 @@ class Upkeep:
         self._last_balance = clock.monotonic()
         self._last_unclean = clock.monotonic()
         self._snapshot_offset: int | None = None
+        self._offer: _Offer | None = None
+        self._task: asyncio.Task[None] | None = None
         self._last_snapshot = clock.monotonic()
 
     async def step(self) -> None:
         """Everything that is due now."""
         await self._controller.leadership.keep()
-        if not self._controller.is_active and not await self._controller.activate():
+        if not self._controller.is_active and not await self._take_lease():
             return
         await self.fence_silent_brokers()
+        if not self._controller.is_active:
+            return
         await self._balance_leaders()
         await self._elect_uncleanly()
         await self.snapshot_if_due()
 
+    async def _take_lease(self) -> bool:
+        offer = self._offer
+        if offer is not None and self._clock.monotonic() < offer.ends:
+            return False
+        if not await self._controller.activate():
+            return False
+        if offer is not None and self._controller.leadership.require().epoch == offer.epoch + 1:
+            self._sessions.expire(offer.silent)  # nobody else has led meanwhile: they have had their time
+        return True
+
     async def fence_silent_brokers(self) -> None:
-        """Fence every broker whose session is over."""
-        for node_id in self._sessions.silent():
+        """Fence every broker whose session is over, unless it may be this one that cannot be reached."""
+        silent = self._sessions.silent()
+        if self._offer is None and silent and await self._may_be_unreachable():
+            await self._offer_lease(silent)
+            return
+        for node_id in silent:
 
             def decide(image: MetadataImage, node_id: int = node_id) -> Plan[bool]:
                 broker = image.brokers.get(node_id)
@@ -95,6 +122,31 @@ class Upkeep:
                 logger.warning("broker %d is fenced: its session has expired", node_id)
             if node_id in self._sessions.silent():
                 self._sessions.forget(node_id)
+        self._offer = None
+
+    async def _may_be_unreachable(self) -> bool:
+        """True if no other broker is heard of, although one of them is connected to the database."""
+        if self._store.sql.is_exclusive:
+            return False
+        others = self._sessions.others(self._controller.leadership.require().node_id)
+        if not others or self._sessions.is_heard(others):
+            return False
+        for node_id in others:
+            if await self._store.sql.is_held(process_name(node_id)):
+                return True
+        return False
+
+    async def _offer_lease(self, silent: Sequence[int]) -> None:
+        """Leave the lease to any broker that wants it; if none does, the silent ones are fenced after all."""
+        term = self._controller.leadership.require()
+        logger.warning(
+            "broker %d gives up being the active controller: it has heard of no other broker for half a session, and "
+            "at least one of them is connected to the database. Can other brokers reach its inter-broker listener?",
+            term.node_id,
+        )
+        ends = self._clock.monotonic() + OFFER_SECONDS
+        self._offer = _Offer(epoch=term.epoch, silent=tuple(silent), ends=ends)
+        await self._controller.leadership.resign()
 
     async def _balance_leaders(self) -> None:
         now = self._clock.monotonic()
@@ -143,10 +195,16 @@ class Upkeep:
         self._stopping.clear()
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(self._listening.run(), name="controller-listening")
-            tasks.create_task(self._run(), name="controller-upkeep")
+            self._task = tasks.create_task(self._run(), name="controller-upkeep")
             yield
             self._stopping.set()
             listening.cancel()
+
+    async def stop(self) -> None:
+        """Take no further step, and return when the last one is over."""
+        self._stopping.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
     async def _run(self) -> None:
         setbacks = Setbacks("the controller's periodic work", logger)

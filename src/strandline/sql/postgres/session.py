@@ -21,12 +21,17 @@ from strandline.sql.errors import SqlError, StoreInUse, StoreUnavailable
 from strandline.sql.notifications import Listeners
 from strandline.sql.postgres.address import role_of
 from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
-from strandline.sql.store import OnNotification
+from strandline.sql.store import OnNotification, Transaction
 from strandline.tasks import Setbacks
 
 logger = logging.getLogger(__name__)
 
 _LOCK_SPACE: Final = 0x5374_7264  # first half of our advisory lock numbers
+_HOLDER: Final = """
+    SELECT 1 FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND classid::bigint = $1 AND objid::bigint = $2
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 _RETRY_SECONDS: Final = 0.5
 _LONGEST_RETRY_SECONDS: Final = 4.0
 _CHECK_SECONDS: Final = 5.0
@@ -41,6 +46,13 @@ _SETTINGS: Final = {
 
 def _lock_number(name: str) -> int:
     return zlib.crc32(name.encode()) - (1 << 31)
+
+
+async def is_held(reading: Transaction, name: str) -> bool:
+    """Whether any session of this database holds the lock `name`: see SqlStore.is_held."""
+    # Lock numbers are signed where they are taken, and unsigned in this view.
+    number = _lock_number(name) & 0xFFFF_FFFF
+    return await reading.fetch_one(_HOLDER, _LOCK_SPACE, number) is not None
 
 
 class Session:

@@ -24,7 +24,7 @@ from strandline.sql.migrations import (
 )
 from strandline.sql.postgres.address import role_of, server_of
 from strandline.sql.postgres.errors import DRIVER_ERRORS, connecting, translated
-from strandline.sql.postgres.session import Session
+from strandline.sql.postgres.session import Session, is_held
 from strandline.sql.store import OnNotification, Row, Transaction, Work
 
 logger = logging.getLogger(__name__)
@@ -190,6 +190,9 @@ class PostgresStore:
             yield
         finally:
             await self._session.let_go(name)
+
+    async def is_held(self, name: str) -> bool:
+        return await self.read(lambda reading: is_held(reading, name))
 
     def apart(self) -> PostgresStore:
         other = copy(self)

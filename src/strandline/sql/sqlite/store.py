@@ -210,6 +210,9 @@ class SqliteStore:
         finally:
             self._held.discard(name)
 
+    async def is_held(self, name: str) -> bool:
+        return name in self._held
+
     def apart(self) -> SqliteStore:
         return self
 
