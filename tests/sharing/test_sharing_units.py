@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from strandline.coordinators.share import DeliveryBatch, DeliveryState
@@ -9,7 +11,7 @@ from strandline.errors import InvalidRequest
 from strandline.reads import AbortedTransaction
 from strandline.records import Record, build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
-from strandline.share_errors import InvalidShareSessionEpoch, ShareSessionNotFound
+from strandline.share_errors import InvalidShareSessionEpoch, ShareSessionLimitReached, ShareSessionNotFound
 from strandline.sharing.delivery import AcquiredBatch, AcquireLimits, FetchedBatch, ShareDelivery
 from strandline.sharing.reading import SharedRecords
 from strandline.sharing.sessions import SessionKey, ShareSession, ShareSessions
@@ -104,7 +106,7 @@ def test_a_batch_that_is_cut_is_left_out() -> None:
     assert len(found.covering([AcquiredBatch(0, 9, 1)])) < len(LOG) - 1
 
 
-def test_sessions_end_with_their_connection_and_with_another_one_of_the_member() -> None:
+def test_a_session_ends_with_its_connection_unless_the_member_has_begun_another_one() -> None:
     ended: list[ShareSession] = []
     sessions = ShareSessions(lambda: 10, ended.append)
     key = SessionKey("g", "m")
@@ -112,16 +114,27 @@ def test_sessions_end_with_their_connection_and_with_another_one_of_the_member()
     def begin(connection_id: int) -> ShareSession:
         return sessions.open(key, 0, added=[], forgotten=[], has_acknowledgements=False, connection_id=connection_id)
 
-    first = begin(1)
+    begin(1)
     second = begin(2)
-    assert ended == [first]
     sessions.connection_closed(1)
     assert sessions.peek(key) is second
+    assert ended == []
     sessions.connection_closed(2)
-    assert ended == [first, second]
+    assert ended == [second]
     assert len(sessions) == 0
     with pytest.raises(ShareSessionNotFound):
         sessions.advance(key, 1)
+
+
+def test_a_session_that_may_not_begin_again_has_ended() -> None:
+    limit, ended = 1, list[ShareSession]()
+    sessions = ShareSessions(lambda: limit, ended.append)
+    request = dict[str, Any](epoch=0, added=[], forgotten=[], has_acknowledgements=False, connection_id=1)
+    first = sessions.open(SessionKey("g", "m"), **request)
+    limit = 0
+    with pytest.raises(ShareSessionLimitReached, match=r"group\.share\.max\.share\.sessions"):
+        sessions.open(SessionKey("g", "m"), **request)
+    assert ended == [first]
 
 
 def test_a_session_cannot_begin_with_acknowledgements_and_its_epoch_never_becomes_zero_again() -> None:

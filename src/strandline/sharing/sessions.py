@@ -42,8 +42,8 @@ class ShareSession:
 class ShareSessions:
     """The sessions of this broker. Lives on the event loop.
 
-    `on_end` is called when a session has ended without a word of its member: the connection is gone, or the member
-    has begun another one.
+    `on_end` is called when a session has ended without a word of its member: its connection is gone. A member that
+    begins another session goes on with what it has acquired, as in Kafka: its locks end by themselves.
     """
 
     def __init__(self, limit: Callable[[], int], on_end: Callable[[ShareSession], None]) -> None:
@@ -81,12 +81,13 @@ class ShareSessions:
         if epoch == FIRST_EPOCH:
             if has_acknowledgements:
                 raise InvalidRequest("The request that begins a share session cannot acknowledge records.")
-            self._drop(key)
-            if len(self._sessions) >= self._limit():
+            others = len(self._sessions) - (key in self._sessions)
+            if others >= self._limit():
+                self._drop(key)
                 raise ShareSessionLimitReached(
-                    f"This broker has {len(self._sessions)} share sessions, as many as group.share.max.share.sessions "
-                    "allows."
+                    f"This broker has {others} share sessions, as many as group.share.max.share.sessions allows."
                 )
+            self.end(key)
             session = ShareSession(key, connection_id, dict.fromkeys(added, True))
             self._sessions[key] = session
             self._of_connection.setdefault(connection_id, set()).add(key)

@@ -188,7 +188,7 @@ async def test_a_session_that_ends_late_does_not_end_the_next_one(
     assert await again.fetch(max_wait_ms=50) == []
     gate.opened.set()
     assert (await leaving).error_code == 0
-    assert await again.fetch(max_wait_ms=20_000) == [(2, 3, 2)], "its session is there"
+    await again.settle((2, 3, [ACCEPT]))  # in its session, which is there
 
 
 async def test_share_groups_are_switched_off_and_on(world: SharingWorld) -> None:
