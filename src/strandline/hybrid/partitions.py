@@ -49,6 +49,20 @@ class Partitions:
             raise self._why_missing(topic, partition)
         return found
 
+    def is_taken(self, topic: str, partition: int) -> bool:
+        """True if this broker takes records for the partition now.
+
+        A replica that does not lead takes none; a diskless partition takes them on every broker.
+        """
+        found = self._served.get((topic, partition))
+        if found is None:
+            return False
+        try:
+            found.check_leader()
+        except StrandlineError:
+            return False
+        return True
+
     def classic(self, replica: Partition) -> ClassicPartition:
         """The classic partition over a replica of this broker, whether it is served or not."""
         return self._classic[replica]

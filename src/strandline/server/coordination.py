@@ -46,7 +46,7 @@ class Coordination:
         ids: Ids,
     ) -> None:
         replicas, partitions = tiers.replicas, tiers.partitions
-        self._replicas = replicas
+        self._replicas, self._partitions, self._node_id = replicas, partitions, node_id
         self._loader, self.clock = loader, clock
         creator = self.creator = TopicAutoCreator(loader, controller, settings, tiers.diskless)
         self.producer_ids = producer_ids
@@ -84,8 +84,7 @@ class Coordination:
             transport,
             lambda: loader.image,
             clock,
-            # Every broker serves every diskless partition; a classic one without a leader is served by nobody.
-            stand_in=lambda partition: node_id if tuple(partition) in partitions.by_key else None,
+            stand_in=lambda partition: self.stand_in(*partition),
         )
         self.transactions = TransactionCoordinator(
             log_of(transaction_state_topic(static.transactions)),
@@ -118,6 +117,13 @@ class Coordination:
             clock=clock,
             settings=static.share_groups,
         )
+
+    def stand_in(self, topic: str, partition: int) -> BrokerId | None:
+        """This broker if it takes records for a partition that has no leader, as every broker does for diskless ones.
+
+        A classic partition without a leader is served by nobody, also if its replica is here.
+        """
+        return self._node_id if self._partitions.is_taken(topic, partition) else None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
