@@ -14,6 +14,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from strandline.crash import ENVIRONMENT_VARIABLE
+from strandline.log.checkpoints import LOG_START_OFFSETS, read_offsets
+from strandline.model import TopicPartition
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import (
     QUICK,
@@ -54,16 +56,21 @@ def administrator(broker: BrokerProcess) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap})
 
 
-def dies_at(place: str, broker: BrokerProcess, act: Callable[[AdminClient], object]) -> None:
-    """Start the broker again so that it dies at a place, and once more after it has died there."""
+def dies_at(place: str, broker: BrokerProcess, act: Callable[[AdminClient], object]) -> int:
+    """Start the broker again so that it dies at a place, and once more after it has died there.
+
+    Returns the log start that its disk had when it was dead.
+    """
     broker.stop()
     broker.environment = {ENVIRONMENT_VARIABLE: place}
     broker.start()
     with suppress(KafkaException):  # it may die before it answers
         act(administrator(broker))
     assert broker.wait() == SIGKILLED
+    stored = read_offsets(str(broker.data_dir / "logs" / LOG_START_OFFSETS))
     broker.environment = {}
     broker.start()
+    return stored.get(TopicPartition(TOPIC, 0), 0)
 
 
 def segments(broker: BrokerProcess) -> dict[str, set[str]]:
@@ -125,6 +132,16 @@ def test_death_while_segments_expire(tmp_path: Path, place: str) -> None:
         bases = range(start, first_local, PER_SEGMENT)
         wait_for(lambda: has_each_once(broker, bases), "the storage to have what is left, and nothing else")
         assert values(read(broker, TOPIC, COUNT - start, offset=start)) == list(range(start, COUNT))
+
+
+@pytest.mark.parametrize("place", ["remote.delete.before_started", "remote.delete.after_finished:2"])
+def test_the_log_start_is_stored_before_a_segment_is_deleted(tmp_path: Path, place: str) -> None:
+    """Otherwise the earliest offset goes back, after a crash, to records that are nowhere any more."""
+    with broker_with(tmp_path / "data", TIERED) as broker:
+        wait_tiered(broker, TOPIC)
+        stored = dies_at(place, broker, lambda admin: alter(admin, TOPIC, {"retention.bytes": "50000"}))
+        assert stored >= COUNT // 2
+        assert earliest(administrator(broker), TOPIC) >= stored
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import errno
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -130,6 +130,10 @@ def _do_nothing(partition: TopicPartition) -> None:
     """No listener."""
 
 
+async def _store_nothing(is_stored: Callable[[], bool]) -> None:
+    """No checkpoint: the log is by itself."""
+
+
 @dataclass(slots=True, kw_only=True)
 class LogEnvironment:
     """What a log needs from outside. One for each log directory."""
@@ -146,6 +150,9 @@ class LogEnvironment:
     """Called on the event loop when a log has rolled and its closed segments should be forced to disk."""
     on_dirty: Callable[[TopicPartition], None] = _do_nothing
     """Called on the event loop with the first append after a flush."""
+    store_log_starts: Callable[[Callable[[], bool]], Awaitable[None]] = _store_nothing
+    """Writes the log starts of this directory to its checkpoint, unless the argument says that they are there by then.
+    Raises KafkaStorageError."""
 
     def path_of(self, name: str) -> str:
         """A path inside the log directory."""

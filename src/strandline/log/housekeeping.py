@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from strandline.clock import Clock
 from strandline.config.log import LogSettings
 from strandline.errors import KafkaStorageError
-from strandline.log.environment import DeletionQueue, delete_all
+from strandline.log.environment import DeletionQueue, LogDirectory, delete_all
 from strandline.log.storage import Storage
 from strandline.log.unified import UnifiedLog
 from strandline.model import INT64_MAX, TopicPartition
@@ -65,6 +65,7 @@ class Housekeeping:
         self._wake = asyncio.Event()
         self._rolled: set[TopicPartition] = set()
         self._timed: set[TopicPartition] = set()
+        self._storing: dict[str, asyncio.Lock] = {}
 
     def flush_soon(self, partition: TopicPartition) -> None:
         """A log has rolled: force its closed segments to disk, so that recovery need not repair them after a crash."""
@@ -146,6 +147,18 @@ class Housekeeping:
                 continue
             for write in storage.plan_checkpoints(logs):
                 await self._on_disk(storage, write)
+
+    async def store_log_starts(self, directory: LogDirectory, is_stored: Callable[[], bool]) -> None:
+        """Write where the logs of a directory start. Raises KafkaStorageError if that fails.
+
+        One write at a time, of all logs: whoever waited meanwhile may find that its log was among them (`is_stored`).
+        """
+        storage = next(storage for storage in self._logs.storages if storage.directory is directory)
+        async with self._storing.setdefault(directory.path, asyncio.Lock()):
+            if not is_stored():
+                directory.check()
+                await self._on_disk(storage, storage.plan_log_starts(self._logs.all_logs()))
+                directory.check()
 
     async def flush_rolled(self) -> None:
         """Force the closed segments of logs that have rolled to disk."""

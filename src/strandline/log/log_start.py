@@ -63,6 +63,15 @@ class LogStart:
         self.increment(target)
         return self._offsets.start
 
+    async def store(self) -> None:
+        """Return when no crash brings an older log start back. Raises KafkaStorageError.
+
+        To be awaited before anything below the log start is deleted where a restart would look for it.
+        """
+        wanted = self._offsets.start
+        if self.checkpointed < wanted:
+            await self._directory.env.store_log_starts(lambda: self.checkpointed >= wanted)
+
     def move_to(self, offset: int, *, is_tiered: bool) -> None:
         """Start at `offset`, without the epochs below. `is_tiered`: the log may be tiered after a crash."""
         first_local = None if self._applied.is_remote else self._segments.first.base_offset

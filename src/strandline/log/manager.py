@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 from uuid import UUID
@@ -57,10 +58,11 @@ class LogManager:
         self._deletions = DeletionQueue()
         self._executor = ThreadPoolExecutor(max_workers=max(2, len(settings.log_dirs)), thread_name_prefix="log-disk")
         cache = LoadedIndexes()
+        directories = [LogDirectory(os.path.abspath(path), self._directory_failed) for path in settings.log_dirs]
         self._storages = [
             Storage(
                 LogEnvironment(
-                    directory=LogDirectory(os.path.abspath(path), self._directory_failed),
+                    directory=directory,
                     clock=clock,
                     chance=chance,
                     cache=cache,
@@ -69,13 +71,14 @@ class LogManager:
                     remote_enabled=remote_enabled,
                     on_flush_wanted=self._flush_wanted,
                     on_dirty=self._became_dirty,
+                    store_log_starts=partial(self._store_log_starts, directory),
                 ),
                 node_id=node_id,
                 cluster_id=cluster_id,
                 ids=self._ids,
                 threads=settings.num_recovery_threads_per_data_dir,
             )
-            for path in settings.log_dirs
+            for directory in directories
         ]
         self._housekeeping = Housekeeping(
             self, settings, clock, self._executor, checkpoint_interval_ms=checkpoint_interval_ms
@@ -233,6 +236,9 @@ class LogManager:
 
     def _flush_wanted(self, partition: TopicPartition) -> None:
         self._housekeeping.flush_soon(partition)
+
+    async def _store_log_starts(self, directory: LogDirectory, is_stored: Callable[[], bool]) -> None:
+        await self._housekeeping.store_log_starts(directory, is_stored)
 
     def _became_dirty(self, partition: TopicPartition) -> None:
         log = self._logs.get(partition)

@@ -37,7 +37,7 @@ from strandline.log.files import (
 )
 from strandline.log.loading import LoadedOffsets, load_log
 from strandline.log.unified import UnifiedLog
-from strandline.model import TopicPartition
+from strandline.model import NO_OFFSET, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +45,15 @@ ConfigOf: TypeAlias = Callable[[str], TopicConfig]
 IsStray: TypeAlias = Callable[[TopicPartition, UUID | None], bool]
 
 _CLOSING_THREADS: Final = 8
+
+
+def _is_start_noted(log: UnifiedLog) -> bool:
+    """Whether the checkpoint has to name the start of a log, which its first segment does not say.
+
+    One that was noted before stays noted: its remote segments below are deleted, and it may be tiered again.
+    """
+    is_above_segment = log.log_start_offset > log.segments.first.base_offset
+    return log.is_remote or is_above_segment or log.start.checkpointed != NO_OFFSET
 
 
 class Storage:
@@ -193,21 +202,21 @@ class Storage:
             directory.has_new_recovery_points = False
             plans.append(self._plan(RECOVERY_POINTS, {log.topic_partition: log.flusher.recovery_point for log in mine}))
         if directory.has_new_log_starts or not only_changed:
-            directory.has_new_log_starts = False
-            starts = [
-                (log, log.log_start_offset)
-                for log in mine
-                if log.is_remote or log.log_start_offset > log.segments.first.base_offset
-            ]
-
-            def note() -> None:
-                for log, start in starts:
-                    log.start.checkpointed = start
-
-            plans.append(self._plan(LOG_START_OFFSETS, {log.topic_partition: at for log, at in starts}, note))
+            plans.append(self.plan_log_starts(mine))
         if stale:
             plans.append(lambda: self._stale.difference_update(stale))
         return plans
+
+    def plan_log_starts(self, logs: Iterable[UnifiedLog]) -> Callable[[], None]:
+        """Write where the logs of this directory start, as a blocking function for another thread."""
+        self.directory.has_new_log_starts = False
+        starts = [(log, log.log_start_offset) for log in logs if log.env is self.env and _is_start_noted(log)]
+
+        def note() -> None:
+            for log, start in starts:
+                log.start.checkpointed = start
+
+        return self._plan(LOG_START_OFFSETS, {log.topic_partition: at for log, at in starts}, note)
 
     def _plan(
         self, name: str, offsets: dict[TopicPartition, int], written: Callable[[], None] = lambda: None

@@ -1,7 +1,7 @@
 """The expiration task: deletes remote segments of one partition that have expired, or that the log does not need.
 
-The log start moves first, then segments are deleted, oldest first: a reader gets OffsetOutOfRange, and is never sent to
-a deleted segment.
+The log start moves first and is stored, then segments are deleted, oldest first: a reader gets OffsetOutOfRange, and is
+never sent to a deleted segment, also after a crash.
 """
 
 from __future__ import annotations
@@ -168,6 +168,8 @@ class ExpirationTask:
         if plan.log_start > log.log_start_offset:
             log.start.increment(plan.log_start)
             crash_point("remote.delete.after_log_start")
+        if plan.deletions:
+            await log.start.store()  # by whomever it was moved
         deletions = plan.deletions[:_DELETIONS_PER_TURN] if pool.others_wait else plan.deletions
         if not await DeletionTurn(self._deleter).run(deletions, lambda: partition.is_led_as(leader)):
             return False
