@@ -89,7 +89,7 @@ async def test_an_offset_that_no_segment_has_is_to_be_asked_for_elsewhere(world:
         assert isinstance(error, NotLeaderOrFollower)
         assert f"Offset {PER_SEGMENT} of orders-0 is neither in remote storage nor local" in str(error)
     (answer,) = await reader.read([request(log, PER_SEGMENT)], max_bytes=1 << 20)
-    assert isinstance(answer, OffsetOutOfRange)
+    assert isinstance(answer, NotLeaderOrFollower)
 
 
 @pytest.mark.parametrize("is_moved_here", [True, False])

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from strandline.clock import Clock
-from strandline.errors import KafkaStorageError, OffsetOutOfRange
+from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutOfRange
 from strandline.model import LeaderEpoch, Offset, TopicIdPartition, uuid_to_text
 from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 from strandline.remote.reader.errors import LoggedLately
@@ -55,7 +55,7 @@ class SegmentFinder:
     def segment_of(self, partition: TopicIdPartition, log: ReadableLog, offset: Offset) -> RemoteLogSegmentMetadata:
         """The segment that holds `offset`.
 
-        Raises OffsetOutOfRange if there is none, KafkaStorageError while the metadata has not been read.
+        Raises what `not_found` says if there is none, KafkaStorageError while the metadata has not been read.
         """
         epoch = log.epoch_for_offset(offset)
         if epoch is None:
@@ -77,7 +77,7 @@ class SegmentFinder:
 
     def _refusal(
         self, partition: TopicIdPartition, log: ReadableLog, offset: Offset, epoch: LeaderEpoch | None
-    ) -> OffsetOutOfRange:
+    ) -> OffsetOutOfRange | NotLeaderOrFollower:
         """An offset below the log start is refused every day; one in the log that no segment has is a defect."""
         if offset >= log.log_start_offset and self._logged.add(partition):
             before, after = self._neighbours(partition, offset)
@@ -94,7 +94,7 @@ class SegmentFinder:
                 _described(before),
                 _described(after),
             )
-        return out_of_range(log, offset)
+        return not_found(log, offset)
 
     def _neighbours(
         self, partition: TopicIdPartition, offset: Offset
@@ -150,15 +150,24 @@ def epochs_from(log: ReadableLog, offset: Offset) -> Iterator[tuple[LeaderEpoch,
     yield from entries[first:]
 
 
-def out_of_range(log: ReadableLog, offset: Offset) -> OffsetOutOfRange:
-    """Neither tier has the offset. It may have been in the log when the read began."""
+def not_found(log: ReadableLog, offset: Offset) -> OffsetOutOfRange | NotLeaderOrFollower:
+    """Neither tier has the offset. It may have been in the log when the read began.
+
+    Out of range is what was deleted or never written, and nothing else: consumers would jump over records. An offset of
+    the log that no segment has here may be known to the next leader; clients ask again, and learn who that is.
+    """
     if offset < log.log_start_offset:
         return OffsetOutOfRange(
             f"Offset {offset} of {log.topic_partition} is below the log start offset {log.log_start_offset}."
         )
-    return OffsetOutOfRange(
+    if offset > log.high_watermark:
+        return OffsetOutOfRange(
+            f"Offset {offset} of {log.topic_partition} is above the high watermark {log.high_watermark}."
+        )
+    return NotLeaderOrFollower(
         f"Offset {offset} of {log.topic_partition} is neither in remote storage nor local: the log start offset is "
-        f"{log.log_start_offset}, the local log start offset {log.local_log_start_offset}."
+        f"{log.log_start_offset}, the local log start offset {log.local_log_start_offset}. `strandline fsck` says what "
+        "is missing; DeleteRecords up to the next segment lets consumers go on."
     )
 
 

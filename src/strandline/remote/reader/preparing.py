@@ -11,7 +11,7 @@ from strandline.reads import FetchIsolation
 from strandline.remote.ports import RemoteResourceNotFound, RemoteStorageError
 from strandline.remote.reader.aborted import AbortedTransactionFinder
 from strandline.remote.reader.errors import RemoteReadErrors
-from strandline.remote.reader.finding import SegmentFinder, out_of_range
+from strandline.remote.reader.finding import SegmentFinder, not_found
 from strandline.remote.reader.locating import Located, locate, planned_end
 from strandline.remote.reader.segments import Loading, OpenSegment, OpenSegments
 from strandline.remote.reader.values import RemoteRead
@@ -134,6 +134,6 @@ class Preparation:
             self._segments.forget([metadata.segment_id.id])
             self._finder.forget([metadata.segment_id.id])
             if request.offset < request.log.log_start_offset:
-                self.error = out_of_range(request.log, request.offset)  # it was deleted meanwhile
+                self.error = not_found(request.log, request.offset)  # it was deleted meanwhile
                 return
         self.error = self._errors.error_of(metadata, trouble)

@@ -268,9 +268,7 @@ class RemoteLogReader:
         counted = self._topics[request.partition.topic]
         counted.requests += 1
         counted.errors += 1
-        if request.whole is not None and isinstance(error, OffsetOutOfRange):
-            return _of_prefix(request, error)
-        return error
+        return _of_whole(request, error) if request.whole is not None else error
 
     # Searching
 
@@ -321,14 +319,14 @@ def _unwanted(request: RemoteRead) -> ReadResult:
     return ReadResult(None, *request.answered_offsets(), None)
 
 
-def _of_prefix(request: RemoteRead, error: OffsetOutOfRange) -> StrandlineError:
-    """The error for an offset of a log that goes on elsewhere.
-
-    Out of range is what was deleted, and nothing else: consumers would jump over records. An offset of the log that no
-    segment has here may be known to the next leader; clients ask again, and learn who that is.
-    """
-    starts = (request.log.log_start_offset, request.answered_offsets().log_start_offset)
-    return error if request.offset < max(starts) else NotLeaderOrFollower(str(error))
+def _of_whole(request: RemoteRead, error: StrandlineError) -> StrandlineError:
+    """The error for an offset of a log that goes on elsewhere, whose start the log here may not have heard of yet."""
+    start = request.answered_offsets().log_start_offset
+    if request.offset < start and isinstance(error, NotLeaderOrFollower):
+        return OffsetOutOfRange(
+            f"Offset {request.offset} of {request.log.topic_partition} is below the log start offset {start}."
+        )
+    return error
 
 
 def _ready_length(segment: OpenSegment, batch: Located, length: int) -> int:
