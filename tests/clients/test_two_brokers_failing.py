@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
-from strandline.wire.api import ApiKey
-from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
-from strandline.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker import BrokerProcess
 from tests.clients.two_brokers import QUICK, SECONDS, BrokerCluster, consume_as_group, produce, running_cluster
 from tests.postgres import Postgres, postgres, postgres_url
@@ -28,14 +25,6 @@ def cluster(tmp_path: Path, postgres_url: str) -> Iterator[BrokerCluster]:
         yield running
 
 
-def create_straight(cluster: BrokerCluster, via: int, name: str) -> ErrorCode:
-    """CreateTopics to this broker, whichever broker is the controller."""
-    request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=1)])
-    with Client.connect("127.0.0.1", cluster.brokers[via].port, timeout_s=SECONDS) as client:
-        (answer,) = client.request(ApiKey.CREATE_TOPICS, request).topics
-    return ErrorCode(answer.error_code)
-
-
 def test_a_killed_controller_is_replaced_and_joins_again(cluster: BrokerCluster) -> None:
     controller = cluster.controller()
     survivor = 3 - controller
@@ -46,7 +35,7 @@ def test_a_killed_controller_is_replaced_and_joins_again(cluster: BrokerCluster)
     cluster.brokers[controller].kill()
     # A request that arrives while there is no controller waits for the next one. Until the dead broker's session is
     # over, new partitions may be given to it; and what it led has no leader afterwards.
-    assert create_straight(cluster, survivor, "between") is ErrorCode.NONE
+    assert cluster.create_straight("between", partitions=2, via=survivor) is ErrorCode.NONE
     assert cluster.controller() == survivor
     cluster.wait_alive(survivor)
     assert set(cluster.leaders("before", survivor)) == {survivor, -1}
@@ -61,7 +50,7 @@ def test_a_killed_controller_is_replaced_and_joins_again(cluster: BrokerCluster)
         cluster.wait_led(topic, partitions)  # they come back with their broker
     received = consume_as_group(cluster.bootstrap, "all", "before", lambda got: len(got) == len(values))
     assert sorted(received) == sorted(values)
-    assert create_straight(cluster, controller, "after") is ErrorCode.NONE
+    assert cluster.create_straight("after", partitions=2, via=controller) is ErrorCode.NONE
 
 
 def test_a_killed_broker_is_fenced_and_joins_again(cluster: BrokerCluster) -> None:
@@ -89,7 +78,7 @@ def test_a_controller_that_was_paused_finds_itself_replaced(cluster: BrokerClust
         assert cluster.describe(other).controller_id == other
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert create_straight(cluster, controller, "u") is ErrorCode.NONE
+    assert cluster.create_straight("u", partitions=2, via=controller) is ErrorCode.NONE
     cluster.wait_alive(1, 2)
     assert cluster.controller() == other
     cluster.wait_led("t", 2)
@@ -104,7 +93,7 @@ def test_brokers_stop_in_good_order_one_after_the_other(cluster: BrokerCluster, 
     produce(cluster.bootstrap, "t", [b"0", b"1"], partitions=2)
     assert cluster.brokers[order[0]].stop() == 0
     cluster.wait_alive(order[1])
-    assert create_straight(cluster, order[1], "u") is ErrorCode.NONE
+    assert cluster.create_straight("u", partitions=2, via=order[1]) is ErrorCode.NONE
     assert cluster.controller() == order[1]
     assert cluster.brokers[order[1]].stop() == 0
     for node_id in order:
@@ -153,7 +142,7 @@ def test_three_brokers_survive_the_death_of_two_controllers(tmp_path: Path, post
             cluster.wait_alive(*cluster.running)
             assert cluster.controller() in cluster.running
         (last,) = cluster.running
-        assert create_straight(cluster, last, "u") is ErrorCode.NONE
+        assert cluster.create_straight("u", partitions=2, via=last) is ErrorCode.NONE
         for node_id in dead:
             cluster.brokers[node_id].start()
         cluster.wait_alive(1, 2, 3)

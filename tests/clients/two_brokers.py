@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
+from strandline.wire.errors import ErrorCode
+from strandline.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from strandline.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from strandline.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.broker import EXTERNAL_BOOTSTRAP, BrokerProcess
@@ -93,9 +94,22 @@ class BrokerCluster:
 
     def create(self, name: str, *, partitions: int = 1, via: int, config: Mapping[str, str] | None = None) -> None:
         """Create a topic and wait until every running broker names leaders for it."""
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
-        self.admin(via).create_topics([topic])[name].result(SECONDS)
+        assert self.create_straight(name, partitions=partitions, via=via, config=config) is ErrorCode.NONE
         self.wait_led(name, partitions)
+
+    def create_straight(
+        self, name: str, *, partitions: int = 1, via: int, config: Mapping[str, str] | None = None
+    ) -> ErrorCode:
+        """CreateTopics to this broker, whichever is the controller. librdkafka would insist on the one it once knew."""
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()],
+        )
+        with Client.connect("127.0.0.1", self.brokers[via].port, timeout_s=SECONDS) as client:
+            (answer,) = client.request(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic])).topics
+        return ErrorCode(answer.error_code)
 
     def wait_led(self, topic: str, partitions: int) -> None:
         """Until every running broker names a leader for each partition."""
