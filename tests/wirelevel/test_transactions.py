@@ -264,6 +264,29 @@ def test_initialising_aborts_what_is_open(client: Client, topic: str) -> None:
     assert read_values(client, topic) == [b"kept"]
 
 
+@KINDS
+@pytest.mark.parametrize("is_timed_out", [False, True], ids=["open", "timed-out"])
+def test_a_producer_goes_on_with_its_own_id_and_epoch_after_its_transaction_was_aborted_for_it(
+    client: Client, topic: str, is_new: bool, is_timed_out: bool
+) -> None:
+    """KIP-360: what franz-go does after an EndTxn that was not answered."""
+    producer = new_producer(client, is_new=is_new, timeout_ms=300 if is_timed_out else 60_000)
+    begin(producer, topic, b"lost")
+    before = (producer.producer_id, producer.epoch)
+    if is_timed_out:
+        wait_state(producer, "CompleteAbort")
+        producer.timeout_ms = 60_000
+    producer.initialised(goes_on=True)
+    assert (producer.producer_id, producer.epoch) == (before[0], before[1] + 1)
+    again = RawTransactionalProducer(client, producer.transactional_id, producer_id=before[0], epoch=before[1])
+    assert again.init(goes_on=True) is E.NONE, "the answer was lost"
+    assert again.epoch == producer.epoch
+    begin(producer, topic, b"kept")
+    assert producer.end(commit=True) is E.NONE
+    wait_state(producer, "CompleteCommit")
+    assert read_values(client, topic) == [b"kept"]
+
+
 # AddPartitionsToTxn and AddOffsetsToTxn
 
 

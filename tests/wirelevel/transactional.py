@@ -85,10 +85,10 @@ class RawTransactionalProducer:
             self._be(answer.producer_id, answer.producer_epoch)
         return ErrorCode(answer.error_code)
 
-    def initialised(self) -> RawTransactionalProducer:
+    def initialised(self, *, goes_on: bool = False) -> RawTransactionalProducer:
         """With a coordinator and an epoch, however often that has to be asked for."""
         self.find()
-        wait_until(lambda: self._may_go_on(self.init()), what=f"an epoch for {self.transactional_id}")
+        wait_until(lambda: self._may_go_on(self.init(goes_on=goes_on)), what=f"an epoch for {self.transactional_id}")
         return self
 
     @staticmethod

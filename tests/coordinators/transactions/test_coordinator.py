@@ -105,6 +105,29 @@ async def test_another_producer_takes_over(world: World) -> None:
         await coordinator.add_partitions("pay", old, [A], client_version=2)
 
 
+@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("is_timed_out", [False, True], ids=["open", "timed-out"])
+async def test_a_producer_that_initialises_after_its_transaction_was_aborted_for_it_goes_on(
+    world: World, version: int, is_timed_out: bool
+) -> None:
+    """KIP-360: it does not know whether its last request was carried out."""
+    me = await world.coordinator.init_producer_id("pay", timeout_ms=60_000)
+    await world.coordinator.add_partitions("pay", me, [A], client_version=version)
+    if is_timed_out:
+        await world.clock.advance(80)
+        assert world.coordinator.describe("pay").state is TransactionState.COMPLETE_ABORT
+    again = await world.coordinator.init_producer_id("pay", timeout_ms=60_000, expected=me)
+    assert again == ProducerAndEpoch(me.producer_id, me.epoch + 1)
+    assert [(sent.state, sent.producer_epoch) for sent in world.markers.sent] == [
+        (TransactionState.PREPARE_ABORT, again.epoch)
+    ]
+    repeated = await world.coordinator.init_producer_id("pay", timeout_ms=60_000, expected=me)
+    assert repeated == again, "the answer was lost"
+    await world.coordinator.add_partitions("pay", again, [A], client_version=version)
+    with pytest.raises(ProducerFenced):
+        await world.coordinator.add_partitions("pay", me, [A], client_version=version)
+
+
 async def test_requests_wait_for_the_end_of_a_transaction_but_not_for_long(world: World) -> None:
     coordinator = world.coordinator
     producer = await coordinator.init_producer_id("pay", timeout_ms=1000)

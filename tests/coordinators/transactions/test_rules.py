@@ -104,6 +104,34 @@ class TestInit:
         with pytest.raises(ProducerFenced):
             init(fresh, ProducerAndEpoch(7, 5))
 
+    @pytest.mark.parametrize("version", [1, 2])
+    def test_a_producer_goes_on_after_the_broker_has_aborted_its_transaction(self, version: int) -> None:
+        """By a timeout, or because it initialised with its transaction open (KIP-360)."""
+        aborted = replace(OPEN, client_version=version).fenced(client_version=version, now_ms=NOW)
+        with pytest.raises(ConcurrentTransactions):
+            init(aborted, ME)
+        goes_on = init(aborted.completed(NOW), ME)
+        assert isinstance(goes_on, TransactionMetadata)
+        assert (goes_on.producer_id, goes_on.producer_epoch, goes_on.state) == (7, 4, S.EMPTY)
+        assert init(goes_on, ME) == goes_on, "the answer was lost"
+
+    def test_it_does_not_once_another_producer_has_taken_over(self) -> None:
+        other = init(OPEN.fenced(client_version=2, now_ms=NOW).completed(NOW))
+        assert isinstance(other, TransactionMetadata)
+        assert other.producer_epoch == 5
+        with pytest.raises(ProducerFenced):
+            init(other, ME)
+
+    def test_the_epoch_of_the_marker_that_fences_the_last_one_is_not_given_away(self) -> None:
+        """Nothing could fence its owner."""
+        last = ProducerAndEpoch(7, LAST_EPOCH)
+        aborted = replace(OPEN, producer_epoch=LAST_EPOCH).fenced(client_version=2, now_ms=NOW).completed(NOW)
+        assert init(aborted, last) is Step.NEEDS_PRODUCER_ID
+        fresh = init(aborted, last, new_producer_id=8)
+        assert isinstance(fresh, TransactionMetadata)
+        assert (fresh.producer_id, fresh.producer_epoch) == (8, 0)
+        assert init(fresh, last) == replace(fresh, previous_producer_id=8), "the answer was lost"
+
 
 class TestAdd:
     def add(self, current: TransactionMetadata, producer: ProducerAndEpoch = ME) -> object:
@@ -236,6 +264,9 @@ class TestEnd:
         done = decided.completed(NOW)
         assert (done.producer_id, done.producer_epoch, done.previous_producer_id) == (8, 0, 7)
         assert end(done, LAST_EPOCH, is_commit=True, version=2) is None
+        goes_on = init(done, ProducerAndEpoch(7, LAST_EPOCH))  # the answer to the end was lost
+        assert isinstance(goes_on, TransactionMetadata)
+        assert (goes_on.producer_id, goes_on.producer_epoch) == (8, 0)
 
     def test_a_fenced_transaction_raises_the_epoch_once(self) -> None:
         fenced = OPEN.fenced(client_version=2, now_ms=NOW)

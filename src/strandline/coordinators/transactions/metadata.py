@@ -35,7 +35,8 @@ class TransactionMetadata:
     """The id to go on with once the transaction is complete, because the epochs of this one are used up."""
     producer_epoch: int = NO_PRODUCER_EPOCH
     last_producer_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch before the last one, of the same producer."""
+    """The epoch that the same producer had before, and may still have if an answer was lost or its transaction was
+    aborted for it: with it, it goes on (KIP-360). None after another producer has taken the transactional id over."""
     timeout_ms: int
     state: TransactionState = _S.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
@@ -49,6 +50,14 @@ class TransactionMetadata:
     @property
     def is_epoch_exhausted(self) -> bool:
         return self.producer_epoch >= LAST_EPOCH
+
+    def needs_new_producer_id(self, expected_epoch: int | None) -> bool:
+        """Whether there is no epoch left to go on with. One that was given away already can be given again."""
+        if not self.is_epoch_exhausted:
+            return False
+        if expected_epoch is None or expected_epoch == self.producer_epoch:
+            return True
+        return self.producer_epoch > LAST_EPOCH and expected_epoch == self.last_producer_epoch
 
     @property
     def bumps_epoch(self) -> bool:
@@ -76,14 +85,14 @@ class TransactionMetadata:
         return replace(self._emptied(timeout_ms, now_ms), producer_epoch=epochs[0], last_producer_epoch=epochs[1])
 
     def with_new_producer_id(
-        self, producer_id: ProducerId, *, timeout_ms: int, is_same_producer: bool, now_ms: TimestampMs
+        self, producer_id: ProducerId, *, timeout_ms: int, expected_epoch: int | None, now_ms: TimestampMs
     ) -> TransactionMetadata:
-        """The epochs of the old id are used up."""
+        """The epochs of the old id are used up. `expected_epoch`: as for `with_next_epoch`."""
         return replace(
             self._emptied(timeout_ms, now_ms),
             producer_id=producer_id,
             producer_epoch=0,
-            last_producer_epoch=self.producer_epoch if is_same_producer else NO_PRODUCER_EPOCH,
+            last_producer_epoch=NO_PRODUCER_EPOCH if expected_epoch is None else expected_epoch,
         )
 
     def _emptied(self, timeout_ms: int, now_ms: TimestampMs) -> TransactionMetadata:
@@ -133,11 +142,14 @@ class TransactionMetadata:
         )
 
     def fenced(self, *, client_version: int, now_ms: TimestampMs) -> TransactionMetadata:
-        """The transaction is aborted, and not by its producer, which gets a higher epoch and is thereby fenced."""
+        """The transaction is aborted, and not by its producer, which gets a higher epoch and is thereby fenced.
+
+        Unless another producer takes the id over, it may still initialise with the epoch that it knows, and go on.
+        """
         return replace(
             self._moved(_S.PREPARE_ABORT, now_ms),
             producer_epoch=self.producer_epoch + 1,
-            last_producer_epoch=NO_PRODUCER_EPOCH,
+            last_producer_epoch=self.producer_epoch,
             previous_producer_id=self.producer_id,
             client_version=client_version,
         )
@@ -154,7 +166,6 @@ class TransactionMetadata:
             previous_producer_id=self.producer_id,
             next_producer_id=NO_PRODUCER_ID,
             producer_epoch=0,
-            last_producer_epoch=NO_PRODUCER_EPOCH,
         )
 
     def _moved(self, state: TransactionState, now_ms: TimestampMs) -> TransactionMetadata:

@@ -64,12 +64,10 @@ def decide_init(
     if current.state is _S.ONGOING:
         return Step.ABORT_FIRST
     epoch = None if expected is None else expected.epoch
-    if current.is_epoch_exhausted and epoch in (None, current.producer_epoch):
+    if current.needs_new_producer_id(epoch):
         if new_producer_id == NO_PRODUCER_ID:
             return Step.NEEDS_PRODUCER_ID
-        return current.with_new_producer_id(
-            new_producer_id, timeout_ms=timeout_ms, is_same_producer=expected is not None, now_ms=now_ms
-        )
+        return current.with_new_producer_id(new_producer_id, timeout_ms=timeout_ms, expected_epoch=epoch, now_ms=now_ms)
     changed = current.with_next_epoch(timeout_ms=timeout_ms, expected_epoch=epoch, now_ms=now_ms)
     if changed is None:
         raise _fenced(current, -1 if epoch is None else epoch)
