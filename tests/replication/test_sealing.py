@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from strandline.errors import (
@@ -86,7 +88,7 @@ async def test_who_does_not_lead_says_so_even_if_it_is_sealed(fixture: Fixture) 
 async def test_without_new_transactions_open_ones_go_on_to_their_end(fixture: Fixture) -> None:
     partition = leader(fixture)
     append(partition, transactional(b"first", producer_id=3, sequence=0))
-    partition.restrict().refuses_new_transactions = True
+    partition.restrict().refuse_new_transactions(math.inf)
     assert partition.has_open_transactions
     append(partition, transactional(b"second", producer_id=3, sequence=1))
     append(partition, batch(b"idempotent", producer_id=5, sequence=0))
@@ -105,7 +107,7 @@ async def test_the_retry_of_a_batch_whose_transaction_has_ended_is_a_duplicate_s
     partition = leader(fixture)
     append(partition, transactional(b"once", producer_id=3, sequence=0))
     end_transaction(partition, 3)
-    partition.restrict().refuses_new_transactions = True
+    partition.restrict().refuse_new_transactions(math.inf)
     appended, _ = append(partition, transactional(b"once", producer_id=3, sequence=0))
     assert (appended.info.is_duplicate, appended.info.first_offset) == (True, 0)
     assert not partition.has_open_transactions
@@ -113,20 +115,20 @@ async def test_the_retry_of_a_batch_whose_transaction_has_ended_is_a_duplicate_s
 
 async def test_bytes_that_are_no_batch_are_refused_as_such_without_new_transactions(fixture: Fixture) -> None:
     partition = leader(fixture)
-    partition.restrict().refuses_new_transactions = True
+    partition.restrict().refuse_new_transactions(math.inf)
     with pytest.raises(CorruptMessage):
         append(partition, memoryview(b"garbage"))
 
 
 async def test_each_restriction_ends_by_itself(fixture: Fixture) -> None:
     partition = leader(fixture)
-    partition.restrict().refuses_new_transactions = True
+    partition.restrict().refuse_new_transactions(math.inf)
     partition.restrict().seal(SEALED)
     partition.unseal()
     with pytest.raises(TransactionAbortable):
         append(partition, transactional(b"new", producer_id=4, sequence=0))
     partition.restrict().seal(SEALED)
-    partition.restrict().refuses_new_transactions = False
+    partition.restrict().let_transactions_begin()
     with pytest.raises(RequestTimedOut):
         append(partition, batch(b"refused"))
     partition.unseal()

@@ -211,6 +211,16 @@ class DisklessSettings:
         least=1,
     )
 
+    inkless_migration_drain_wait_ms: int = setting(
+        "inkless.migration.drain.wait.ms",
+        LONG,
+        5_000,
+        "How long a topic that becomes diskless refuses new transactions so that open ones come to their end. If one "
+        "does not, the switch steps back, names it, and tries again when it is over; until then everybody writes. At "
+        "least as long passes between two such times.",
+        least=1,
+    )
+
     # Expiring and cleaning
 
     inkless_file_cleaner_interval_ms: int = setting(

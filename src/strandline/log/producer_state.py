@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from strandline.errors import CorruptMessage
@@ -152,6 +152,11 @@ class PartitionProducers:
     def has_open_transactions(self) -> bool:
         """True if a transaction has begun whose marker is not here."""
         return bool(self._ongoing)
+
+    @property
+    def open_transactions(self) -> Mapping[int, int]:
+        """The producers of these transactions, by first offset. For reading only."""
+        return self._ongoing
 
     def is_in_transaction(self, producer: ProducerAndEpoch) -> bool:
         """True if the producer has a transaction open here, in this epoch."""

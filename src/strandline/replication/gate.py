@@ -87,14 +87,13 @@ class HeldAppend:
 class ClientGate:
     """Lets appends of clients through, holds them for a moment, or refuses them. Belongs to the event loop."""
 
-    __slots__ = ("_held", "_log", "_seal", "first_batches", "refuses_new_transactions")
+    __slots__ = ("_held", "_log", "_no_transactions_until", "_seal", "first_batches")
 
     def __init__(self, log: UnifiedLog) -> None:
         self._log = log
         self._seal: StrandlineError | None = None
         self._held: list[HeldAppend] | None = None
-        self.refuses_new_transactions = False
-        """True while a transaction cannot begin here. Open ones go on, and so does everything outside of one."""
+        self._no_transactions_until = 0.0
         self.first_batches: FirstBatches | None = None
         """First batches of producers that the seal has refused."""
 
@@ -102,6 +101,19 @@ class ClientGate:
     def is_sealed(self) -> bool:
         """True while no append of a client reaches the log."""
         return self._seal is not None
+
+    @property
+    def refuses_new_transactions(self) -> bool:
+        """True while a transaction cannot begin here. Open ones go on, and so does everything outside of one."""
+        return self._log.env.clock.monotonic() < self._no_transactions_until
+
+    def refuse_new_transactions(self, until: float) -> None:
+        """Let none begin before this moment of the monotonic clock. It passes even if nobody looks at it again."""
+        self._no_transactions_until = until
+
+    def let_transactions_begin(self) -> None:
+        """The opposite."""
+        self._no_transactions_until = 0.0
 
     def seal(self, error: StrandlineError, *, is_brief: bool = False) -> None:
         """Let no append through until `unseal`, and refuse them with this error.

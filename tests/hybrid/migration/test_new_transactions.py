@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,7 +17,9 @@ from strandline.controlplane.values import BoundarySet, NewBoundary, TopicMigrat
 from strandline.errors import RequestTimedOut, StrandlineError, TransactionAbortable
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.migration import sealing, switches, turns
+from strandline.hybrid.migration.draining import DrainWindows, drain
 from strandline.hybrid.migration.status import MigrationPhase
+from strandline.hybrid.migration.switch import PartitionSwitch
 from strandline.log import AppendOrigin
 from strandline.records import NOT_VERIFIED, Record, TransactionVerification, build_batch
 from strandline.records.control import ControlType, EndTransactionMarker, build_marker
@@ -57,12 +60,16 @@ async def end(broker: SwitchingBroker, producer_id: int) -> None:
 async def draining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SwitchingBroker]:
     """A partition with an open transaction, which its switch waits for."""
     monkeypatch.setattr(switches, "BOUNDARY_SECONDS", 0.05)
-    async with switching_broker(tmp_path) as broker:
-        await broker.create("t", records=3)
-        await begin(broker, OPEN)
-        await broker.flag("t", is_diskless=True)
-        await wait_draining(broker)
+    async with switching_broker(tmp_path, **{"inkless.migration.drain.wait.ms": "600000"}) as broker:
+        await begin_draining(broker)
         yield broker
+
+
+async def begin_draining(broker: SwitchingBroker) -> None:
+    await broker.create("t", records=3)
+    await begin(broker, OPEN)
+    await broker.flag("t", is_diskless=True)
+    await wait_draining(broker)
 
 
 async def wait_draining(broker: SwitchingBroker) -> None:
@@ -174,3 +181,65 @@ async def test_what_a_coordinator_has_said_is_not_lost_on_the_way_to_the_other_t
     partition = await draining.switched("t")
     assert await plain >= partition.boundary
     await begin(draining, 8, verification=TransactionVerification(5))
+
+
+async def test_one_open_transaction_keeps_others_out_for_a_bounded_time_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(switches, "BOUNDARY_SECONDS", 0.02)
+    windows_open: list[bool] = []
+
+    def looked(windows: DrainWindows, *look: Any) -> list[PartitionSwitch]:
+        drained = drain(windows, *look)
+        windows_open.append(windows.ends_at is not None)
+        return drained
+
+    monkeypatch.setattr(turns, "drain", looked)
+    async with switching_broker(tmp_path, **{"inkless.migration.drain.wait.ms": "100"}) as broker:
+        await begin_draining(broker)
+        await broker.until(lambda: "stepped back" in problem(broker))
+        before = len(windows_open)
+        for producer_id in range(20, 30):
+            await begin(broker, producer_id)
+            await end(broker, producer_id)
+            seen = len(windows_open)
+            await broker.until(lambda seen=seen: len(windows_open) > seen)  # type: ignore[misc]
+        assert not any(windows_open[before:]), "nobody is kept out again for the same transaction"
+        assert f"producer {OPEN} since offset 3" in problem(broker)
+        assert any(f"producer {OPEN} since offset 3" in line.getMessage() for line in caplog.records)
+        await end(broker, OPEN)
+        await broker.switched("t")
+        await begin(broker, 9)
+
+
+async def test_a_switch_comes_to_its_boundary_although_transactions_follow_each_other_without_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switches, "BOUNDARY_SECONDS", 0.05)
+    refused = 0
+
+    async def write() -> None:
+        nonlocal refused
+        previous = OPEN
+        for producer_id in itertools.count(100):
+            is_begun = await is_let_in(broker, producer_id)
+            refused += not is_begun
+            if previous:
+                await end(broker, previous)
+            previous = producer_id if is_begun else 0
+            await SystemClock().sleep(0.001)
+
+    async with switching_broker(tmp_path) as broker:
+        await broker.create("t", records=3)
+        await begin(broker, OPEN)
+        async with asyncio.TaskGroup() as group:
+            writer = group.create_task(write())
+            await broker.flag("t", is_diskless=True)
+            await broker.switched("t")
+            writer.cancel()
+    assert refused > 0
+
+
+def problem(broker: SwitchingBroker) -> str:
+    known = broker.known("t")
+    return "" if known is None else known.problem

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from strandline.admin.commands.migration_client import KnownStatus, MigrationClient
+from strandline.admin.commands.migration_holders import holders_text
 from strandline.admin.commands.migration_wait import wait_switched
 from strandline.admin.commands.output import (
     DEFAULT_BOOTSTRAP,
@@ -37,6 +38,12 @@ def start(
     topic: TopicName,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     wait: Annotated[bool, typer.Option("--wait", help="Show the progress until the topic is HYBRID.")] = False,
+    abort_transactions: Annotated[
+        bool,
+        typer.Option(
+            "--abort-transactions", help="With --wait: abort those that do not end in time, and fence their producers."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it would be accepted.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -46,6 +53,8 @@ def start(
 
     Example: strandline migration start orders --wait
     """
+    if abort_transactions and not wait:
+        raise CommandFailed("--abort-transactions needs --wait: it is this command that aborts them, while it runs.")
     with sentences(), Cluster(bootstrap) as cluster:
         client = MigrationClient(cluster)
         before = client.status(topic)
@@ -55,7 +64,7 @@ def start(
         _print_dry_run(before, as_json=as_json)
         return
     if wait:
-        done = wait_switched(bootstrap, topic, before.topic_id, as_json=as_json)
+        done = wait_switched(bootstrap, topic, before.topic_id, as_json=as_json, aborts=abort_transactions)
         if as_json:
             print_json_line(_document(done))
         else:
@@ -82,6 +91,7 @@ def status(topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: 
     """
     with sentences(), Cluster(bootstrap) as cluster:
         known = MigrationClient(cluster).status(topic)
+        holders = [] if as_json else holders_text(cluster, known.status)
     if as_json:
         print_json(_document(known))
         return
@@ -93,7 +103,7 @@ def status(topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: 
     for partition in known.status.partitions:
         if partition.problem:
             print_line(f"{partition.partition}: {partition.problem}")
-    for sentence in known.unreached:
+    for sentence in (*holders, *known.unreached):
         print_line(sentence)
 
 

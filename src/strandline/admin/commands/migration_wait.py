@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from strandline.admin.commands.migration_client import KnownStatus, MigrationClient
+from strandline.admin.commands.migration_holders import abort_holders
 from strandline.admin.commands.output import console, print_json_line, print_line
 from strandline.admin.migration_text import summary
 from strandline.client import Cluster, CommandFailed, sentences
@@ -25,21 +26,22 @@ _OVER: Final = frozenset({MigrationState.HYBRID, MigrationState.DISKLESS_ONLY})
 _Show = Callable[[TopicMigrationStatus], None]
 
 
-def wait_switched(bootstrap: str, topic: str, topic_id: UUID, *, as_json: bool) -> KnownStatus:
+def wait_switched(bootstrap: str, topic: str, topic_id: UUID, *, as_json: bool, aborts: bool = False) -> KnownStatus:
     """The status at the end of the switch. Raises CommandFailed if it was aborted, or the topic deleted.
 
-    Ctrl-C ends the waiting only. Brokers that do not answer are asked again, for half a minute at least.
+    `aborts`: transactions that the switch has waited for in vain are aborted. Ctrl-C ends the waiting only. Brokers
+    that do not answer are asked again, for half a minute at least.
     """
     try:
         with _shown(as_json=as_json) as show:
-            return _watch(bootstrap, topic, topic_id, show)
+            return _watch(bootstrap, topic, topic_id, show, aborts=aborts)
     except KeyboardInterrupt:
         look, stop = f"strandline migration status {topic}", f"strandline migration abort {topic}"
         typer.echo(f"The switch of {topic} goes on in the brokers. Look: {look}; take it back: {stop}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
 
 
-def _watch(bootstrap: str, topic: str, topic_id: UUID, show: _Show) -> KnownStatus:
+def _watch(bootstrap: str, topic: str, topic_id: UUID, show: _Show, *, aborts: bool) -> KnownStatus:
     failures = 0
     while True:
         try:
@@ -51,6 +53,8 @@ def _watch(bootstrap: str, topic: str, topic_id: UUID, show: _Show) -> KnownStat
                     show(known.status)
                     if known.status.state in _OVER:
                         return known
+                    for aborted in abort_holders(cluster, known.status) if aborts else ():
+                        typer.echo(f"The transaction of {aborted} was aborted, and its producer fenced.", err=True)
                     Event().wait(_PAUSE_S)
         except SwitchEnded:
             raise

@@ -61,9 +61,9 @@ class BoundarySetter:
         `is_wanted` tells whether a partition is still to be switched under the leadership in which this began. Raises
         SqlError: the sealed ones stay sealed, and the call is to be repeated.
         """
-        ready = [switch for switch in group if is_wanted(switch) and self._is_drained(switch)]
-        ready = await self._each(ready, _flush_what_is_there, is_wanted)
-        ready = [switch for switch in ready if is_wanted(switch)]
+        ready = await self._each(list(filter(is_wanted, group)), _flush_what_is_there, is_wanted)
+        # One may have begun meanwhile, where new ones are not refused: the next look finds it.
+        ready = [switch for switch in ready if is_wanted(switch) and not switch.replica.has_open_transactions]
         crash_point("switch.before_seal")
         now = self._clock.monotonic()
         for switch in ready:
@@ -90,19 +90,6 @@ class BoundarySetter:
             gate = switch.replica.gate
             if gate is not None and switch.sealed_at is not None:
                 gate.stop_holding()
-
-    def _is_drained(self, switch: PartitionSwitch) -> bool:
-        """Whether no transaction is open. New ones are refused from now on, open ones may end."""
-        replica = switch.replica
-        replica.restrict().refuses_new_transactions = True
-        if not replica.has_open_transactions:
-            return True
-        switch.phase = MigrationPhase.DRAINING_TRANSACTIONS
-        switch.problem = (
-            f"{replica.topic_partition} has open transactions, which have to end first. `kafka-transactions.sh "
-            "describe-producers` shows them; `strandline migration abort` leaves the topic as it was."
-        )
-        return False
 
     async def _come_to_rest(self, switches: Iterable[PartitionSwitch], is_wanted: IsWanted) -> list[PartitionSwitch]:
         """Those whose records are all written and replicated. The others take records again."""

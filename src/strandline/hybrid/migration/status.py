@@ -39,6 +39,8 @@ class PartitionMigration:
     """Whether remote storage has everything below `b0`."""
     problem: str = ""
     """A sentence that says what keeps the partition from going on; empty if nothing does."""
+    held_by: tuple[int, ...] = ()
+    """Producers whose transactions did not end in the time that the switch has waited for them, and are open."""
     copied_bytes: int = 0
     total_bytes: int = 0
     """Bytes below `b0` (below the end of the log if that is not set), and those of them in remote storage."""

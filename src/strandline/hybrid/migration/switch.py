@@ -37,6 +37,7 @@ class PartitionSwitch:
         "__weakref__",
         "classic",
         "epoch",
+        "held_by",
         "hybrid",
         "log",
         "phase",
@@ -60,6 +61,8 @@ class PartitionSwitch:
         self.unsettled = UnsettledPartition(self.replica)
         self.phase: MigrationPhase | None = None
         self.problem = ""
+        self.held_by: frozenset[int] = frozenset()
+        """Producers whose open transactions have made the switch step back."""
         self.prefix: PrefixStatus | None = None
         self.sealed_at: float | None = None
         """When the seal was set that ends with the boundary, by the monotonic clock."""
@@ -121,8 +124,9 @@ class PartitionSwitch:
 
     def let_transactions_begin(self) -> None:
         """The switch cannot go on just now: refusing transactions would bring it no further. It drains again later."""
+        self.held_by = frozenset()
         if self.replica.gate is not None and self.sealed_at is None:
-            self.replica.gate.refuses_new_transactions = False
+            self.replica.gate.let_transactions_begin()
 
     def release(self) -> None:
         """The switch is off: the partition is an ordinary one again."""
@@ -149,6 +153,7 @@ class PartitionSwitch:
             b0=self.boundary,
             tiering_complete=is_complete,
             problem=self.problem or self._why_unsettled(),
+            held_by=tuple(sorted(self.held_by)),
             copied_bytes=copied,
             total_bytes=log.size if prefix is None else prefix.total_bytes,
             log_start=log.log_start_offset if self.hybrid is None else self.hybrid.log_start_offset,

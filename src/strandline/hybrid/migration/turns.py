@@ -13,6 +13,7 @@ from strandline.controlplane.ports import Migrations
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.crash import crash_point
 from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.hybrid.migration.draining import DrainWindows, drain
 from strandline.hybrid.migration.queue import admitted
 from strandline.hybrid.migration.sealing import BoundarySetter, Sealed
 from strandline.hybrid.migration.status import MigrationPhase
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 GROUP: Final = 8
 """Partitions that are sealed together: each of them waits for the slowest."""
+_DRAIN_LOOK_S: Final = 0.02
 
 
 class SwitchOwner(Protocol):
@@ -41,6 +43,9 @@ class SwitchOwner(Protocol):
     def switched(self, topic: str, partitions: int) -> None:
         """Partitions of a topic have become diskless."""
 
+    def wake(self) -> None:
+        """Look again, without waiting for the next time."""
+
 
 class SwitchTurns:
     """Each topic is switched in a task of its own: none waits for another. Belongs to the event loop."""
@@ -54,9 +59,11 @@ class SwitchTurns:
         settings: Callable[[], DisklessSettings],
         clock: Clock,
     ) -> None:
-        self._owner, self._diskless, self._settings = owner, diskless, settings
+        self._owner, self._diskless, self._settings, self._clock = owner, diskless, settings, clock
         self._setter = BoundarySetter(plane, clock)
+        self._drains: dict[UUID, DrainWindows] = {}
         self._under_way: set[UUID] = set()
+        self._watched: set[UUID] = set()
         self._tasks = TaskSet()
         self._setbacks = Setbacks("setting the boundaries of topics", logger)
 
@@ -78,6 +85,7 @@ class SwitchTurns:
             copying_ms=settings.inkless_migration_segment_wait_ms,
         )
         requested = {migration.topic_id: migration.position for migration in migrations}
+        self._drains = {topic_id: self._drains.get(topic_id) or DrainWindows() for topic_id in pending}
         for topic_id, waiting in pending.items():
             if topic_id in self._under_way:
                 continue
@@ -88,13 +96,33 @@ class SwitchTurns:
             elif topic_id not in turns:
                 for switch in waiting:
                     switch.phase = MigrationPhase.WAITING
-            elif not due and self._can_begin(waiting):
-                due = list(waiting)
-            if not due:
+            if topic_id in turns and not due and self._can_begin(waiting):
+                due = self._drained(topic_id, waiting)
+            elif not due:
+                self._drains[topic_id].close()
                 _let_transactions_begin(waiting)
             if due and topic_id in requested:
                 self._under_way.add(topic_id)
                 self._tasks.start(self._switch(topic_id, due, requested[topic_id]), name="topic-switch")
+
+    def _drained(self, topic_id: UUID, waiting: Sequence[PartitionSwitch]) -> list[PartitionSwitch]:
+        windows, window_s = self._drains[topic_id], self._settings().inkless_migration_drain_wait_ms / 1000
+        drained = drain(windows, waiting, self._clock.monotonic(), window_s)
+        if windows.ends_at is not None and len(drained) < len(waiting) and topic_id not in self._watched:
+            self._watched.add(topic_id)
+            self._tasks.start(self._watch(topic_id, windows, waiting), name="draining")
+        return drained
+
+    async def _watch(self, topic_id: UUID, windows: DrainWindows, waiting: Sequence[PartitionSwitch]) -> None:
+        """Have a topic looked at when its transactions are over, or the window: until then writers are refused."""
+        try:
+            while windows.ends_at is not None and self._clock.monotonic() < windows.ends_at:
+                if not any(switch.replica.has_open_transactions for switch in waiting):
+                    break
+                await self._clock.sleep(_DRAIN_LOOK_S)
+        finally:
+            self._watched.discard(topic_id)
+        self._owner.wake()
 
     def _can_begin(self, switches: Sequence[PartitionSwitch]) -> bool:
         """Whether what comes after the boundary is there: a sealed log could take no records without it."""

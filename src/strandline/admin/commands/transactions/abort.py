@@ -14,7 +14,12 @@ from typing import Annotated, Final
 import typer
 
 from strandline.admin.commands.output import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, confirm, print_json, print_line
-from strandline.admin.commands.transactions.asking import describe_producers, describe_transaction, leader_of
+from strandline.admin.commands.transactions.asking import (
+    TransactionDetails,
+    describe_producers,
+    describe_transaction,
+    leader_of,
+)
 from strandline.admin.commands.transactions.hanging import find_holders, hanging_among
 from strandline.client import Cluster, CommandFailed, check, sentences
 from strandline.wire.api import ApiKey
@@ -26,7 +31,7 @@ from strandline.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 
-_ONGOING: Final = "Ongoing"
+ONGOING: Final = "Ongoing"
 _ATTEMPTS: Final = 150
 _PAUSE_S: Final = 0.2
 _NOTHING_ABORTED: Final = "Nothing was aborted."
@@ -122,7 +127,7 @@ def _abort_by_id(transactional_id: str, bootstrap: str, *, yes: bool, as_json: b
         found = describe_transaction(cluster, transactional_id)
         if found is None:
             raise CommandFailed(f"There is no transactional id {transactional_id}.")
-        if found.state != _ONGOING:
+        if found.state != ONGOING:
             raise CommandFailed(
                 f"Transactional id {transactional_id} has no transaction to abort: it is {found.state}."
             )
@@ -131,19 +136,24 @@ def _abort_by_id(transactional_id: str, bootstrap: str, *, yes: bool, as_json: b
             yes=yes,
             otherwise=_NOTHING_ABORTED,
         )
-        _, coordinator = cluster.transaction_coordinator(transactional_id)
-        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=found.timeout_ms)
-        for _ in range(_ATTEMPTS):
-            answer = coordinator.request(ApiKey.INIT_PRODUCER_ID, request)
-            if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
-                break
-            Event().wait(_PAUSE_S)  # the markers of the abort are being written
-    check(answer.error_code, None, f"The transaction of {transactional_id} was not aborted")
+        fence(cluster, found)
     if as_json:
         row = asdict(found)
         print_json({"aborted": True} | {name: row[name] for name in ("transactional_id", "producer_id", "partitions")})
     else:
         print_line(f"The transaction of {transactional_id} was aborted in {len(found.partitions)} partitions.")
+
+
+def fence(cluster: Cluster, found: TransactionDetails) -> None:
+    """Abort the transaction of a transactional id, and shut its producer out. Raises CommandFailed."""
+    _, coordinator = cluster.transaction_coordinator(found.transactional_id)
+    request = InitProducerIdRequest(transactional_id=found.transactional_id, transaction_timeout_ms=found.timeout_ms)
+    for _ in range(_ATTEMPTS):
+        answer = coordinator.request(ApiKey.INIT_PRODUCER_ID, request)
+        if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            break
+        Event().wait(_PAUSE_S)  # the markers of the abort are being written
+    check(answer.error_code, None, f"The transaction of {found.transactional_id} was not aborted")
 
 
 def _marker_at(cluster: Cluster, topic: str, partition: int, start_offset: int, *, force: bool) -> AbortMarker:

@@ -1,0 +1,36 @@
+"""The transactions that a switch has waited for in vain: whose they are, and how they are aborted."""
+
+from __future__ import annotations
+
+from strandline.admin.commands.transactions.abort import ONGOING, fence
+from strandline.admin.commands.transactions.hanging import find_holders
+from strandline.client import Cluster
+from strandline.hybrid.migration.status import TopicMigrationStatus
+
+
+def holders_text(cluster: Cluster, status: TopicMigrationStatus) -> list[str]:
+    """A sentence for each transaction that the switch of a topic waits for. Raises CommandFailed."""
+    producers = _held_by(status)
+    known = find_holders(cluster, producers)
+    return [
+        f"The switch waits for the transaction of {known[producer].transactional_id} (producer id {producer})."
+        if producer in known
+        else f"The switch waits for a transaction of producer id {producer}, which no coordinator knows: see "
+        f"strandline transactions find-hanging --topic {status.topic}"
+        for producer in sorted(producers)
+    ]
+
+
+def abort_holders(cluster: Cluster, status: TopicMigrationStatus) -> list[str]:
+    """Abort these transactions, and fence their producers. Returns the transactional ids. Raises CommandFailed.
+
+    Those that no coordinator has open are left alone: a marker past the coordinator needs a person who looks.
+    """
+    held = [one for one in find_holders(cluster, _held_by(status)).values() if one.state == ONGOING]
+    for one in held:
+        fence(cluster, one)
+    return [one.transactional_id for one in held]
+
+
+def _held_by(status: TopicMigrationStatus) -> set[int]:
+    return {producer for partition in status.partitions for producer in partition.held_by}
