@@ -88,6 +88,18 @@ class CheckedStorage(Protocol):
         """
 
 
+@runtime_checkable
+class LateWrites(Protocol):
+    """Optional for a RemoteStorageManager: what a failed copy has sent may still arrive.
+
+    The objects of such a copy are then deleted a second time, after this long. Without it they are deleted once.
+    """
+
+    @property
+    def late_seconds(self) -> float:
+        """How long a write may be under way after it was given up; 0 if none can be."""
+
+
 class RemoteLogMetadataManager(Protocol):
     """Remote log metadata: which segments are in remote storage, and in which state. A query sees every earlier write.
 

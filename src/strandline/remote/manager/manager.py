@@ -19,7 +19,7 @@ from strandline.remote.manager.pipeline import PipelineSegments
 from strandline.remote.manager.report import TierReport
 from strandline.remote.manager.states import SegmentStates
 from strandline.remote.manager.status import Counters, ManagerStatus, PartitionTierStatus
-from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageManager
+from strandline.remote.ports import LateWrites, RemoteLogMetadataManager, RemoteStorageManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.values import RemoteLogSegmentId, RemotePartitionDeleteState
 
@@ -57,6 +57,7 @@ class RemoteLogManager:
         on_segments_deleted: SegmentsDeleted = _ignore_deleted,
     ) -> None:
         self._metadata, self._broker_id, self._limits, self._clock = metadata, broker_id, limits, clock
+        self._late_seconds = storage.late_seconds if isinstance(storage, LateWrites) else 0.0
         self._counters = Counters()
         self._states = SegmentStates(
             metadata, broker_id=broker_id, clock=clock, deadline_ms=limits.metadata_deadline_ms
@@ -192,6 +193,7 @@ class RemoteLogManager:
                     self._deleter,
                     broker_id=self._broker_id,
                     limits=self._limits,
+                    late_seconds=self._late_seconds,
                     clock=self._clock,
                 ),
             )

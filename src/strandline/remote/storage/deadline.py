@@ -20,6 +20,7 @@ from strandline.model import uuid_to_text
 from strandline.objects.store import Buffer
 from strandline.remote.ports import (
     CheckedStorage,
+    LateWrites,
     LocalSegmentFiles,
     RemoteResourceNotFound,
     RemoteStorageError,
@@ -160,6 +161,11 @@ class DeadlineStorage:
     def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
         """See `LocalSegmentFiles`. Opening such a file is quick and not counted."""
         return self._storage.log_segment_path(metadata) if isinstance(self._storage, LocalSegmentFiles) else None
+
+    @property
+    def late_seconds(self) -> float:
+        """See `LateWrites`."""
+        return self._storage.late_seconds if isinstance(self._storage, LateWrites) else 0.0
 
     @property
     def is_checkable(self) -> bool:

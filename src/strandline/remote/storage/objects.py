@@ -41,6 +41,8 @@ class ObjectRemoteStorage:
         self._checked = objects  # without retries: a check is one attempt
         self._check_key = check_key(0, prefix)
         self._place = rsm_place(objects.url, None)
+        self.late_seconds = 0.0
+        """See `LateWrites`. A directory or the memory carries out a write at once or never."""
 
     @classmethod
     async def open(cls, config: Mapping[str, str], context: PluginContext) -> ObjectRemoteStorage:
@@ -62,6 +64,8 @@ class ObjectRemoteStorage:
             storage._checked = objects.unretried
             storage._check_key = check_key(context.node_id, settings.prefix)
             storage._place = rsm_place(objects.url, settings.options.s3.endpoint_url)
+            if address.scheme not in ("file", "memory"):
+                storage.late_seconds = settings.options.patience.attempt_deadline
             if context.serves_clients and address.scheme != "memory":
                 storage._copies = CopyProcess(settings, clock=context.clock)
             storage._stack = stack.pop_all()

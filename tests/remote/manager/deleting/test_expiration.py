@@ -24,6 +24,7 @@ from tests.log.harness import NOW
 from tests.remote.manager.world import BROKER, SIZE, TIERED, World
 
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
+DELETING = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
 
 async def test_old_segments_expire_and_the_log_start_follows(world: World) -> None:
@@ -517,3 +518,22 @@ async def test_what_delete_records_has_taken_is_not_pending_any_more(world: Worl
         world.configure()
         await world.until_copied()
         assert world.ranges() == [(2, 3)]
+
+
+async def test_an_upload_that_arrives_after_its_copy_was_given_up_leaves_no_object(world: World) -> None:
+    """A storage that hung carries out what it was sent when it comes back, perhaps behind the deletion."""
+    world.objects.late_seconds = 10.0
+    world.append(3)
+    gate = world.store.block("delete")
+    world.store.fail("put_file", times=1, skip=2)
+    async with world.running():
+        await world.until(lambda: world.ranges(DELETING) == [(0, 1)])
+        (failed,) = world.segments(DELETING)
+        await world.pass_time(100)  # longer than the pause: it begins when the storage carries out the deletion
+        world.store.heal()
+        gate.release()
+        await world.until(lambda: world.ranges() == [(0, 1)])
+        await world.pass_time(5)
+        await world.store.put(world.objects.log_key(failed), [b"late"])
+        await world.until_copied()
+        await world.check_nothing_leaked()

@@ -13,7 +13,8 @@ from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.crash import crash_point
 from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset
-from strandline.remote.manager.deleting.plan import ExpiryPlan, ExpiryQuestion, planning
+from strandline.remote.manager.deleting.late_copies import LateCopies, Step
+from strandline.remote.manager.deleting.plan import Deletion, ExpiryPlan, ExpiryQuestion, planning
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.deleting.withdrawal import Withdrawal
 from strandline.remote.manager.jobs import JobPool, Look
@@ -76,10 +77,13 @@ class ExpirationTask:
         *,
         broker_id: BrokerId,
         limits: ManagerLimits,
+        late_seconds: float,
         clock: Clock,
     ) -> None:
+        """`late_seconds`: how long what a failed copy has sent may take to arrive; see `LateWrites`."""
         self._partition, self._metadata, self._deleter = partition, metadata, deleter
         self._broker_id, self._limits, self._clock = broker_id, limits, clock
+        self._late = LateCopies(late_seconds, clock)
         self._withdrawal = Withdrawal(partition, metadata, deleter, clock)
         self._basis: _PlanBasis | None = None
         self._due_ms = 0
@@ -146,7 +150,8 @@ class ExpirationTask:
         """The plan is carried out: nothing is to be done until its basis changes, the log grows, or time passes."""
         due_ms = None if plan is None else plan.next_due_ms
         thorough_ms = self._clock.now_ms() + _INTERVALS_UNSEEN * self._limits.task_interval_ms
-        self._basis, self._due_ms = basis, thorough_ms if due_ms is None else min(due_ms, thorough_ms)
+        times = (due_ms, self._late.due_ms(), thorough_ms)
+        self._basis, self._due_ms = basis, min(time for time in times if time is not None)
         self._due_bytes = None if plan is None else plan.next_due_bytes
         self._sized_at = size
 
@@ -171,12 +176,21 @@ class ExpirationTask:
         if plan.deletions:
             await log.start.store()  # by whomever it was moved
         deletions = plan.deletions[:_DELETIONS_PER_TURN] if pool.others_wait else plan.deletions
-        if not await DeletionTurn(self._deleter).run(deletions, lambda: partition.is_led_as(leader)):
+        self._late.keep(plan.deletions)
+        if not await DeletionTurn(self._deleter).each(deletions, self._delete, lambda: partition.is_led_as(leader)):
             return False
         if len(deletions) < len(plan.deletions):
             return True
         self._settle(basis._replace(log_start=plan.log_start), plan, size=size)
         return False
+
+    async def _delete(self, deletion: Deletion) -> None:
+        step = self._late.step(deletion)
+        if step is Step.FINISH:
+            await self._deleter.delete(deletion)
+        elif step is Step.CLEAR:
+            await self._deleter.take_back(deletion.segment)
+            self._late.cleared(deletion)
 
     async def _plan(self, leader: LeaderPartition) -> ExpiryPlan:
         """The plan, as of this call."""

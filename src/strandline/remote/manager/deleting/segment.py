@@ -64,8 +64,7 @@ class SegmentDeleter:
     async def take_back(self, segment: RemoteLogSegmentMetadata) -> None:
         """Delete what a failed copy has written. Raises RemoteStorageError, ValueError.
 
-        The last step is left to the expiration task, which deletes once more: a cancelled upload may still reach the
-        storage after this.
+        The last step is left to the expiration task, which deletes once more: see `LateCopies`.
         """
         with self._counted(segment):
             await self._delete_data(segment)
@@ -103,18 +102,19 @@ class DeletionTurn:
 
     async def begin(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
         """Mark all segments for deletion; otherwise as `run`."""
-        return await self._each(deletions, self._deleter.begin, goes_on)
+        return await self.each(deletions, self._deleter.begin, goes_on)
 
     async def run(self, deletions: Sequence[Deletion], goes_on: Callable[[], bool]) -> bool:
         """Delete until `goes_on` is false. True if all are deleted. Raises the first error, after trying others."""
-        return await self._each(deletions, self._deleter.delete, goes_on)
+        return await self.each(deletions, self._deleter.delete, goes_on)
 
-    async def _each(
+    async def each(
         self,
         deletions: Sequence[Deletion],
         step: Callable[[Deletion], Awaitable[None]],
         goes_on: Callable[[], bool],
     ) -> bool:
+        """Take a step with each segment; otherwise as `run`."""
         errors: list[Exception] = []
         for deletion in deletions:
             if not goes_on():
