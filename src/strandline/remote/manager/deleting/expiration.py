@@ -13,7 +13,7 @@ from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.crash import crash_point
 from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset
-from strandline.remote.manager.deleting.late_copies import LateCopies, Step
+from strandline.remote.manager.deleting.late_copies import LateCopies, DeletionStep
 from strandline.remote.manager.deleting.plan import Deletion, ExpiryPlan, ExpiryQuestion, planning
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.deleting.withdrawal import Withdrawal
@@ -186,9 +186,9 @@ class ExpirationTask:
 
     async def _delete(self, deletion: Deletion) -> None:
         step = self._late.step(deletion)
-        if step is Step.FINISH:
+        if step is DeletionStep.FINISH:
             await self._deleter.delete(deletion)
-        elif step is Step.CLEAR:
+        elif step is DeletionStep.CLEAR:
             await self._deleter.take_back(deletion.segment)
             self._late.cleared(deletion)
 

@@ -20,7 +20,7 @@ from strandline.remote.manager.deleting.plan import Deletion, DeletionReason
 _OF_COPIES: Final = frozenset({DeletionReason.INTERRUPTED, DeletionReason.ABANDONED})
 
 
-class Step(Enum):
+class DeletionStep(Enum):
     """What is to be done with a segment that is to be deleted."""
 
     CLEAR = auto()
@@ -37,14 +37,14 @@ class LateCopies:
         self._late, self._clock = late_seconds, clock
         self._cleared: dict[UUID, float] = {}
 
-    def step(self, deletion: Deletion) -> Step:
+    def step(self, deletion: Deletion) -> DeletionStep:
         """What to do with this segment now."""
         if self._late <= 0 or deletion.reason not in _OF_COPIES:
-            return Step.FINISH
+            return DeletionStep.FINISH
         since = self._cleared.get(deletion.segment.segment_id.id)
         if since is None:
-            return Step.CLEAR
-        return Step.FINISH if self._clock.monotonic() >= since + self._late else Step.WAIT
+            return DeletionStep.CLEAR
+        return DeletionStep.FINISH if self._clock.monotonic() >= since + self._late else DeletionStep.WAIT
 
     def cleared(self, deletion: Deletion) -> None:
         """Its objects are deleted for the first time."""
