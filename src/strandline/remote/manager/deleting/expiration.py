@@ -13,7 +13,7 @@ from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.crash import crash_point
 from strandline.model import NO_OFFSET, BrokerId, LeaderEpoch, Offset
-from strandline.remote.manager.deleting.late_copies import LateCopies, DeletionStep
+from strandline.remote.manager.deleting.late_copies import DeletionStep, LateCopies
 from strandline.remote.manager.deleting.plan import Deletion, ExpiryPlan, ExpiryQuestion, planning
 from strandline.remote.manager.deleting.segment import DeletionTurn, SegmentDeleter
 from strandline.remote.manager.deleting.withdrawal import Withdrawal
