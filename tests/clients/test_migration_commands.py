@@ -196,6 +196,12 @@ def test_refusals_are_sentences_and_change_nothing(
     code, answer = post(own, plain, "start", {})
     assert (code, answer["code"]) == (409, "INVALID_CONFIG")
     assert "remote.storage.enable=true first" in answer["error"]
+    refused = ask("migration", "abort", plain)
+    assert (refused.status, refused.out) == (1, "")
+    assert f"{plain} is not being switched to diskless" in refused.err
+    code, answer = post(own, plain, "abort", {})
+    assert (code, answer["code"]) == (409, "INVALID_CONFIG")
+    assert "diskless.enable" not in ask("topics", "describe", plain, "--json").json["configs"]
     assert status(own, plain)["state"] is None
     assert "not on its way to diskless" in ask("migration", "status", plain).out
     assert values(read(own, plain, 10)) == list(range(10))

@@ -47,6 +47,11 @@ def summary(status: TopicMigrationStatus) -> str:
     return ", ".join(words) + (f", {stuck} with a problem" if stuck else "")
 
 
+def nothing_to_abort(topic: str) -> str:
+    """Why the switch of a topic that nobody has asked for cannot be aborted, as a sentence."""
+    return f"Topic {topic} is not being switched to diskless: there is nothing to abort, and nothing was changed."
+
+
 def cost_of_completing(status: TopicMigrationStatus) -> str:
     """What may be lost if the switch of a topic ends now, as sentences."""
     rows = [(p.partition, p.uncopied_bytes) for p in status.partitions if p.uncopied_bytes]

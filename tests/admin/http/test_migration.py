@@ -15,8 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from strandline.admin.http.listener import bind_http
 from strandline.admin.http.migration_json import read_topic, topic_migration
 from strandline.admin.http.server import open_http
+from strandline.controlplane.values import MigrationState
 from strandline.errors import KafkaStorageError, NotController
-from strandline.hybrid.migration.status import MigrationPhase
+from strandline.hybrid.migration.status import MigrationPhase, TopicMigrationStatus
 from tests.admin.http.switches import COPYING, OLD, ORDERS, Switches
 from tests.admin.http.test_server import READY, Source
 
@@ -73,6 +74,15 @@ async def test_start_and_abort_change_the_setting(client: httpx.AsyncClient, swi
     assert switches.asked == [("old", "diskless.enable", "true", True), ("old", "diskless.enable", "true", False)]
     refused = await client.post("/topics/orders/migration/abort", json={})
     assert (refused.status_code, refused.json()) == (409, {"error": "orders cannot go back.", "code": "INVALID_CONFIG"})
+
+
+async def test_an_abort_of_no_switch_is_refused_and_sets_nothing(client: httpx.AsyncClient, switches: Switches) -> None:
+    for state in (None, MigrationState.TIERED_ONLY):
+        switches.topics["plain"] = TopicMigrationStatus(topic="plain", state=state)
+        refused = await client.post("/topics/plain/migration/abort", json={})
+        assert (refused.status_code, refused.json()["code"]) == (409, "INVALID_CONFIG")
+        assert "plain is not being switched to diskless" in refused.json()["error"]
+    assert not switches.asked
 
 
 @pytest.mark.parametrize(

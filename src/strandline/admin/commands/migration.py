@@ -20,7 +20,7 @@ from strandline.admin.commands.output import (
     print_table,
 )
 from strandline.admin.http.migration_json import topic_migration
-from strandline.admin.migration_text import cost_of_completing, summary, tier_ranges
+from strandline.admin.migration_text import cost_of_completing, nothing_to_abort, summary, tier_ranges
 from strandline.admin.text import size
 from strandline.client import Cluster, CommandFailed, sentences
 from strandline.controlplane.values import MigrationState
@@ -171,12 +171,14 @@ def list_migrations(
 def abort(topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
     """Take a switch back, which is possible until the first partition is diskless. The topic goes on as it was.
 
-    The same as setting diskless.enable=false.
+    The same as setting diskless.enable=false, but refused if no switch was asked for.
 
     Example: strandline migration abort orders
     """
     with sentences(), Cluster(bootstrap) as cluster:
         client = MigrationClient(cluster)
+        if not client.is_flagged(topic):  # setting it to false would be accepted, and stay in the topic's settings
+            raise CommandFailed(nothing_to_abort(topic))
         client.set_flag(topic, "false", validate_only=False)
         known = client.status(topic)
     if as_json:

@@ -10,10 +10,10 @@ from starlette.routing import Route
 
 from strandline.admin.http.answers import TRY_AGAIN, body_of, from_a_program, in_sentences, json_of
 from strandline.admin.http.migration_json import topic_migration
-from strandline.admin.migration_text import cost_of_completing
+from strandline.admin.migration_text import cost_of_completing, nothing_to_abort
 from strandline.admin.status import BrokerSource
 from strandline.controlplane.values import MigrationState
-from strandline.errors import InvalidRequest
+from strandline.errors import InvalidConfig, InvalidRequest
 from strandline.wire.errors import ErrorCode
 
 _FLAG: Final = "diskless.enable"
@@ -39,6 +39,9 @@ def migration_routes(source: BrokerSource) -> list[Route]:
         return await _set_flag(request, "true")
 
     async def abort(request: Request) -> Response:
+        topic = request.path_params["topic"]
+        if not (await source.migrations.topic_status(topic)).is_wanted:
+            raise InvalidConfig(nothing_to_abort(topic))
         return await _set_flag(request, "false")
 
     async def _set_flag(request: Request, value: str) -> Response:

@@ -80,6 +80,11 @@ class TopicMigrationStatus:
     partitions: tuple[PartitionMigration, ...] = ()
 
     @property
+    def is_wanted(self) -> bool:
+        """Whether the topic is diskless, or is to become it: of others, no partition has a state."""
+        return bool(self.partitions)
+
+    @property
     def progress(self) -> float:
         """Percent of the switch: 100 when no partition is left to be copied."""
         return progress(self.partitions)
