@@ -9,6 +9,7 @@ import pytest
 from strandline.errors import (
     CorruptMessage,
     NotLeaderOrFollower,
+    OutOfOrderSequence,
     RequestTimedOut,
     StrandlineError,
     TransactionAbortable,
@@ -242,6 +243,40 @@ async def test_held_appends_are_refused_when_nothing_becomes_of_them(fixture: Fi
     expected = RequestTimedOut if end in ("too long", "sealed for good") else NotLeaderOrFollower
     assert [type(answer) for answer in answers] == [expected]
     assert partition.restrict().first_batches is not None, "what follows it has to wait until it comes again"
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+async def test_what_follows_a_refused_first_batch_waits_for_it_also_where_no_boundary_was_set(
+    fixture: Fixture, is_held: bool
+) -> None:
+    partition = leader(fixture)
+    partition.restrict().seal(SEALED, is_brief=is_held)
+    if is_held:
+        held(partition, batch(b"first", producer_id=3, sequence=0))
+        partition.restrict().stop_holding()
+    else:
+        with pytest.raises(RequestTimedOut):
+            append(partition, batch(b"first", producer_id=3, sequence=0))
+    partition.unseal()
+    with pytest.raises(OutOfOrderSequence, match="refused and has to be sent again first"):
+        append(partition, batch(b"second", producer_id=3, sequence=1))
+    append(partition, batch(b"of another", producer_id=4, sequence=0))
+    append(partition, batch(b"first", producer_id=3, sequence=0))
+    append(partition, batch(b"second", producer_id=3, sequence=1))
+    assert values_in(partition) == [b"of another", b"first", b"second"]
+    assert partition.gate is None, "nothing is left to be restricted: batches take the short way again"
+
+
+async def test_a_gate_that_restricts_nothing_leaves_with_the_next_append(fixture: Fixture) -> None:
+    partition = leader(fixture)
+    partition.restrict().seal(SEALED)
+    partition.restrict().refuse_new_transactions(math.inf)
+    partition.unseal()
+    append(partition, batch(b"a"))
+    assert partition.gate is not None
+    partition.restrict().let_transactions_begin()
+    append(partition, batch(b"b"))
+    assert partition.gate is None
 
 
 async def test_an_append_that_nobody_answers_is_not_held(fixture: Fixture) -> None:

@@ -144,10 +144,16 @@ class ClientGate:
             assert refusal is not None, "only a sealed replica holds appends"
             held.refuse(copy(refusal))
 
-    def check_unsealed(self) -> None:
-        """Raise the error of the seal: not even a marker may come behind the last record then."""
-        if self._seal is not None:
-            raise copy(self._seal)
+    @property
+    def is_open(self) -> bool:
+        """True if it restricts nothing, and is not needed any more."""
+        is_free = self._seal is None and self.first_batches is None
+        return is_free and self._held is None and not self.refuses_new_transactions
+
+    def check_first_batches(self, records: memoryview) -> None:
+        """Raise OutOfOrderSequence if the batch has to wait for one that the seal has refused."""
+        if self.first_batches is not None and not self.first_batches.check(records):
+            self.first_batches = None
 
     def check_not_held(self, records: memoryview) -> None:
         """Raise the error of the seal, also if appends are held: for one that must not go on elsewhere as it is."""
@@ -159,10 +165,18 @@ class ClientGate:
         return copy(seal)  # one that is raised again and again would keep the frames of every time alive
 
     def admit(self, records: memoryview, acks: int, origin: AppendOrigin, done: Done) -> Appended | None:
-        """The answer to an append that is held; None if it may go on. Raises the seal's error, TransactionAbortable."""
+        """The answer to an append that is held; None if it may go on.
+
+        Raises the seal's error, TransactionAbortable, or OutOfOrderSequence.
+        """
+        if origin is not AppendOrigin.CLIENT:
+            if self._seal is not None:  # not even a marker may come behind the last record then
+                raise copy(self._seal)
+            return None
         if self._seal is None:
             if self.refuses_new_transactions:
                 check_transaction_goes_on(self._log, records)
+            self.check_first_batches(records)
             return None
         if self._held is None or acks == _NO_ACKS:
             raise self._refusal(self._seal, records)

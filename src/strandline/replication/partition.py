@@ -43,7 +43,6 @@ from strandline.replication.writer import LogWriter
 LARGE_APPEND: Final = 256 * 1024
 ACKS_ALL: Final = -1
 DELETE_TO_HIGH_WATERMARK: Final = -1
-_CLIENT: Final = AppendOrigin.CLIENT
 
 
 class Partition:
@@ -190,10 +189,9 @@ class Partition:
         """
         self.check_leader()
         if self.gate is not None:
-            if origin is not _CLIENT:
-                self.gate.check_unsealed()
-            elif (held := self.gate.admit(records, acks, origin, done)) is not None:
+            if (held := self.gate.admit(records, acks, origin, done)) is not None:
                 return held
+            self.gate = None if self.gate.is_open else self.gate
         if acks == ACKS_ALL:
             self._check_enough_replicas(NotEnoughReplicas)
         log = self.log

@@ -127,9 +127,8 @@ class HybridPartition:
         is_borrowed: bool = False,
         verification: TransactionVerification = NOT_VERIFIED,
     ) -> Appended:
-        gate = self.replica.gate
-        if gate is not None and gate.first_batches is not None and not gate.first_batches.check(records):
-            gate.first_batches = None
+        if self.replica.gate is not None:
+            self.replica.gate.check_first_batches(records)
         return self.suffix.append(
             records,
             acks=acks,

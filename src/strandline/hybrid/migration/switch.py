@@ -131,7 +131,6 @@ class PartitionSwitch:
     def release(self) -> None:
         """The switch is off: the partition is an ordinary one again."""
         self.go_on()
-        self.replica.gate = None
         self.classic.settled_epoch = self.replica.leader_epoch
 
     def _why_unsettled(self) -> str:
