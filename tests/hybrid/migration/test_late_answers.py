@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from strandline.controlplane.plane import SqlControlPlane
-from strandline.controlplane.values import BoundarySet, DisklessLog, MigrationState, NewBoundary
+from strandline.controlplane.values import BoundarySet, DisklessLog, MigrationState, NewBoundary, TopicMigration
+from strandline.hybrid.migration import switches
 from strandline.model import TopicIdPartition
+from strandline.sql import StoreUnavailable
 from tests.hybrid.migration.world import switching_broker
 
 
@@ -49,3 +51,50 @@ async def test_an_answer_from_before_the_boundary_does_not_undo_it(
         assert known is not None
         assert known.state is MigrationState.DISKLESS_ONLY
         assert broker.served("t") is partition
+
+
+@pytest.mark.parametrize("records", [3, 0])
+async def test_a_sealed_partition_takes_records_again_if_the_request_of_its_switch_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int
+) -> None:
+    monkeypatch.setattr(switches, "BOUNDARY_SECONDS", 0.05)
+
+    async def away(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+        raise StoreUnavailable("A test takes the database away.")
+
+    async def lost(plane: SqlControlPlane) -> Sequence[TopicMigration]:
+        return ()
+
+    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", away)
+    async with switching_broker(tmp_path) as broker:
+        await broker.create("t", records=records)
+        await broker.flag("t", is_diskless=True)
+        replica = broker.replica("t")
+        await broker.until(lambda: replica.is_sealed)
+        monkeypatch.setattr(SqlControlPlane, "topic_migrations", lost)
+        await broker.until(lambda: not replica.is_sealed)
+        assert await broker.append("t") == records
+        known = broker.known("t")
+        assert known is not None
+        assert "No switch of t is requested" in known.problem
+
+
+async def test_a_boundary_whose_answer_was_lost_counts_although_its_request_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transaction that sets the last boundary of an empty topic ends the request."""
+    monkeypatch.setattr(switches, "BOUNDARY_SECONDS", 0.05)
+    initialize = SqlControlPlane.initialize_diskless_migration
+
+    async def unanswered(plane: SqlControlPlane, boundaries: Sequence[NewBoundary]) -> Sequence[BoundarySet]:
+        await initialize(plane, boundaries)
+        raise StoreUnavailable("A test loses the answer.")
+
+    monkeypatch.setattr(SqlControlPlane, "initialize_diskless_migration", unanswered)
+    async with switching_broker(tmp_path) as broker:
+        await broker.create("t")
+        await broker.flag("t", is_diskless=True)
+        partition = await broker.switched("t")
+        assert partition.boundary == 0
+        assert await broker.append("t") == 0
+        assert broker.replica("t").log.log_end_offset == 0

@@ -203,12 +203,13 @@ class TopicSwitches:
             return
         self._diskless.require_open()
         migrations = await self._plane.topic_migrations()
+        requested = {migration.topic_id for migration in migrations}
         logs = await self._ask([switch for switch, _, _ in asked.values()], migrations)
         for key, (switch, epoch, stage) in asked.items():
             # The answer may be older than what has become of the partition meanwhile.
             is_as_asked = self.is_current(switch, epoch) and switch.stage is stage
             if is_as_asked and not self._turns.is_under_way(switch.id.topic_id):
-                await self._learn(switch, logs.get(key))
+                await self._learn(switch, logs.get(key), is_requested=switch.id.topic_id in requested)
         self._turns.begin(self._pending_by_topic(), migrations)
 
     def _pending_by_topic(self) -> Mapping[UUID, list[PartitionSwitch]]:
@@ -248,15 +249,19 @@ class TopicSwitches:
         replica = switch.replica
         return self._switches.get(replica) is switch and replica.is_leader and replica.leader_epoch == epoch
 
-    async def _learn(self, switch: PartitionSwitch, log: DisklessLog | None) -> None:
-        """Take over what the control plane knows of a partition."""
+    async def _learn(self, switch: PartitionSwitch, log: DisklessLog | None, *, is_requested: bool) -> None:
+        """Take over what the control plane knows of a partition.
+
+        Whether its switch is requested was read before the log. A boundary is set only while it is, so that one whose
+        answer was lost is in the log, or will never be.
+        """
         switch.log = log
         finding = compare(switch.replica.log, log)
         match finding:
             case Fit.NO_BOUNDARY | Fit.NOT_ITS_LOG:
                 if log is not None and log.diskless_log_start_epoch > switch.epoch and not _is_set(log):
                     return  # another broker leads the partition, and this one will hear of it
-                if switch.stage is Stage.UNKNOWN:
+                if switch.stage is Stage.UNKNOWN or (switch.sealed_at is not None and not is_requested):
                     switch.go_on()
                     self.serve(switch)
                 if finding is Fit.NOT_ITS_LOG:
