@@ -294,19 +294,6 @@ def test_a_prefix_that_is_not_copied_yet_expires_too(
     assert (earliest(admin, topic), latest(admin, topic), boundaries(own, topic)) == (20, 20, [20])
 
 
-def test_a_prefix_that_is_deleted_before_it_was_copied(tmp_path: Path) -> None:
-    with running_broker(tmp_path / "data", {**QUICK, "remote.log.manager.task.interval.ms": "3600000"}) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        topic = create(admin, "t")
-        produce(broker, topic, numbered(0, 10))
-        switch(admin, topic)
-        assert wait_switched(broker, topic) == [10]
-        assert produce(broker, topic, numbered(10, 10)) == list(range(10, 20))
-        assert delete_records(admin, topic, 15) == 15
-        wait_state(broker, topic, DISKLESS_ONLY)
-        assert values(read(broker, topic, 5, offset=15)) == list(range(15, 20))
-
-
 def test_two_hundred_topics_at_once(tmp_path: Path) -> None:
     """In the order of the requests, at most five at a time."""
     names = [f"topic-{number:03}" for number in range(200)]

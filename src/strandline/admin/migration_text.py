@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from strandline.admin.text import count, size
 from strandline.hybrid.migration.status import PartitionMigration, TopicMigrationStatus
 from strandline.model import Offset
+
+_MOST_NAMED: Final = 5
 
 
 class TierRange(NamedTuple):
@@ -43,8 +45,19 @@ def summary(status: TopicMigrationStatus) -> str:
     words.append(f"{switched} of {len(status.partitions)} partitions diskless")
     uncopied = sum(partition.uncopied_bytes for partition in status.partitions)
     words.append(f"{status.progress:.0f} %" + (f", {size(uncopied)} to copy" if uncopied else ""))
-    stuck = sum(bool(partition.problem) for partition in status.partitions)
-    return ", ".join(words) + (f", {stuck} with a problem" if stuck else "")
+    stuck = [partition.partition for partition in status.partitions if partition.problem]
+    return ", ".join(words) + (f", a problem with {_partitions(stuck)}" if stuck else "")
+
+
+def _partitions(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:_MOST_NAMED]))
+    more = f" and {count(len(numbers) - _MOST_NAMED)} more" if len(numbers) > _MOST_NAMED else ""
+    return f"partition{'s' if len(numbers) > 1 else ''} {shown}{more}"
+
+
+def problems(status: TopicMigrationStatus) -> Mapping[int, str]:
+    """What keeps the partitions of a topic from going on, as sentences by partition."""
+    return {row.partition: row.problem for row in status.partitions if row.problem}
 
 
 def nothing_to_abort(topic: str) -> str:

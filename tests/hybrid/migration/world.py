@@ -99,7 +99,7 @@ class SwitchingBroker:
 
 @asynccontextmanager
 async def switching_broker(directory: Path, **properties: str) -> AsyncIterator[SwitchingBroker]:
-    """A broker with its data in `directory`, until the block ends. Nothing is copied to remote storage meanwhile."""
+    """A broker with its data in `directory`, until the block ends. It looks for segments to copy once an hour."""
     settings = {
         "strandline.data.dir": str(directory),
         "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",

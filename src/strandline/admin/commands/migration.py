@@ -20,7 +20,7 @@ from strandline.admin.commands.output import (
     print_table,
 )
 from strandline.admin.http.migration_json import topic_migration
-from strandline.admin.migration_text import cost_of_completing, nothing_to_abort, summary, tier_ranges
+from strandline.admin.migration_text import cost_of_completing, nothing_to_abort, problems, summary, tier_ranges
 from strandline.admin.text import size
 from strandline.client import Cluster, CommandFailed, sentences
 from strandline.controlplane.values import MigrationState
@@ -100,9 +100,8 @@ def status(topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: 
     rows = [_row(partition) for partition in known.status.partitions]
     if rows:
         print_table(columns, rows, empty="")
-    for partition in known.status.partitions:
-        if partition.problem:
-            print_line(f"{partition.partition}: {partition.problem}")
+    for partition, problem in problems(known.status).items():
+        print_line(f"{partition}: {problem}")
     for sentence in (*holders, *known.unreached):
         print_line(sentence)
 

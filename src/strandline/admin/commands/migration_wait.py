@@ -14,10 +14,10 @@ from rich.progress import BarColumn, Progress, TextColumn
 from strandline.admin.commands.migration_client import KnownStatus, MigrationClient
 from strandline.admin.commands.migration_holders import abort_holders
 from strandline.admin.commands.output import console, print_json_line, print_line
-from strandline.admin.migration_text import summary
+from strandline.admin.migration_text import problems, summary
 from strandline.client import Cluster, CommandFailed, sentences
 from strandline.controlplane.values import MigrationState
-from strandline.hybrid.migration.status import TopicMigrationStatus
+from strandline.hybrid.migration.status import MigrationPhase, TopicMigrationStatus
 
 _PAUSE_S: Final = 0.5
 _FAILURES_IN_A_ROW: Final = 60
@@ -33,7 +33,7 @@ def wait_switched(bootstrap: str, topic: str, topic_id: UUID, *, as_json: bool, 
     that do not answer are asked again, for half a minute at least.
     """
     try:
-        with _shown(as_json=as_json) as show:
+        with showing(as_json=as_json) as show:
             return _watch(bootstrap, topic, topic_id, show, aborts=aborts)
     except KeyboardInterrupt:
         look, stop = f"strandline migration status {topic}", f"strandline migration abort {topic}"
@@ -81,13 +81,14 @@ def _look(cluster: Cluster, client: MigrationClient, topic: str, topic_id: UUID)
 
 
 @contextmanager
-def _shown(*, as_json: bool) -> Iterator[_Show]:
+def showing(*, as_json: bool) -> Iterator[_Show]:
+    """Show each status that is passed: how far the topic is, and once what keeps which partition."""
     if as_json:
         yield _on_change(_json_line)
         return
-    screen = console()
+    screen, new_problems = console(), _NewProblems()
     if not screen.is_terminal:
-        yield _on_change(lambda status: print_line(f"{status.topic}: {summary(status)}"))
+        yield _on_change(lambda status: print_line("\n".join((_line(status), *new_problems.of(status)))))
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -96,9 +97,35 @@ def _shown(*, as_json: bool) -> Iterator[_Show]:
     )
     with Progress(*columns, console=screen) as bars:
         task = bars.add_task("", total=100.0, note="")
-        yield lambda status: bars.update(
-            task, description=status.topic, completed=status.progress, note=summary(status)
-        )
+
+        def draw(status: TopicMigrationStatus) -> None:
+            for sentence in new_problems.of(status):
+                bars.console.print(sentence, markup=False, highlight=False)
+            bars.update(task, description=status.topic, completed=status.progress, note=summary(status))
+
+        yield draw
+
+
+def _line(status: TopicMigrationStatus) -> str:
+    return f"{status.topic}: {summary(status)}"
+
+
+class _NewProblems:
+    """The sentences about problems that were not shown yet. How long one lasts does not make it another."""
+
+    def __init__(self) -> None:
+        self._shown: set[tuple[int, MigrationPhase | None]] = set()
+
+    def of(self, status: TopicMigrationStatus) -> list[str]:
+        phases = {row.partition: row.phase for row in status.partitions}
+        now = {(partition, phases[partition]): problem for partition, problem in problems(status).items()}
+        new = [
+            f"{partition}: {problem}"
+            for (partition, phase), problem in now.items()
+            if (partition, phase) not in self._shown
+        ]
+        self._shown = set(now)
+        return new
 
 
 def _on_change(show: _Show) -> _Show:
@@ -122,5 +149,6 @@ def _json_line(status: TopicMigrationStatus) -> None:
             "partition_count": len(status.partitions),
             "diskless_partitions": sum(row.b0 >= 0 for row in status.partitions),
             "uncopied_bytes": sum(row.uncopied_bytes for row in status.partitions),
+            "problems": {str(partition): problem for partition, problem in problems(status).items()},
         }
     )

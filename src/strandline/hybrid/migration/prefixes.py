@@ -183,8 +183,10 @@ class PrefixKeeper:
             switch.phase, switch.problem = None, switch.hybrid.prefix_problem if switch.hybrid else ""
             return
         switch.phase = MigrationPhase.COPYING_PREFIX
-        since = self._copying_since.setdefault(switch.id, self._clock.monotonic())
-        waited = self._clock.monotonic() - since
+        if switch.id not in self._copying_since:
+            self._copying_since[switch.id] = self._clock.monotonic()
+            self._copy_now(switch)
+        waited = self._clock.monotonic() - self._copying_since[switch.id]
         if waited * 1000 < self._copying_ms():
             return
         copied = NO_OFFSET if prefix is None else prefix.tiered_high
@@ -193,6 +195,11 @@ class PrefixKeeper:
             f"to offset {copied} only, {waited:.0f} seconds after the switch. Until they all are, this broker's disk "
             "has the only copy of the others. `strandline topics tiers` says what keeps them."
         )
+
+    def _copy_now(self, switch: PartitionSwitch) -> None:
+        """The switch has closed the last segment: until it is copied this disk has its only copy, and people wait."""
+        if self._tiered.tier is not None:
+            self._tiered.tier.manager.copy_now(switch.id)
 
     def _note(self, states: Mapping[PartitionSwitch, MigrationState]) -> None:
         """The control plane has taken over these states."""

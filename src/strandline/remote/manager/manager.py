@@ -145,6 +145,12 @@ class RemoteLogManager:
             self._copies.wake(tasks.copy)
             self._expirations.wake(tasks.expiration)
 
+    def copy_now(self, partition: TopicIdPartition) -> None:
+        """Segments of a led partition were closed that should not wait for the next regular look."""
+        tasks = self._tasks.get(partition)
+        if tasks is not None and tasks.partition.leader is not None:
+            self._copies.wake(tasks.copy)
+
     def is_withdrawing(self, partition: TopicIdPartition) -> bool:
         """Whether tiering of a led partition was switched off, and remote segments are left to delete."""
         tasks = self._tasks.get(partition)
