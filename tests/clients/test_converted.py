@@ -30,6 +30,7 @@ from tests.clients.tiering import (
     values,
     wait_for,
 )
+from tests.files import files_below
 from tests.moments import T0
 from tests.tiering.world import convert
 
@@ -58,7 +59,7 @@ def admin(broker: BrokerProcess) -> Iterator[AdminClient]:
 
 
 def wal_objects(broker: BrokerProcess) -> int:
-    return len([path for path in (broker.data_dir / "objects" / "wal").rglob("*") if path.is_file()])
+    return len(files_below(broker.data_dir / "objects" / "wal"))
 
 
 def offset_at(bootstrap: str, topic: str, timestamp: int) -> int:

@@ -16,6 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.drivers import DRIVERS, ConfluentDriver, Driver, Sent
+from tests.files import files_below
 from tests.waiting import wait_until
 
 SECONDS = 30.0
@@ -56,7 +57,7 @@ def refusal(call: Callable[[], Any]) -> KafkaError:
 
 
 def wal_objects(broker: BrokerProcess) -> list[Path]:
-    return [path for path in (broker.data_dir / "objects" / "wal").rglob("*") if path.is_file()]
+    return files_below(broker.data_dir / "objects" / "wal")
 
 
 def read_all(broker: BrokerProcess, count: int, *topics: str) -> dict[str, list[bytes]]:

@@ -12,6 +12,7 @@ from strandline.wire.errors import ErrorCode
 from tests.clients import tiering
 from tests.clients.test_two_brokers_diskless_reads import Asking, create
 from tests.clients.two_brokers import BrokerCluster, running_cluster
+from tests.files import files_below
 from tests.postgres import postgres, postgres_url
 from tests.tiering.world import convert
 from tests.waiting import wait_until
@@ -39,7 +40,7 @@ def cluster(tmp_path: Path, postgres_url: str) -> Iterator[BrokerCluster]:
 
 def wait_objects_gone(tmp_path: Path) -> None:
     wal = tmp_path / "objects" / "wal"
-    wait_until(lambda: not any(path.is_file() for path in wal.rglob("*")), within=30, what="the WAL objects to go")
+    wait_until(lambda: not files_below(wal), within=30, what="the WAL objects to go")
 
 
 def wait_serves(topic: Asking, node_id: int, *values: bytes, offset: int = 0) -> None:

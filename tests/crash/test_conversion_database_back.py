@@ -16,6 +16,7 @@ from strandline.tiering_api.values import AbortSegment
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import QUICK, create, numbered, produce, read, remote_logs, values, wait_for
 from tests.crash.converting import is_converted, read_log
+from tests.files import files_below
 from tests.tiering.world import Pipeline, convert
 
 SETTINGS = QUICK | {"inkless.tiering.min.segment.bytes": "1", "inkless.consume.cache.max.bytes": "0"}
@@ -130,7 +131,7 @@ def test_a_segment_whose_commit_was_lost_is_committed_again(tmp_path: Path) -> N
             copy_of_database(broker, tmp_path / "copy.db")
             for one in built:
                 pipeline.commit(chain[0].partition, one)
-        wait_for(lambda: not list((broker.data_dir / "objects" / "wal").rglob("*-*")), "the WAL objects to go")
+        wait_for(lambda: not files_below(broker.data_dir / "objects" / "wal"), "the WAL objects to go")
         go_back_to(broker, tmp_path / "copy.db")
         wait_for(lambda: is_converted(broker.bootstrap, "t"), "the segment to be committed")
         assert len(remote_logs(broker, "t")) == len(chain)

@@ -22,6 +22,7 @@ from strandline.tiering_api.values import TieringStatus
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.drivers import ConfluentDriver, Received, Sent
 from tests.clients.tiering import create
+from tests.files import files_below
 from tests.spark.standalone import spark_environment
 
 MASTER = "local[2]"
@@ -90,7 +91,7 @@ class Scene:
 
     def objects(self, kind: str) -> list[Path]:
         """WAL objects (`wal`) or split files (`split`)."""
-        return sorted(path for path in (self.broker.data_dir / "objects" / kind).rglob("*") if path.is_file())
+        return files_below(self.broker.data_dir / "objects" / kind)
 
     def segments(self, topic: str) -> list[Path]:
         """The log files of its segments in remote storage."""

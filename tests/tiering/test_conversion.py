@@ -13,6 +13,7 @@ from strandline.tiering.client import TieringClient
 from strandline.tiering.damage import MissingObject
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import QUICK, create, numbered, produce, read, remote_logs
+from tests.files import files_below
 from tests.tiering.world import Pipeline, convert
 from tests.waiting import wait_until
 
@@ -37,7 +38,7 @@ def admin(broker: BrokerProcess) -> Iterator[AdminClient]:
 
 
 def objects(broker: BrokerProcess, kind: str) -> list[Path]:
-    return [path for path in (broker.data_dir / "objects" / kind).rglob("*") if path.is_file()]
+    return files_below(broker.data_dir / "objects" / kind)
 
 
 def test_a_topic_is_converted_and_reads_as_before(broker: BrokerProcess, admin: AdminClient) -> None:

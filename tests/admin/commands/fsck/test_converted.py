@@ -20,6 +20,7 @@ from tests.admin.commands.conftest import Command, Outcome
 from tests.admin.commands.fsck.test_remote import outcome_of
 from tests.broker import BrokerProcess, running_broker
 from tests.clients.tiering import QUICK, TIERED, create, numbered, produce, wait_tiered
+from tests.files import files_below
 from tests.tiering.world import Pipeline, convert
 from tests.waiting import wait_until
 
@@ -88,7 +89,7 @@ def _deleted(broker: BrokerProcess) -> dict[str, Outcome]:
         deletion.result(30)
     folders = ("objects/wal", "objects/split", "remote")
     wait_until(
-        lambda: not any(path.is_file() for folder in folders for path in (broker.data_dir / folder).rglob("*")),
+        lambda: not any(files_below(broker.data_dir / folder) for folder in folders),
         what="every object of the deleted topics to go",
     )
     beside = ("fsck", "--data-dir", str(broker.data_dir), "--bootstrap", broker.bootstrap)
