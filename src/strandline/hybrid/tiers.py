@@ -38,6 +38,7 @@ from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.keeper import ConvertedKeeper
 from strandline.hybrid.tiering.led import LedPartitions
 from strandline.hybrid.tiering.led_tiers import LedTiers
+from strandline.hybrid.tiering.needed_metadata import ConvertedMetadata
 from strandline.hybrid.tiering.read_plans import ReadPlans
 from strandline.hybrid.tiering.service import TieringService
 from strandline.hybrid.tiering.uploads import LeaderUploads
@@ -146,9 +147,10 @@ class Tiers:
     def _make_tiering(self) -> tuple[ConvertedKeeper, TieringService]:
         """What this broker does for the tiering pipeline."""
         figures, led = TieringFigures(), LedPartitions(self._loader, self._node_id)
+        metadata = ConvertedMetadata(self.tiered, self._clock)
         uploads = LeaderUploads(
             self._plane,
-            self.tiered,
+            metadata,
             led,
             topic_config=self._topic_config,
             producer_id_expiration_ms=lambda: self._settings().transactions.producer_id_expiration_ms,
@@ -162,6 +164,7 @@ class Tiers:
             self.diskless,
             self.tiered,
             led,
+            metadata,
             uploads,
             self.suffix_sizes,
             topic_config=self._topic_config,

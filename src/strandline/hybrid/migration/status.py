@@ -109,6 +109,10 @@ class WritePauses:
             counts, self.seconds + seconds, {**self.last, topic: max(seconds, self.last.get(topic, 0.0))}
         )
 
+    def without(self, topic: str) -> WritePauses:
+        """The same without the name of a topic that was deleted."""
+        return replace(self, last={name: seconds for name, seconds in self.last.items() if name != topic})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationFigures:

@@ -106,6 +106,8 @@ class TopicSwitches:
         switch = self._switches.pop(replica, None)
         if switch is not None:
             self._partitions.remove(switch.served)
+        if is_deleted and replica.topic_partition.topic in self.pauses.last:
+            self.pauses = self.pauses.without(replica.topic_partition.topic)
 
     def _release(self, switch: PartitionSwitch) -> None:
         """`diskless.enable` is false again, which the controller allows only while there is no boundary."""

@@ -67,6 +67,10 @@ class MetadataSubscriptions:
         if _role(users) is not before:
             self._tell(partition, users)
 
+    def users(self, partition: TopicIdPartition) -> Set[MetadataUser]:
+        """Who needs the metadata of a partition now. For status and tests."""
+        return frozenset(self._users.get(partition, ()))
+
     def _tell(self, partition: TopicIdPartition, users: set[MetadataUser]) -> None:
         match _role(users):
             case _Role.LEADER:

@@ -25,12 +25,15 @@ from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.figures import TieringFigures
+from strandline.hybrid.tiering.lanes import Lane
 from strandline.hybrid.tiering.led import LedPartitions
+from strandline.hybrid.tiering.needed_metadata import ConvertedMetadata
 from strandline.hybrid.tiering.uploads import LeaderUploads
 from strandline.model import INT64_MAX, LeaderEpoch, Offset, TimestampMs, TopicIdPartition
 from strandline.remote.ports import RemoteStorageError
 from strandline.sql import SqlError
 from strandline.tasks import Setbacks, next_turn
+from strandline.tiering_api.values import UploadState
 
 if TYPE_CHECKING:  # a broker without tiered storage does not load it
     from strandline.hybrid.tiered.tier import RemoteTier
@@ -41,6 +44,11 @@ _AT_ONCE: Final = 100
 """Partitions that are looked at in one turn of the event loop."""
 _LATE_AT_ONCE: Final = 20
 """Segments that were given up whose bytes are deleted in one look."""
+_UPLOADS_AT_ONCE: Final = 16
+_DELETIONS_AT_ONCE: Final = 16
+"""Partitions. One whose storage hangs takes a place until the deadline of the storage."""
+_CONVERSION: Final = "conversion"
+_DELETION: Final = "deletion of converted segments"
 LOOK_SECONDS: Final = 5.0
 """How often all led partitions with converted segments are looked at."""
 _SEEN_ANYWAY_MS: Final = 600_000
@@ -66,6 +74,31 @@ class _Due(NamedTuple):
     """Or when its rows have so many bytes."""
 
 
+class _Uploads(NamedTuple):
+    """Uploads of one partition that are to be finished, or given up if nobody goes on with them."""
+
+    uploads: tuple[SegmentUpload, ...]
+    now_ms: TimestampMs
+
+
+class _Deletions(NamedTuple):
+    """What a look has found to be deleted of one partition, or to be looked at thoroughly."""
+
+    log: DisklessLog
+    basis: _Basis
+    now_ms: TimestampMs
+    given_up: tuple[SegmentUpload, ...]
+
+
+class _Lanes(NamedTuple):
+    """Who works for what the looks have found: a store that hangs holds up neither looks nor uploads."""
+
+    uploads: Lane[TopicIdPartition, _Uploads]
+    """A matter of rows and metadata."""
+    deletions: Lane[TopicIdPartition, _Deletions]
+    late: Lane[None, None]
+
+
 class ConvertedKeeper:
     """See the module."""
 
@@ -75,6 +108,7 @@ class ConvertedKeeper:
         diskless: DisklessTopics,
         tiered: TieredTopics,
         led: LedPartitions,
+        metadata: ConvertedMetadata,
         uploads: LeaderUploads,
         sizes: SuffixSizes,
         *,
@@ -83,14 +117,15 @@ class ConvertedKeeper:
         clock: Clock,
     ) -> None:
         self._plane, self._diskless, self._tiered, self._led = plane, diskless, tiered, led
-        self._uploads, self._sizes, self._topic_config = uploads, sizes, topic_config
+        self._metadata, self._uploads, self._sizes = metadata, uploads, sizes
+        self._topic_config = topic_config
         self._figures, self._clock = figures, clock
         self._settled: dict[TopicIdPartition, tuple[_Basis, _Due]] = {}
-        self._followed: set[TopicIdPartition] = set()
+        self._followed: frozenset[TopicIdPartition] = frozenset()
         self._wake = asyncio.Event()
         self._setbacks = Setbacks("following converted partitions", logger)
         self._late = Setbacks("deletion of segments that were given up", logger)
-        self._troubles: dict[TopicIdPartition, Setbacks] = {}
+        self._troubles: dict[tuple[TopicIdPartition, str], Setbacks] = {}
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -98,99 +133,142 @@ class ConvertedKeeper:
 
     async def run(self) -> None:
         """Look again and again. Endless."""
-        while True:
-            await self._clock.wait_set(self._wake, within=LOOK_SECONDS)
-            self._wake.clear()
-            try:
-                await self.look()
-            except SqlError as error:
-                self._setbacks.met(error)
-            else:
-                self._setbacks.over()
+        async with asyncio.TaskGroup() as group:
+            lanes = _Lanes(
+                uploads=Lane(group, "converted-uploads", self._carry_on, at_once=_UPLOADS_AT_ONCE),
+                deletions=Lane(group, "converted-deletions", self._delete, at_once=_DELETIONS_AT_ONCE),
+                late=Lane(group, "converted-late", self._delete_late, at_once=1),
+            )
+            while True:
+                await self._clock.wait_set(self._wake, within=LOOK_SECONDS)
+                self._wake.clear()
+                try:
+                    await self._look(lanes)
+                except SqlError as error:
+                    self._setbacks.met(error)
+                else:
+                    self._setbacks.over()
 
-    async def look(self) -> None:
-        """Look at every led partition once. Raises SqlError; trouble with one partition does not hold up others."""
-        if self._tiered.tier is None:
+    async def _look(self, lanes: _Lanes) -> None:
+        """Find what is to be done for every led partition, and have it done. Raises SqlError."""
+        tier = self._tiered.tier
+        if tier is None:
             return
-        await self._delete_late(self._tiered.tier)
+        lanes.late.want(None, None)
         logs = {log.partition: log for log in await self._plane.converted_logs()}
         led = {key: log for key, log in logs.items() if self._led.epoch_of(key) is not None}
-        self._follow(self._tiered.tier, led)
+        self._follow(tier, led, lanes)
         if not led:
             return
         now_ms = await self._plane.now_ms()
-        uploads = await self._plane.segment_uploads(led)
-        await self._carry_on(uploads, now_ms)
-        under_way = defaultdict[TopicIdPartition, set[UUID]](set)
-        for upload in uploads:
-            under_way[upload.partition].add(upload.segment_id)
+        uploads = defaultdict[TopicIdPartition, list[SegmentUpload]](list)
+        for upload in await self._plane.segment_uploads(led):
+            uploads[upload.partition].append(upload)
         for at, (key, log) in enumerate(led.items()):
             if at % _AT_ONCE == 0:
                 await next_turn()
-            tier, epoch = self._tiered.tier, self._led.epoch_of(key)
-            if tier is None or epoch is None or not tier.metadata.is_ready(key):
-                continue
-            self._diskless.learn(key, log)
-            self._sizes.set_rows(key, log.byte_size, read_boundary=log.diskless_start_offset)
-            try:
-                await self._expire(tier, log, epoch, now_ms, under_way.get(key, frozenset()))
-            except (StrandlineError, RemoteStorageError) as error:
-                self._trouble(key).met(error)
+            self._look_at(tier, log, uploads.get(key, ()), now_ms, lanes)
 
-    def _follow(self, tier: RemoteTier, led: Collection[TopicIdPartition]) -> None:
+    def _look_at(
+        self, tier: RemoteTier, log: DisklessLog, uploads: Sequence[SegmentUpload], now_ms: TimestampMs, lanes: _Lanes
+    ) -> None:
+        key, epoch = log.partition, self._led.epoch_of(log.partition)
+        if epoch is None:
+            return
+        given_up = tuple(upload for upload in uploads if upload.state is UploadState.ABORTING)
+        others = tuple(upload for upload in uploads if upload.state is not UploadState.ABORTING)
+        if others:
+            lanes.uploads.want(key, _Uploads(others, now_ms))
+        if not tier.metadata.is_ready(key):
+            return
+        self._diskless.learn(key, log)
+        self._sizes.set_rows(key, log.byte_size, read_boundary=log.diskless_start_offset)
+        basis = _Basis(
+            epoch,
+            log.log_start_offset,
+            log.diskless_start_offset,
+            tier.metadata.remote_log_summary(key).segments,
+            frozenset(upload.segment_id for upload in uploads),
+            self._topic_config(key.topic),
+        )
+        if given_up or not self._is_settled(key, basis, log.byte_size, now_ms):
+            lanes.deletions.want(key, _Deletions(log, basis, now_ms, given_up))
+
+    def _follow(self, tier: RemoteTier, led: Collection[TopicIdPartition], lanes: _Lanes) -> None:
         """The metadata of their segments is needed as long as this broker leads them."""
         for key in led:
-            self._uploads.subscribe(tier, key)
+            self._metadata.subscribe(tier, key)
+        self._metadata.unsubscribe_others(tier, led)
         for key in self._followed.difference(led):
-            self._uploads.unsubscribe(tier, key)
+            lanes.uploads.drop(key)
+            lanes.deletions.drop(key)
             self._settled.pop(key, None)
-            self._troubles.pop(key, None)
+            self._troubles.pop((key, _CONVERSION), None)
+            self._troubles.pop((key, _DELETION), None)
             self._sizes.forget_converted(key)
-        self._followed = set(led)
+        self._followed = frozenset(led)
 
-    def _trouble(self, key: TopicIdPartition) -> Setbacks:
-        return self._troubles.setdefault(key, Setbacks(f"conversion of {key.topic_partition}", logger))
+    def _trouble(self, key: TopicIdPartition, what: str) -> Setbacks:
+        known = self._troubles.get((key, what)) or Setbacks(f"{what} of {key.topic_partition}", logger)
+        if key in self._followed:  # otherwise nobody would forget it
+            self._troubles[key, what] = known
+        return known
 
     # Uploads
 
-    async def _carry_on(self, uploads: Sequence[SegmentUpload], now_ms: TimestampMs) -> None:
+    async def _carry_on(self, found: _Uploads) -> None:
         """In the order of their offsets: a segment can be committed when those before it are."""
-        for upload in uploads:
+        for upload in found.uploads:
             epoch = self._led.epoch_of(upload.partition)
             if epoch is None:
                 continue
+            trouble = self._trouble(upload.partition, _CONVERSION)
             try:
-                await self._uploads.carry_on(upload, epoch, now_ms=now_ms)
-            except StrandlineError as error:
-                self._trouble(upload.partition).met(error)
+                await self._uploads.carry_on(upload, epoch, now_ms=found.now_ms)
+            except (StrandlineError, SqlError) as error:
+                trouble.met(error)
             else:
-                self._trouble(upload.partition).over()
+                trouble.over()
 
-    async def _delete_late(self, tier: RemoteTier) -> None:
+    async def _delete_late(self, _: None) -> None:
         """Of segments that were given up, or whose topics are deleted. Any broker may do it, and several at a time."""
-        for given_up in await self._plane.given_up_segments(limit=_LATE_AT_ONCE):
-            partition, segment_id, base, last = given_up
-            try:
+        tier = self._tiered.tier
+        if tier is None:
+            return
+        try:
+            for given_up in await self._plane.given_up_segments(limit=_LATE_AT_ONCE):
+                partition, segment_id, base, last = given_up
                 await tier.manager.pipeline.delete_late(partition, segment_id, base, last)
-            except RemoteStorageError as error:
-                self._late.met(error)
-                return
-            crash_point("tiering.late.after_delete")
-            await self._plane.given_up_deleted(segment_id)
-        self._late.over()
+                crash_point("tiering.late.after_delete")
+                await self._plane.given_up_deleted(segment_id)
+        except (RemoteStorageError, SqlError) as error:
+            self._late.met(error)
+        else:
+            self._late.over()
 
     # Retention
 
-    async def _expire(
-        self, tier: RemoteTier, log: DisklessLog, epoch: LeaderEpoch, now_ms: TimestampMs, under_way: Set[UUID]
-    ) -> None:
+    async def _delete(self, found: _Deletions) -> None:
+        tier, key, epoch = self._tiered.tier, found.log.partition, found.basis.epoch
+        if tier is None or self._led.epoch_of(key) != epoch:
+            return
+        trouble = self._trouble(key, _DELETION)
+        try:
+            for upload in found.given_up:
+                await self._uploads.carry_on(upload, epoch, now_ms=found.now_ms)
+            await self._expire(tier, found)
+        except (StrandlineError, RemoteStorageError, SqlError, ValueError) as error:
+            trouble.met(error)
+        else:
+            trouble.over()
+
+    async def _expire(self, tier: RemoteTier, found: _Deletions) -> None:
         # Loaded here: it needs the manager of tiered storage, which brokers without it do not load.
         from strandline.hybrid.tiering.expiry import ConvertedRetention, plan_expiry
         from strandline.remote.turns import gathered, in_turns
 
-        key, config = log.partition, self._topic_config(log.partition.topic)
-        count = tier.metadata.remote_log_summary(key).segments
-        basis = _Basis(epoch, log.log_start_offset, log.diskless_start_offset, count, under_way, config)
+        log, basis, now_ms = found.log, found.basis, found.now_ms
+        key, epoch, config = log.partition, basis.epoch, basis.config
         if self._is_settled(key, basis, log.byte_size, now_ms):
             return
         is_kept = not config.is_deleted_by_retention
@@ -204,7 +282,7 @@ class ConvertedKeeper:
             retention,
             lookup=partial(tier.metadata.remote_log_segment_metadata, key),
             now_ms=now_ms,
-            under_way=under_way,
+            under_way=basis.under_way,
         )
         plan = await in_turns(self._clock, steps)
         if self._led.epoch_of(key) != epoch or self._topic_config(log.partition.topic) != config:
@@ -215,20 +293,18 @@ class ConvertedKeeper:
             crash_point("tiering.expire.after_log_start")
             if self._diskless.tier is not None:
                 self._diskless.tier.reader.log_start_moved(key, plan.log_start)
-        try:
-            is_done = await tier.manager.pipeline.delete(
-                plan.deletions, goes_on=lambda: self._led.epoch_of(key) == epoch
-            )
-        except (RemoteStorageError, ValueError) as error:
-            self._trouble(key).met(error)
-            return
-        if not is_done:
+        goes_on = partial(self._leads, key, epoch)
+        if not await tier.manager.pipeline.delete(plan.deletions, goes_on=goes_on):
             return
         self._figures.segments_expired += len(plan.deletions)
         if not plan.remaining and plan.log_start >= log.diskless_start_offset and _is_hybrid(log):
             await self._plane.conversion_ended(key, leader_epoch=epoch)
         due_ms = min(now_ms + _SEEN_ANYWAY_MS, INT64_MAX if plan.next_due_ms is None else plan.next_due_ms)
-        self._settled[key] = (basis, _Due(due_ms, plan.next_due_byte_size))
+        if key in self._followed:
+            self._settled[key] = (basis, _Due(due_ms, plan.next_due_byte_size))
+
+    def _leads(self, key: TopicIdPartition, epoch: LeaderEpoch) -> bool:
+        return self._led.epoch_of(key) == epoch
 
     def _is_settled(self, key: TopicIdPartition, basis: _Basis, byte_size: int, now_ms: TimestampMs) -> bool:
         """Whether what the last look has found still holds: rows that are written change nothing, up to a size."""

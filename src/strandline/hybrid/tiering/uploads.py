@@ -20,10 +20,9 @@ from strandline.controlplane.values import DisklessLog, Refusal
 from strandline.crash import crash_point
 from strandline.errors import InvalidRequest, KafkaStorageError, NotLeaderOrFollower, StrandlineError
 from strandline.hybrid.diskless.refusals import storage_errors
-from strandline.hybrid.tiered.subscriptions import MetadataUser
-from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.hybrid.tiering.figures import TieringFigures
 from strandline.hybrid.tiering.led import LedPartitions
+from strandline.hybrid.tiering.needed_metadata import ConvertedMetadata
 from strandline.hybrid.tiering.remote_segments import (
     described,
     find_segment,
@@ -56,8 +55,6 @@ A = TypeVar("A")
 
 _MOST_REMEMBERED: Final = 1000
 _ABORTED_AT_ONCE: Final = 1000
-_READY_SECONDS: Final = 3.0
-_LOOK_SECONDS: Final = 0.005
 _ANNOUNCE_SECONDS: Final = 15.0
 """Less than the pipeline waits for an answer: it hears a sentence then."""
 
@@ -68,7 +65,7 @@ class LeaderUploads:
     def __init__(
         self,
         plane: ControlPlane,
-        tiered: TieredTopics,
+        metadata: ConvertedMetadata,
         led: LedPartitions,
         *,
         topic_config: Callable[[str], TopicConfig],
@@ -79,18 +76,22 @@ class LeaderUploads:
         ids: Ids,
     ) -> None:
         """`on_committed` is called when the read boundary of a partition has moved, or something is left to finish."""
-        self._plane, self._tiered, self._led = plane, tiered, led
+        self._plane, self._metadata, self._led = plane, metadata, led
         self._topic_config, self._producer_id_expiration_ms = topic_config, producer_id_expiration_ms
         self._on_committed, self._figures, self._clock, self._ids = on_committed, figures, clock, ids
         self._begun_at: dict[UUID, float] = {}
-        self._subscribed: set[TopicIdPartition] = set()
 
     # Asked by the pipeline. All raise StrandlineError.
 
     async def begin(self, request: BeginSegment) -> BegunSegment:
         """Announce a segment: in the control plane, then in remote log metadata."""
         partition = request.partition
-        epoch, tier = self._led.check(partition), await self._ready_tier(partition)
+        epoch = self._led.check(partition)
+        async with self._metadata.ready(partition) as tier:
+            return await self._begin(tier, request, epoch)
+
+    async def _begin(self, tier: RemoteTier, request: BeginSegment, epoch: LeaderEpoch) -> BegunSegment:
+        partition = request.partition
         with storage_errors(partition.topic_partition):
             answer = await self._plane.begin_segment(
                 partition,
@@ -145,7 +146,12 @@ class LeaderUploads:
     async def commit(self, request: CommitSegment) -> CommittedSegment:
         """All bytes are there: finish the segment, and let readers find it."""
         partition = request.partition
-        epoch, tier = self._led.check(partition), await self._ready_tier(partition)
+        epoch = self._led.check(partition)
+        async with self._metadata.ready(partition) as tier:
+            return await self._commit(tier, request, epoch)
+
+    async def _commit(self, tier: RemoteTier, request: CommitSegment, epoch: LeaderEpoch) -> CommittedSegment:
+        partition = request.partition
         if not is_there(find_segment(tier, partition, request.segment_id)):
             await self._check_not_lost(request)
         with storage_errors(partition.topic_partition):
@@ -184,7 +190,7 @@ class LeaderUploads:
     async def carry_on(self, upload: SegmentUpload, epoch: LeaderEpoch, *, now_ms: int) -> None:
         """Finish an upload that is to be finished, and give up one that was abandoned. Raises StrandlineError."""
         partition = upload.partition
-        tier = self.open_tier(partition)
+        tier = self._metadata.open(partition)
         if upload.state is UploadState.UPLOADING and is_finished(find_segment(tier, partition, upload.segment_id)):
             # The database has lost its last commits: the segment was finished, and is whole.
             with storage_errors(partition.topic_partition):
@@ -285,43 +291,6 @@ class LeaderUploads:
         self._begun_at.pop(upload.segment_id, None)
 
     # Help
-
-    def open_tier(self, partition: TopicIdPartition) -> RemoteTier:
-        """Tiered storage, with the metadata of a partition that is led here. Raises KafkaStorageError."""
-        tier = self._tiered.tier
-        if tier is None:
-            raise KafkaStorageError(
-                f"Batches of {partition.topic_partition} cannot be converted: this broker has not opened remote "
-                "storage. remote.log.storage.system.enable has to be true."
-            )
-        self.subscribe(tier, partition)
-        if not tier.metadata.is_ready(partition):
-            raise KafkaStorageError(f"The remote log metadata of {partition.topic_partition} has not been read yet.")
-        return tier
-
-    async def _ready_tier(self, partition: TopicIdPartition) -> RemoteTier:
-        """The same for a request, which waits for a moment: the metadata is read when it is first needed."""
-        until = self._clock.monotonic() + _READY_SECONDS
-        while True:
-            try:
-                return self.open_tier(partition)
-            except KafkaStorageError:
-                if self._tiered.tier is None or self._clock.monotonic() >= until:
-                    raise
-            await self._clock.sleep(_LOOK_SECONDS)
-
-    def subscribe(self, tier: RemoteTier, partition: TopicIdPartition) -> None:
-        """The metadata of a led partition is needed from now on. May be repeated."""
-        if partition not in self._subscribed:
-            self._subscribed.add(partition)
-            tier.on_need()
-            tier.subscriptions.add(partition, MetadataUser.CONVERTED_LEADER)
-
-    def unsubscribe(self, tier: RemoteTier, partition: TopicIdPartition) -> None:
-        """Another broker leads the partition, or it has nothing that is converted."""
-        if partition in self._subscribed:
-            self._subscribed.discard(partition)
-            tier.subscriptions.remove(partition, MetadataUser.CONVERTED_LEADER)
 
     async def _check_not_lost(self, request: CommitSegment) -> None:
         """Refuse to finish an upload whose deletion has begun: the control plane has forgotten that it was given up."""
