@@ -1,6 +1,6 @@
 """How costs grow: `python -m bench.growth`.
 
-    .venv/bin/python -m bench.growth                                  # everything: about ten minutes
+    .venv/bin/python -m bench.growth                                  # everything: about twenty minutes
     .venv/bin/python -m bench.growth --only partitions,segments --sizes 100,1000,10000
 
 Each figure is measured at some sizes, on fresh brokers and by CPU time, and its exponent is the slope between them in
@@ -28,6 +28,7 @@ _SIZES: Final[Mapping[str, Sequence[int]]] = {
     "members": (100, 1_000, 5_000),
     "rows": (1_000, 10_000, 100_000),
     "segments": (100, 1_000, 10_000),
+    "crashed": (10_000, 100_000, 1_000_000),
 }
 
 
@@ -56,6 +57,10 @@ def measure(name: str, size: int, root: Path) -> Measured:
         from bench.growing import segments
 
         return segments.measure(root, size)
+    if name == "crashed":
+        from bench.growing import crashed_logs
+
+        return crashed_logs.measure(root, size)
     return _with_broker(name, size, root)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +26,7 @@ from strandline.tiering_api.values import ClaimFiles
 from tests.controlplane.making import batch, commit
 from tests.coordinators.groups.test_classic_group import group_of, unheard
 from tests.guards.bounds import SESSION_EXPONENT
+from tests.guards.counting import exponent
 from tests.guards.test_requests import counted
 
 POOL = PoolStatus(size=1, jobs=0, running=0, ready=0, failing=0, busy_seconds=0.0, oldest_running_seconds=0.0)
@@ -58,11 +58,6 @@ class CountingClock(SystemClock):
     async def sleep(self, seconds: float) -> None:
         """Nobody else has a turn: only the length of this one counts."""
         self._end_turn()
-
-
-def exponent(small: tuple[int, float], large: tuple[int, float]) -> float:
-    """1 is linear, 0 is independent of the size."""
-    return math.log(large[1] / small[1]) / math.log(large[0] / small[0])
 
 
 def led(root: Path, size: int) -> tuple[TieredPartition, LeaderPartition]:

@@ -14,6 +14,7 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     # Batches and their rules
     "records.batch",
     "records.builder",
+    "records.control",
     "records.producer_entry",
     "records.record",
     "records.stamping",
@@ -27,10 +28,13 @@ HOT_MODULES: Final[tuple[str, ...]] = (
     "log.producer_state",
     "log.reader",
     "log.recent",
+    "log.recovery",
+    "log.replay",
     "log.segment",
     "log.segment_file",
     "log.time_index",
     "log.unified",
+    "log.unstable",
     "log.values",
     # Compaction
     "log.cleaning.offset_map",

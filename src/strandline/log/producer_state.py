@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from strandline.errors import CorruptMessage
 from strandline.log.files import SNAPSHOT, read_whole, remove_if_there, rename_if_there
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_snapshot import format_snapshot, parse_snapshot
+from strandline.log.unstable import CompletedTxn, UnstableTransactions
 from strandline.log.values import AppendOrigin
 from strandline.model import NO_OFFSET, ProducerAndEpoch
 from strandline.reads import ActiveProducer
@@ -21,15 +21,6 @@ from strandline.records.producer_entry import BatchSpan, ProducerEntry
 logger = logging.getLogger(__name__)
 
 
-class CompletedTxn(NamedTuple):
-    """A transaction that a marker has just ended."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    is_aborted: bool
-
-
 class PartitionProducers:
     """All producers of one partition, as of the end of its log.
 
@@ -37,14 +28,12 @@ class PartitionProducers:
     batch of the same producer may arrive meanwhile. Should the write fail, the whole log goes offline.
     """
 
-    __slots__ = ("_directory", "_entries", "_ongoing", "_snapshots", "_unreplicated", "first_unstable_offset")
+    __slots__ = ("_directory", "_entries", "_snapshots", "_transactions", "first_unstable_offset")
 
     def __init__(self, directory: PartitionDirectory, snapshots: Iterable[int] = ()) -> None:
         self._directory = directory
         self._entries: dict[int, ProducerEntry] = {}
-        # First offset -> producer id, ascending: transactions start in the order of their offsets.
-        self._ongoing: dict[int, int] = {}
-        self._unreplicated: list[CompletedTxn] = []
+        self._transactions: UnstableTransactions | None = None  # most partitions never have one
         self._snapshots = sorted(snapshots)
         self.first_unstable_offset: int | None = None
         """The first offset of a transaction that is open, or whose marker is not replicated yet."""
@@ -70,8 +59,11 @@ class PartitionProducers:
         entry.add_batch(header, first_offset + header.last_offset_delta)
         if header.is_transactional and entry.txn_first_offset < 0:
             entry.txn_first_offset = first_offset
-            self._ongoing[first_offset] = header.producer_id
-            self._find_first_unstable()
+            if self._transactions is None:
+                self._transactions = UnstableTransactions()
+            self._transactions.begin(first_offset, header.producer_id)
+            if self.first_unstable_offset is None:
+                self.first_unstable_offset = first_offset
         return None
 
     def append_next(self, header: BatchHeader, last_offset: int) -> bool:
@@ -120,29 +112,25 @@ class PartitionProducers:
 
     def stable_offset_after(self, completed: CompletedTxn) -> int:
         """Where the next open transaction of another producer starts, else the offset after the marker."""
-        for first_offset, producer_id in self._ongoing.items():
-            if producer_id != completed.producer_id:
-                return first_offset
-        return completed.last_offset + 1
+        others = self._transactions
+        first_offset = NO_OFFSET if others is None else others.first_open_except(completed)
+        return completed.last_offset + 1 if first_offset < 0 else first_offset
 
     def complete(self, completed: CompletedTxn) -> None:
         """Close a transaction. It holds the last stable offset back until its marker is replicated."""
-        self._ongoing.pop(completed.first_offset, None)
-        self._unreplicated.append(completed)
-        self._find_first_unstable()
+        if self._transactions is not None:
+            self._transactions.complete(completed)
 
     def _find_first_unstable(self) -> None:
-        unstable = [txn.first_offset for txn in self._unreplicated]
-        if self._ongoing:
-            unstable.append(next(iter(self._ongoing)))
-        self.first_unstable_offset = min(unstable, default=None)
+        first = NO_OFFSET if self._transactions is None else self._transactions.first_unstable()
+        self.first_unstable_offset = None if first < 0 else first
 
     # Asking
 
     def forget_replicated(self, high_watermark: int) -> None:
         """Let go of ended transactions whose marker is below the high watermark."""
-        if self._unreplicated:
-            self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
+        if self._transactions is not None:
+            self._transactions.forget_replicated(high_watermark)
             self._find_first_unstable()
 
     def __len__(self) -> int:
@@ -151,12 +139,12 @@ class PartitionProducers:
     @property
     def has_open_transactions(self) -> bool:
         """True if a transaction has begun whose marker is not here."""
-        return bool(self._ongoing)
+        return self._transactions is not None and len(self._transactions.open_ones) > 0
 
     @property
     def open_transactions(self) -> Mapping[int, int]:
         """The producers of these transactions, by first offset. For reading only."""
-        return self._ongoing
+        return {} if self._transactions is None else self._transactions.open_ones
 
     def is_in_transaction(self, producer: ProducerAndEpoch) -> bool:
         """True if the producer has a transaction open here, in this epoch."""
@@ -249,18 +237,17 @@ class PartitionProducers:
         """Start from the content of a snapshot file, without producers that have expired. Raises CorruptMessage."""
         self._entries = {entry.producer_id: entry for entry in parse_snapshot(snapshot)}
         self.remove_expired(now_ms)
-        self._rebuild_ongoing()
+        self._rebuild_transactions()
 
-    def _rebuild_ongoing(self) -> None:
+    def _rebuild_transactions(self) -> None:
         open_ones = [(e.txn_first_offset, e.producer_id) for e in self._entries.values() if e.txn_first_offset >= 0]
-        self._ongoing = dict(sorted(open_ones))
+        self._transactions = UnstableTransactions(open_ones) if open_ones else None
         self._find_first_unstable()
 
     def clear(self) -> None:
         """Forget all producers. Snapshots stay."""
         self._entries = {}
-        self._ongoing = {}
-        self._unreplicated = []
+        self._transactions = None
         self.first_unstable_offset = None
 
     def remove_snapshots(self, is_removed: Callable[[int], bool]) -> None:

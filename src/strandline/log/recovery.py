@@ -81,7 +81,7 @@ class _Indexer:
         self.next_offset = segment.base_offset
         segment.offset_index.clear()
         segment.time_index.clear()
-        segment.txn_index.remove()
+        segment.txn_index.begin_rebuild()
 
     def add(self, header: BatchHeader, position: int) -> None:
         if header.max_timestamp > self._newest.timestamp:
@@ -97,6 +97,7 @@ class _Indexer:
         if self._newest.timestamp >= 0:
             self._segment.time_index.maybe_append(*self._newest)
         self._segment.write_indexes()
+        self._segment.txn_index.finish_rebuild()
 
 
 def _follow_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from strandline.log.partition_directory import PartitionDirectory
 from strandline.log.producer_snapshot import format_snapshot
-from strandline.log.producer_state import CompletedTxn, PartitionProducers
+from strandline.log.producer_state import PartitionProducers
 from strandline.log.segment import LogSegment
 from strandline.log.segments import Segments
 from strandline.log.transaction_index import AbortedTxn
+from strandline.log.unstable import CompletedTxn
 from strandline.log.values import AppendOrigin
 from strandline.records.batch import BatchHeader, Buffer
 from strandline.records.control import read_marker

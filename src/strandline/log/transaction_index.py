@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -28,15 +28,17 @@ class AbortedTxn(NamedTuple):
 class TransactionIndex:
     """The aborted transactions that ended in one segment, in the order of their markers.
 
-    The file exists only if there is an entry; entries are written at once, since they are few.
+    The file exists only if there is an entry; entries are written at once, since they are few, but for those of an
+    index that is rebuilt.
     """
 
-    __slots__ = ("_directory", "_entries", "_exists", "_state", "base_offset")
+    __slots__ = ("_directory", "_entries", "_exists", "_is_being_rebuilt", "_state", "base_offset")
 
     def __init__(self, directory: str, base_offset: int, *, exists: bool) -> None:
         self._directory = directory
         self._state = ""
         self._exists = exists
+        self._is_being_rebuilt = False
         self._entries: list[AbortedTxn] | None = None if exists else []
         self.base_offset = base_offset
 
@@ -91,13 +93,29 @@ class TransactionIndex:
     def append(self, entry: AbortedTxn) -> None:
         """Add a transaction. Markers must ascend."""
         entries = self._loaded()
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.pwrite(fd, _ENTRY.pack(_VERSION, *entry), len(entries) * _ENTRY.size)
-        finally:
-            os.close(fd)
+        if not self._is_being_rebuilt:
+            self._write([entry], len(entries))
         entries.append(entry)
         self._exists = True
+
+    def _write(self, entries: Sequence[AbortedTxn], number: int) -> None:
+        data = b"".join([_ENTRY.pack(_VERSION, *entry) for entry in entries])
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(fd, data, number * _ENTRY.size)
+        finally:
+            os.close(fd)
+
+    def begin_rebuild(self) -> None:
+        """Delete the file: all entries come again, and are written together by `finish_rebuild`."""
+        self.remove()
+        self._is_being_rebuilt = True
+
+    def finish_rebuild(self) -> None:
+        """Write the entries that have come."""
+        self._is_being_rebuilt = False
+        if self._exists:
+            self._write(self._loaded(), 0)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the transactions whose marker is at `offset` or above."""
