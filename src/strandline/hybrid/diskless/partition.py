@@ -24,7 +24,7 @@ from strandline.errors import (
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.offsets import DisklessOffsets
-from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead
+from strandline.hybrid.diskless.reads import DisklessReads, RoutedRead, tell_start
 from strandline.hybrid.diskless.refusals import error_of, storage_errors
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.layout import PartitionLayout, suffix_layout
@@ -54,6 +54,7 @@ from strandline.reads import (
     FoundOffset,
     ReadResult,
     Watcher,
+    WholeLog,
 )
 from strandline.records import (
     NOT_VERIFIED,
@@ -103,11 +104,9 @@ class DisklessPartition:
         self.limits = limits
         """What the topic accepts; replaced when its settings change."""
         self.leader_epoch: LeaderEpoch = NO_EPOCH
-        self._tier = tier
-        self._reads = reads
+        self._tier, self._reads, self._clock = tier, reads, clock
         self.converted = converted
         self._layout: PartitionLayout | None = None
-        self._clock = clock
         self._end: StrandlineError | None = None
 
     # Following the metadata
@@ -282,20 +281,26 @@ class DisklessPartition:
         return self._tier.reader.last_stable_offset(self.id)
 
     def read_now(
-        self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+        self,
+        offset: Offset,
+        max_bytes: int,
+        *,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        whole: WholeLog | None = None,
     ) -> ReadResult | FinalRead | PendingRead:
         request = DisklessRead(self.id, offset, max_bytes, isolation)
         found = self._tier.reader.read_now(request, min_one_message=min_one_message)
         if found is not None:
+            tell_start(found, whole)
             return found
-        return self._reads.begin(RoutedRead(request, self.converted), min_one_message=min_one_message)
+        return self._reads.begin(RoutedRead(request, self.converted, whole), min_one_message=min_one_message)
 
     def without_records(self) -> ReadResult:
         known = self._tier.reader.known_offsets(self.id)
         if known is None:
             raise KafkaStorageError(f"The high watermark of {self.topic_partition} could not be read in time.")
-        end, start = known
-        return ReadResult(None, end, self.last_stable_offset, start, None)
+        return ReadResult(None, known[0], self.last_stable_offset, known[1], None)
 
     def stands_at(self, high_watermark: Offset, log_start: Offset) -> bool:
         return self._end is None and self._tier.reader.known_offsets(self.id) == (high_watermark, log_start)

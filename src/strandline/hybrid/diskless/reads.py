@@ -17,7 +17,7 @@ from strandline.errors import KafkaStorageError, NotLeaderOrFollower, OffsetOutO
 from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import TopicIdPartition
-from strandline.reads import FetchIsolation, ReadResult
+from strandline.reads import FetchIsolation, ReadResult, WholeLog
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.diskless.reader import DisklessReader
@@ -35,6 +35,8 @@ class RoutedRead(NamedTuple):
 
     request: DisklessRead
     log: ConvertedLog
+    whole: WholeLog | None = None
+    """If this broker has an older part of the log: the offsets of both, which the control plane hears of later."""
 
 
 class DisklessReads:
@@ -104,7 +106,11 @@ class DisklessReads:
     async def _read_rows(self, reads: Sequence[RoutedRead], max_bytes: int) -> Sequence[ReadResult | StrandlineError]:
         if not reads:
             return ()
-        return await self._reader.read([read.request for read in reads], max_bytes=max(max_bytes, 1))
+        answers = await self._reader.read([read.request for read in reads], max_bytes=max(max_bytes, 1))
+        for read, answer in zip(reads, answers, strict=True):
+            if isinstance(answer, ReadResult):
+                tell_start(answer, read.whole)
+        return answers
 
     async def _read_remote(
         self, reads: Sequence[RoutedRead], max_bytes: int, *, min_one_message: bool, is_wanted: Callable[[], bool]
@@ -164,9 +170,15 @@ class DisklessReads:
         return answer
 
 
+def tell_start(answer: ReadResult, whole: WholeLog | None) -> None:
+    """Let an answer say where the whole log starts."""
+    if whole is not None:
+        answer.log_start_offset = max(answer.log_start_offset, whole().log_start_offset)
+
+
 def _request(reader: RemoteLogReader, read: RoutedRead) -> RemoteRead:
-    (partition, offset, max_bytes, isolation), log = read
-    return reader.request(partition, log, offset, max_bytes, isolation, log.whole)
+    (partition, offset, max_bytes, isolation), log, whole = read
+    return reader.request(partition, log, offset, max_bytes, isolation, whole or log.whole)
 
 
 def _is_committed(read: RoutedRead) -> bool:

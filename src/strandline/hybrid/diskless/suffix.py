@@ -6,7 +6,7 @@ from strandline.errors import NotLeaderOrFollower
 from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.partition import FinalRead, PendingRead
 from strandline.model import NO_EPOCH, LeaderEpoch, Offset, TimestampMs
-from strandline.reads import LATEST, FetchIsolation, FoundOffset, ReadResult
+from strandline.reads import LATEST, FetchIsolation, FoundOffset, ReadResult, WholeLog
 
 
 class DisklessSuffix(DisklessPartition):
@@ -26,13 +26,19 @@ class DisklessSuffix(DisklessPartition):
             )
 
     def read_now(
-        self, offset: Offset, max_bytes: int, *, isolation: FetchIsolation, min_one_message: bool
+        self,
+        offset: Offset,
+        max_bytes: int,
+        *,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        whole: WholeLog | None = None,
     ) -> ReadResult | FinalRead | PendingRead:
         if offset < self.boundary:
             self._check_prefix()
         elif isolation is FetchIsolation.LOG_END:  # the suffix is not replicated
             return ReadResult(None, self.boundary, self.boundary, self.log_start_offset, None)
-        return super().read_now(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+        return super().read_now(offset, max_bytes, isolation=isolation, min_one_message=min_one_message, whole=whole)
 
     async def list_offset(
         self,

@@ -197,7 +197,9 @@ class HybridPartition:
         if offset >= self.boundary:
             if isolation is FetchIsolation.LOG_END:  # the suffix is not replicated
                 return self._nothing_for_followers()
-            after = self.suffix.read_now(offset, max_bytes, isolation=isolation, min_one_message=min_one_message)
+            after = self.suffix.read_now(
+                offset, max_bytes, isolation=isolation, min_one_message=min_one_message, whole=self._whole
+            )
             if isinstance(after, ReadResult) or after.max_wait_s is None:
                 self._reads.diskless += 1
             else:  # converted records
