@@ -175,11 +175,6 @@ FIGURES = (
     Figure("docs/roadmap.md", r"default buffer of (\d+) MB", DEFAULTS.log.log_cleaner_dedupe_buffer_size / MIB),
     Figure("docs/roadmap.md", r"deleted after (\w+) hours", MANAGER.abandoned_copy_ms / HOUR),
     Figure(
-        "docs/roadmap.md",
-        r"checkpoint says \((\w+) seconds old",
-        DEFAULTS.replication.replica_high_watermark_checkpoint_interval_ms / SECOND,
-    ),
-    Figure(
         "docs/roadmap.md", r"at most (\d+) MB by default", DEFAULTS.tiers.strandline_remote_read_cache_max_bytes / MIB
     ),
     Figure("docs/architecture.md", r"those of (\d+) KB and more in a writer thread", partition.LARGE_APPEND / KIB),
