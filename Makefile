@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled uptodate java demo run check test long bench interop docs clean
+.PHONY: help setup compiled uptodate java demo run check test long chaos bench interop docs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ test: $(STAMP) ## check, and all tests (HYPOTHESIS_PROFILE=deep for long propert
 
 long: setup java ## the tests that take minutes: a cluster of Spark, the command, processes that are killed
 	$(BIN)/pytest -n 2 --dist loadfile -m long
+
+chaos: uptodate ## append and read while brokers and PostgreSQL are killed, and judge what was read; CHAOS='--seconds 1800 --seed 7'
+	$(BIN)/python -m chaos $(CHAOS)
 
 bench: setup ## measure against Apache Kafka and a raw loopback copy, and print the table
 	@$(BIN)/strandline compile --if-possible

@@ -151,6 +151,10 @@ class BrokerProcess:
     def start(self, *, within: float = 30.0) -> None:
         """Start the process and wait until it accepts connections."""
         self.spawn()
+        self.wait_accepting(within=within)
+
+    def wait_accepting(self, *, within: float = 30.0) -> None:
+        """Wait until a process that was spawned accepts connections."""
         wait_until(self._accepts, within=within, what=f"the broker to accept connections on {self.bootstrap}")
 
     def _accepts(self) -> bool:

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import wait_until
+
 _numbers = itertools.count(1)
 _ATTEMPTS = 4
 
@@ -56,6 +58,17 @@ class Postgres:
         """Start it again."""
         await asyncio.to_thread(self._ensure_running)
 
+    async def kill(self) -> None:
+        """SIGKILL for every process of the server; what it has acknowledged is in its files. Linux only."""
+        await asyncio.to_thread(self._kill)
+
+    def _kill(self) -> None:
+        processes = self._processes()
+        for pid in processes:
+            os.kill(pid, signal.SIGKILL)
+        for pid in processes:
+            _wait_gone(pid)
+
     async def become_standby(self) -> None:
         """Restart it as a standby, as the old primary is after a failover: it can be read, and takes no writes."""
         await self.stop()
@@ -69,9 +82,7 @@ class Postgres:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Suspend every process of the server: it neither answers nor refuses, and keeps its locks. Linux only."""
-        postmaster = int((self._directory / "data" / "postmaster.pid").read_text().split()[0])
-        os.kill(postmaster, signal.SIGSTOP)  # first: it starts no more
-        processes = [postmaster, *_children(postmaster)]
+        processes = self._processes()
         for pid in processes:
             os.kill(pid, signal.SIGSTOP)
         try:
@@ -79,6 +90,12 @@ class Postgres:
         finally:
             for pid in reversed(processes):
                 os.kill(pid, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        """The postmaster, which is suspended so that it starts no more, and its children."""
+        postmaster = int((self._directory / "data" / "postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, signal.SIGSTOP)
+        return [postmaster, *_children(postmaster)]
 
     def _ensure_running(self) -> None:
         for attempt in range(_ATTEMPTS):
@@ -91,8 +108,10 @@ class Postgres:
 
     def remove(self) -> None:
         """Stop the server and delete its files."""
+        postmaster = self._server.get_pid()
         try:
             self._server.stop()
+            _wait_gone(postmaster)  # or the library takes it for running, and stops it once more
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
 
@@ -107,6 +126,18 @@ def _children(parent: int) -> list[int]:
         if int(after_name[1]) == parent:
             found.append(int(stat.parent.name))
     return found
+
+
+def _wait_gone(pid: int) -> None:
+    """Until the process is no more. Whoever is its parent has to take note of that: it may be us (tests/nursery.py)."""
+
+    def is_gone() -> bool:
+        try:
+            return os.waitpid(pid, os.WNOHANG)[0] == pid
+        except ChildProcessError:
+            return not Path(f"/proc/{pid}").exists()
+
+    wait_until(is_gone, within=30.0, what=f"process {pid} of PostgreSQL to be gone")
 
 
 @cache

@@ -1,0 +1,73 @@
+"""Exactly-once copiers: members of a group whose copies and offsets are committed together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import partial
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from chaos.history import Outcome, Read
+from chaos.reading import consumer_settings, reads_of
+from chaos.stage import CALL_SECONDS, Stage, error_of, returning
+from chaos.transactions import Transaction, TransactionalProducer, attempt
+from chaos.values import Place, list_topic, topic_of_copies, value_of
+
+GROUP = "copiers"
+_AT_ONCE = 40
+_ABORTS = 0.05
+
+
+def copy(stage: Stage, name: str) -> None:
+    """Consume, transform, produce. After anything but a commit, begin again from the offsets of the group."""
+    own, dice, numbers = TransactionalProducer(stage, name), stage.dice(name), itertools.count(1)
+    while not stage.stop.is_set():
+        if own.ready() is None:
+            continue
+        settings = {**consumer_settings(stage, name), "group.id": GROUP, "auto.offset.reset": "earliest"}
+        consumer = Consumer({**settings, "session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000})
+        try:
+            consumer.subscribe([list_topic(tier) for tier in stage.tiers])
+            is_going = True
+            while is_going and not stage.stop.is_set():
+                reads = reads_of(stage, name, consumer.consume(_AT_ONCE, 0.5))
+                if reads:
+                    is_going = _copy(own, consumer, reads, numbers, commits=dice.random() >= _ABORTS)
+        finally:
+            _close(stage, name, consumer)
+
+
+def _copy(
+    own: TransactionalProducer,
+    consumer: Consumer,
+    reads: Sequence[Read],
+    numbers: itertools.count[int],
+    *,
+    commits: bool,
+) -> bool:
+    """One transaction; whether it was committed."""
+    producer = own.producer
+    assert producer is not None
+
+    def fill(transaction: Transaction) -> None:
+        transaction.reads += reads
+        next_offsets: dict[Place, int] = {}
+        for read in reads:
+            value = value_of(own.name, next(numbers), (read.offset, read.value))
+            transaction.add(producer, topic_of_copies(read.topic), read.partition, value)
+            next_offsets[read.topic, read.partition] = read.offset + 1
+        offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in next_offsets.items()]
+        metadata = consumer.consumer_group_metadata()
+        transaction.step = "send_offsets_to_transaction"
+        send = partial(producer.send_offsets_to_transaction, offsets, metadata, CALL_SECONDS)
+        returning(f"{transaction.step} of {own.name}", send)
+
+    return attempt(own, producer, fill, commits=commits) is Outcome.COMMITTED
+
+
+def _close(stage: Stage, name: str, consumer: Consumer) -> None:
+    try:
+        consumer.close()
+    except KafkaException as exception:
+        stage.client_ended(name, "close", error_of(exception))

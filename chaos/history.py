@@ -1,0 +1,238 @@
+"""What happened in a run, as values, and as lines of JSON in a file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+"""Levels of isolation, by the names that clients know."""
+
+
+class Promise(StrEnum):
+    """What a producer is promised, beside that what was acknowledged stays."""
+
+    TRANSACTIONAL = "transactional"
+    """All or nothing, once, in order."""
+    IDEMPOTENT = "idempotent"
+    """Once, in order."""
+    PLAIN = "plain"
+    """With acks=all: at least once, in any order."""
+
+
+class Outcome(StrEnum):
+    """How a write ended, as its producer knows."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    """Nobody ever asked to commit it, or it was aborted after a commit was refused."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The first line: how to repeat the run."""
+
+    seed: int
+    seconds: float
+    tiers: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """A value given to a producer; `offset` is where the broker said that it is, if it said so."""
+
+    topic: str
+    partition: int
+    value: str
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A value that a read_committed consumer got inside of a transaction."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A transaction, or one record of a producer without transactions. Those of one writer follow one another."""
+
+    at: float
+    writer: str
+    promise: Promise
+    outcome: Outcome
+    appends: list[Append]
+    reads: list[Read] = field(default_factory=list)
+    commit_at: float | None = None
+    """When the commit of a transaction was asked for, if it was."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Records that a read_committed consumer got, in this order. `start` is where its session was told to begin."""
+
+    at: float
+    reader: str
+    session: int
+    start: int
+    topic: str
+    partition: int
+    records: list[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A whole partition, read after the last fault. `markers` are offsets of control records, known if raw."""
+
+    source: str
+    isolation: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    records: list[tuple[int, str]]
+    markers: list[int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """First offset and end of a partition, as an observer was told. With read_committed the end of what is stable."""
+
+    at: float
+    observer: str
+    isolation: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOffset:
+    """Up to where the copiers have copied a partition, as their group said then; the last one is of the end."""
+
+    at: float
+    group: str
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What was done to a process, and for how long."""
+
+    at: float
+    kind: str
+    target: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A client that could not go on and was replaced."""
+
+    at: float
+    writer: str
+    operation: str
+    error: str
+    text: str
+    is_fatal: bool
+    after: str
+    """The last fault before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Something that must not be and is no matter of records: a broker that ended, a transaction that never ends."""
+
+    at: float
+    what: str
+    text: str
+
+
+Event = Run | Attempt | Seen | Content | Bounds | GroupOffset | Fault | Ended | Trouble
+
+_EVENTS: Final[Mapping[str, type[Event]]] = {
+    kind.__name__.lower(): kind for kind in (Run, Attempt, Seen, Content, Bounds, GroupOffset, Fault, Ended, Trouble)
+}
+
+
+def to_line(event: Event) -> str:
+    """One line of JSON, without its end."""
+    return json.dumps({"event": type(event).__name__.lower(), **asdict(event)}, separators=(",", ":"))
+
+
+def from_line(line: str) -> Event:
+    """The event of a line. Raises ValueError."""
+    fields: dict[str, Any] = json.loads(line)
+    kind = _EVENTS.get(fields.pop("event", ""))
+    if kind is None:
+        raise ValueError(f"No event is like this: {line[:200]}")
+    if kind is Attempt:
+        fields["promise"], fields["outcome"] = Promise(fields["promise"]), Outcome(fields["outcome"])
+        fields["appends"] = [Append(**one) for one in fields["appends"]]
+        fields["reads"] = [Read(**one) for one in fields["reads"]]
+    elif "records" in fields:
+        fields["records"] = [(offset, value) for offset, value in fields["records"]]
+    return kind(**fields)
+
+
+def read_history(path: Path) -> Iterator[Event]:
+    """The events of a file, in the order in which they were written. Raises OSError and ValueError."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield from_line(line)
+            except (ValueError, TypeError, KeyError) as error:
+                raise ValueError(f"{path}:{number} is not a line of a history: {error}") from error
+
+
+class Recorder:
+    """Writes events down as they happen, from any thread."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._output, self._lock = output, threading.Lock()
+        self._counts: dict[str, int] = {}
+        self.last_fault = "none"
+
+    def write(self, *events: Event) -> None:
+        """Append lines; those of one call stay together."""
+        lines = "".join(to_line(event) + "\n" for event in events)
+        with self._lock:
+            self._output.write(lines)
+            self._count(events)
+
+    def _count(self, events: Iterable[Event]) -> None:
+        for event in events:
+            name = type(event).__name__.lower()
+            if isinstance(event, Attempt):
+                name = event.outcome.value
+            elif isinstance(event, Fault):
+                self.last_fault = f"{event.kind} of {event.target} at {event.at:.1f} s"
+            self._counts[name] = self._counts.get(name, 0) + 1
+
+    def progress(self) -> str:
+        """What there is up to now, in a line."""
+        with self._lock:
+            count = self._counts.get
+            outcomes = ", ".join(f"{count(outcome.value, 0)} {outcome}" for outcome in Outcome)
+            more = f"{count('fault', 0)} faults, {count('ended', 0)} clients replaced"
+            troubles = f", {count('trouble', 0)} TROUBLES" if count("trouble", 0) else ""
+            return f"{outcomes}, {more}{troubles}; last fault: {self.last_fault}"
+
+    def flush(self) -> None:
+        """Have all of it in the file."""
+        with self._lock:
+            self._output.flush()

@@ -1,0 +1,143 @@
+"""Clients that append: producers with transactions over several partitions, idempotent ones, and plain ones."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from chaos.history import Append, Attempt, Outcome, Promise
+from chaos.reading import Tail
+from chaos.stage import CALL_SECONDS, TRANSACTION_SECONDS, Stage, error_of
+from chaos.transactions import Transaction, TransactionalProducer, attempt
+from chaos.values import Place, value_of
+
+_ABORTS = 0.2
+_DELAYS = 0.1
+_READS = 0.5
+
+
+def write_transactions(stage: Stage, name: str) -> None:
+    """Transactions of one to six values. Some read, one of five is aborted on purpose, some stay open for a while."""
+    own, dice, numbers = TransactionalProducer(stage, name), stage.dice(name), itertools.count(1)
+    tail = Tail(stage, name)
+    try:
+        while not stage.stop.is_set():
+            producer = own.ready()
+            if producer is not None:
+                script = _Script(stage, dice)
+                values = [value_of(name, next(numbers)) for _ in script.places]
+                attempt(own, producer, lambda one: script.play(one, producer, values, tail), commits=script.commits)  # noqa: B023
+                stage.stop.wait(dice.uniform(0.01, 0.1))
+    finally:
+        tail.close()
+
+
+class _Script:
+    """What one transaction does, by chance."""
+
+    def __init__(self, stage: Stage, dice: random.Random) -> None:
+        self.commits = dice.random() >= _ABORTS
+        self.places: list[Place] = [dice.choice(stage.places) for _ in range(dice.randint(1, 6))]
+        self._stage = stage
+        self._read_before = dice.randrange(len(self.places)) if dice.random() < _READS else None
+        self._delay = dice.uniform(0.1, 2.0) if dice.random() < _DELAYS else 0.0
+
+    def play(self, transaction: Transaction, producer: Producer, values: list[str], tail: Tail) -> None:
+        """Append the values, and read in between. Raises KafkaException."""
+        for number, ((topic, partition), value) in enumerate(zip(self.places, values, strict=True)):
+            if number == self._read_before:
+                transaction.reads += tail.read()
+            transaction.add(producer, topic, partition, value)
+        if self._delay:
+            producer.flush(self._delay)  # what is aborted shall be in the log
+            self._stage.stop.wait(self._delay)
+
+
+SETTINGS: Mapping[Promise, Mapping[str, str | int | bool]] = {
+    Promise.IDEMPOTENT: {"enable.idempotence": True},
+    Promise.PLAIN: {"enable.idempotence": False, "acks": "all"},
+}
+
+
+def append(stage: Stage, name: str, promise: Promise) -> None:
+    """A producer without transactions. Each one that ends is followed by another, with its own values."""
+    for generation in itertools.count(1):
+        if stage.stop.is_set():
+            return
+        _Producer(stage, f"{name}.{generation}", promise).work()
+
+
+class _Producer:
+    """One producer from its first value to its end."""
+
+    def __init__(self, stage: Stage, stream: str, promise: Promise) -> None:
+        self._stage, self._stream, self._promise = stage, stream, promise
+        self._fatal: list[KafkaError] = []
+        self._waiting: dict[str, Append] = {}
+        self._producer = Producer(
+            {
+                "bootstrap.servers": stage.bootstrap,
+                "client.id": stream,
+                **SETTINGS[promise],
+                "delivery.timeout.ms": int(TRANSACTION_SECONDS * 1000),
+                "linger.ms": 2,
+                "log_level": 0,
+                "error_cb": self._on_error,
+            }
+        )
+
+    def work(self) -> None:
+        dice = self._stage.dice(self._stream)
+        for values in self._values():
+            if self._stage.stop.is_set() or self._fatal:
+                break
+            for value in values:
+                self._append(*dice.choice(self._stage.places), value)
+            self._producer.poll(0)
+            self._stage.stop.wait(dice.uniform(0.01, 0.1))
+        left = self._producer.flush(TRANSACTION_SECONDS + CALL_SECONDS)
+        for sent in list(self._waiting.values()):
+            self._write(sent, Outcome.UNKNOWN, f"{left} without a report")
+        for error in self._fatal[:1]:
+            self._stage.client_ended(self._stream, "produce", error)
+
+    def _values(self) -> Iterator[list[str]]:
+        dice, numbers = self._stage.dice(f"sizes of {self._stream}"), itertools.count(1)
+        while True:
+            yield [value_of(self._stream, next(numbers)) for _ in range(dice.randint(1, 4))]
+
+    def _append(self, topic: str, partition: int, value: str) -> None:
+        self._waiting[value] = Append(topic=topic, partition=partition, value=value)
+        try:
+            self._producer.produce(topic, value=value.encode(), partition=partition, on_delivery=self._on_delivery)
+        except KafkaException as exception:
+            del self._waiting[value]
+            self._on_error(error_of(exception))
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        sent = self._waiting[(message.value() or b"").decode()]
+        if error is None:
+            self._write(replace(sent, offset=message.offset()), Outcome.COMMITTED, None)
+        else:
+            self._write(sent, Outcome.UNKNOWN, error.name())
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal.append(error)
+
+    def _write(self, sent: Append, outcome: Outcome, error: str | None) -> None:
+        del self._waiting[sent.value]
+        self._stage.recorder.write(
+            Attempt(
+                at=self._stage.now,
+                writer=self._stream,
+                promise=self._promise,
+                outcome=outcome,
+                appends=[sent],
+                error=error,
+            )
+        )

@@ -1,0 +1,117 @@
+"""What the run knows of the outcome of a transaction, from what the client says."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from chaos.history import Outcome, Recorder
+from chaos.stage import Stage, error_of, returning
+from chaos.transactions import Transaction, TransactionalProducer, attempt
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+ABORTABLE = KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "refused", txn_requires_abort=True)
+FATAL = KafkaError(KafkaError._FENCED, "fenced", fatal=True)
+RETRIABLE = KafkaError(KafkaError._TIMED_OUT, "again", retriable=True)
+
+
+class ScriptedProducer:
+    """Answers each call with the next of its errors, or does as it is told."""
+
+    def __init__(self, **errors: Sequence[KafkaError]) -> None:
+        self._errors = {name: list(one) for name, one in errors.items()}
+        self.calls: list[str] = []
+
+    def begin_transaction(self) -> None:
+        self._answer("begin_transaction")
+
+    def produce(self, *_: object, **__: object) -> None:
+        self._answer("produce")
+
+    def commit_transaction(self, _: float) -> None:
+        self._answer("commit_transaction")
+
+    def abort_transaction(self, _: float) -> None:
+        self._answer("abort_transaction")
+
+    def purge(self) -> None:
+        self.calls.append("purge")
+
+    def _answer(self, name: str) -> None:
+        self.calls.append(name)
+        if self._errors.get(name):
+            raise KafkaException(self._errors[name].pop(0))
+
+
+def play(scripted: ScriptedProducer, *, commits: bool) -> tuple[Outcome, TransactionalProducer, list[dict[str, Any]]]:
+    """One transaction; what came of it, what is left of the producer, and the history."""
+    output = io.StringIO()
+    producer = cast(Producer, scripted)
+    own = TransactionalProducer(Stage("nowhere:1", ["classic"], 1, Recorder(output)), "txn-1", producer)
+
+    def fill(transaction: Transaction) -> None:
+        transaction.add(producer, "list-classic", 0, "txn-1/1")
+
+    outcome = attempt(own, producer, fill, commits=commits)
+    return outcome, own, [json.loads(line) for line in output.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("errors", "commits", "expected", "is_kept"),
+    [
+        ({}, True, Outcome.COMMITTED, True),
+        ({}, False, Outcome.ABORTED, True),
+        ({"commit_transaction": [RETRIABLE]}, True, Outcome.COMMITTED, True),  # asked again
+        ({"commit_transaction": [ABORTABLE]}, True, Outcome.ABORTED, True),
+        ({"commit_transaction": [ABORTABLE], "abort_transaction": [FATAL]}, True, Outcome.UNKNOWN, False),
+        ({"commit_transaction": [FATAL]}, True, Outcome.UNKNOWN, False),
+        ({"abort_transaction": [FATAL]}, False, Outcome.ABORTED, False),  # nobody asked to commit it
+        ({"produce": [ABORTABLE]}, True, Outcome.ABORTED, True),
+        ({"produce": [FATAL]}, True, Outcome.ABORTED, False),
+        ({"begin_transaction": [FATAL]}, True, Outcome.ABORTED, False),
+    ],
+)
+def test_the_outcome_of_a_transaction(
+    errors: dict[str, list[KafkaError]], commits: bool, expected: Outcome, is_kept: bool
+) -> None:
+    outcome, own, history = play(ScriptedProducer(**errors), commits=commits)
+    assert (outcome, own.producer is not None) == (expected, is_kept)
+    written = [one for one in history if one["event"] == "attempt"]
+    assert [one["outcome"] for one in written] == [expected]
+    assert len([one for one in history if one["event"] == "ended"]) == (0 if is_kept else 1)
+
+
+def test_a_producer_that_failed_is_not_asked_to_commit() -> None:
+    scripted = ScriptedProducer(produce=[ABORTABLE])
+    _, _, history = play(scripted, commits=True)
+    assert scripted.calls == ["begin_transaction", "produce", "abort_transaction"]
+    assert history[-1]["commit_at"] is None
+    assert history[-1]["error"] == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+
+def test_the_end_of_a_producer_says_in_which_call() -> None:
+    _, _, history = play(ScriptedProducer(produce=[FATAL]), commits=True)
+    assert (history[0]["event"], history[0]["operation"], history[0]["error"]) == ("ended", "produce", "_FENCED")
+
+
+def test_a_call_that_does_not_return_is_a_fatal_error() -> None:
+    may_return = threading.Event()
+    try:
+        with pytest.raises(KafkaException, match="does not return") as raised:
+            returning("a call", may_return.wait, within=0.0)
+    finally:
+        may_return.set()
+    assert error_of(raised.value).fatal()
+
+
+def test_a_call_that_returns_or_raises_is_let_through() -> None:
+    def refuse() -> None:
+        raise KafkaException(ABORTABLE)
+
+    returning("a call", lambda: None)
+    with pytest.raises(KafkaException, match="refused"):
+        returning("a call", refuse)
