@@ -36,6 +36,7 @@ class _CountingTransaction:
 
     def __init__(self, transaction: Transaction, store: CountingStore) -> None:
         self._transaction, self._store = transaction, store
+        self.limit_silence = transaction.limit_silence
 
     async def execute(self, statement: str, *args: object) -> int:
         self._store.statements += 1

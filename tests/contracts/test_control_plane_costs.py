@@ -163,6 +163,7 @@ class _CountingTransaction:
     def __init__(self, tx: Transaction, store: _CountingStore) -> None:
         self._tx, self._store = tx, store
         self.notify = tx.notify
+        self.limit_silence = tx.limit_silence
         self.execute_many = tx.execute_many
 
     async def execute(self, statement: str, *args: object) -> int:

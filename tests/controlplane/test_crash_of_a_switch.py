@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,10 @@ import pytest
 from strandline.controlplane import BoundarySet, SqlControlPlane
 from strandline.crash import ENVIRONMENT_VARIABLE
 from strandline.sql import open_store
-from tests.controlplane.switching import P, boundary, log_of, producer, request
+from tests.controlplane.switching import P, Q, boundary, log_of, producer, request, switch
+from tests.postgres import postgres, postgres_url
+
+__all__ = ["postgres", "postgres_url"]
 
 _LEADER = """
 import asyncio, sys
@@ -21,7 +26,7 @@ from strandline.sql import open_store
 from tests.controlplane.switching import P, boundary, producer
 
 async def lead():
-    async with open_store(sys.argv[1]) as store:
+    async with open_store(sys.argv[1], deadline=600) as store:
         new = boundary(P, 10, producer(7, (0, 1, 9)), position=int(sys.argv[2]))
         await SqlControlPlane(store).initialize_diskless_migration([new])
 
@@ -48,3 +53,23 @@ async def test_a_boundary_and_its_producers_are_set_at_once_or_not_at_all(
         assert await plane.initialize_diskless_migration([again]) == [BoundarySet(None, 10, 3 if is_set else 4)]
         assert (await log_of(plane, P)).high_watermark == 10
         assert [switch.sealed_at_ms is None for switch in await plane.topic_migrations()] == [False]
+
+
+async def test_a_leader_that_is_suspended_does_not_hold_up_the_others_of_the_topic(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has locked the row of the switch, and no deadline of its own ends that: a suspended process sees none."""
+    async with open_store(postgres_url, deadline=600) as store:
+        plane = SqlControlPlane(store)
+        position = await request(plane, partitions=2)
+        monkeypatch.setenv(ENVIRONMENT_VARIABLE, "stop@controlplane.migration.before_commit")
+        leader = await asyncio.create_subprocess_exec(sys.executable, "-c", _LEADER, postgres_url, str(position))
+        try:
+            stopped = partial(os.waitid, os.P_PID, leader.pid, os.WSTOPPED | os.WNOWAIT)
+            assert await asyncio.to_thread(stopped) is not None
+            async with asyncio.timeout(30):
+                assert await switch(plane, boundary(Q, 10, position=position)) == [None]
+            assert P not in await plane.logs([P])
+        finally:
+            leader.kill()
+            await leader.wait()

@@ -37,6 +37,8 @@ _PRODUCERS_AT_ONCE: Final = 2_000
 _MANY_PRODUCERS: Final = 20_000
 _WITHIN_S: Final = 60.0
 """For that many producers. Without it they would fail at the deadline of the store, and again each time."""
+_SILENT_S: Final = 1.0
+"""For the statements that follow the lock of a switch, which all leaders of its topic wait for."""
 
 
 class _SwitchEnded(Exception):
@@ -127,7 +129,7 @@ class SqlMigrations(LogLocks):
         while rows := list(islice(seeds, _PRODUCERS_AT_ONCE)):
             await self._execute(tx, "seed_producers", rows, 6, now_ms)
         topics = [(topic_id,) for topic_id in {boundary.partition.topic_id for boundary in accepted.values()}]
-        locked = {row[0] for row in await self._fetch(tx, "lock_migrations", topics, 1)}
+        locked = {row[0] for row in await self._lock_migrations(tx, topics)}
         if not locked.issuperset(boundary.position for boundary in accepted.values()):
             raise _SwitchEnded
         await self._execute(tx, "seal_migrations", topics, 1, now_ms)
@@ -177,13 +179,18 @@ class SqlMigrations(LogLocks):
         await self._execute(tx, "advance_prefixes", moved, 5)
         if topics:
             rows = [(topic_id,) for topic_id in topics]
-            await self._fetch(tx, "lock_migrations", rows, 1)
+            await self._lock_migrations(tx, rows)
             await self._execute(tx, "finish_migrations", rows, 1)
             tx.notify(MIGRATION_CHANNEL)
         crash_point("controlplane.migration.before_prefix_commit")
 
+    async def _lock_migrations(self, tx: Transaction, topics: Sequence[tuple[UUID]]) -> Sequence[Row]:
+        await tx.limit_silence(_SILENT_S)
+        return await self._fetch(tx, "lock_migrations", topics, 1)
+
     async def complete_migration(self, topic_id: UUID) -> Refusal | None:
         async def work(tx: Transaction) -> Refusal | None:
+            await tx.limit_silence(_SILENT_S)
             await tx.fetch(self._sql["lock_logs_of_topic"], topic_id)
             switch = await tx.fetch_one(self._sql["lock_migration"], topic_id)
             if switch is None:

@@ -30,6 +30,12 @@ class Transaction(Protocol):
     async def fetch_one(self, statement: str, *args: object) -> Row | None:
         """The first row of a query."""
 
+    async def limit_silence(self, seconds: float) -> None:
+        """From now on, end this transaction if its process says nothing for so long, suspended for instance.
+
+        To be called before locking what others wait for. Rolled back then, it fails with StoreUnavailable.
+        """
+
     def notify(self, channel: str) -> None:
         """Wake the listeners of `channel`, in every process, if and when this transaction commits."""
 

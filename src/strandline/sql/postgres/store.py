@@ -60,6 +60,11 @@ class _PostgresTransaction:
             row = await self._connection.fetchrow(POSTGRESQL.render(statement), *args)
         return None if row is None else tuple(row)
 
+    async def limit_silence(self, seconds: float) -> None:
+        with translated(self._server):
+            milliseconds = int(seconds * 1000)
+            await self._connection.execute(f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}")
+
     def notify(self, channel: str) -> None:
         self.channels.add(channel)
 

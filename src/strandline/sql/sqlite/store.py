@@ -77,6 +77,9 @@ class _SqliteTransaction:
         rows = await self.fetch(statement, *args)
         return rows[0] if rows else None
 
+    async def limit_silence(self, seconds: float) -> None:
+        """Nothing to do: no other process waits for this one."""
+
     def notify(self, channel: str) -> None:
         self.channels.add(channel)
 
