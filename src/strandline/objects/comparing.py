@@ -49,8 +49,19 @@ class ComparisonReport:
     findings: tuple[Finding, ...]
 
     @property
+    def has_findings(self) -> bool:
+        """Whether something is wrong, and was not repaired."""
+        return not all(finding.is_repaired for finding in self.findings)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything could be compared."""
+        return True
+
+    @property
     def is_clean(self) -> bool:
-        return all(finding.is_repaired for finding in self.findings)
+        """Whether nothing is wrong: what was not compared may be."""
+        return self.is_complete and not self.has_findings
 
 
 async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int = _AT_ONCE) -> None:

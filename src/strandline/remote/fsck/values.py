@@ -55,6 +55,10 @@ class RemoteFsckReport(ComparisonReport):
     unbounded_partitions: int
     """Tiered partitions whose log start is not available: they were not checked for holes."""
 
+    @property
+    def is_complete(self) -> bool:
+        return self.unbounded_partitions == 0
+
 
 class TieredLogBounds(NamedTuple):
     """Where a log begins."""

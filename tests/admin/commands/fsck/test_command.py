@@ -168,7 +168,7 @@ def test_nothing_is_repaired_in_an_embedded_database_while_its_broker_runs(comma
 def test_help_has_an_example_and_the_exit_statuses(command: Command) -> None:
     text = " ".join(command("fsck", "--help").out.split())
     assert "Example: strandline fsck" in text
-    assert "2 if it could not run" in text
+    assert "2 if nothing was found but not everything" in text
 
 
 class Loaded(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -170,9 +171,25 @@ def test_log_directories_in_use_leave_remote_storage_out_and_diskless_topics_not
     lock = DirectoryLock(str(data / "logs"))
     try:
         outcome = command("fsck", "--data-dir", str(data), "--json")
-        assert outcome.status == 0
+        assert outcome.status == 2, "nobody may take this for a store in which nothing is wrong"
         assert "strandline: remote was not compared: A broker uses the log directory" in outcome.err
-        assert list(outcome.json["left_out"]) == ["remote"]
+        found = json.loads(outcome.out)
+        assert (found["clean"], found["findings"], list(found["left_out"])) == (False, [], ["remote"])
+        shown = command("fsck", "--data-dir", str(data))
+        assert shown.status == 2
+        assert "Nothing is wrong." not in shown.out
+        assert "Nothing is wrong in what was compared." in shown.out
         assert command("fsck", "--data-dir", str(data), "--tier", "remote").status == 2
     finally:
         lock.release()
+
+
+def test_a_log_that_cannot_be_checked_for_holes_is_no_success(command: Command, data: Path) -> None:
+    for log in (data / "logs").glob(f"{TOPIC}-*"):
+        shutil.rmtree(log)
+    outcome = command("fsck", "--data-dir", str(data))
+    assert outcome.status == 2, outcome
+    assert "logs could not be checked for holes" in outcome.out
+    assert "Nothing is wrong." not in outcome.out
+    found = json.loads(command("fsck", "--data-dir", str(data), "--json").out)
+    assert (found["clean"], found["remote"]["clean"], found["remote"]["findings"]) == (False, False, [])

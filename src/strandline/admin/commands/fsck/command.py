@@ -43,7 +43,7 @@ from strandline.diskless.storage import orphan_grace_ms
 from strandline.metadata import MetadataImage, MetadataLoader, MetadataStore
 from strandline.model import REMOTE_LOG_METADATA_TOPIC
 from strandline.objects import MARKER_KEY, ObjectStore, ObjectStoreError, prefix_owner
-from strandline.objects.comparing import Progress
+from strandline.objects.comparing import ComparisonReport, Progress
 from strandline.remote.fsck import RemoteFsckReport
 from strandline.sql import SqlError, SqlStore, StoreInUse, open_store
 
@@ -83,8 +83,19 @@ class _Compared:
     """Tiers that were not compared although they may exist, and why."""
 
     @property
-    def is_clean(self) -> bool:
-        return all(report is None or report.is_clean for report in (self.diskless, self.remote))
+    def _reports(self) -> list[ComparisonReport]:
+        return [report for report in (self.diskless, self.remote) if report is not None]
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.left_out and all(report.is_complete for report in self._reports)
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command."""
+        if any(report.has_findings for report in self._reports):
+            return EXIT_FINDINGS
+        return 0 if self.is_complete else EXIT_NOT_RUN
 
 
 def fsck(
@@ -129,8 +140,8 @@ def fsck(
 
     Takes the settings of a broker. Brokers may run, except that --repair needs an embedded database (SQLite) for
     itself: stop the broker first. Remote storage of tiered topics is compared beside running brokers with --bootstrap,
-    else with the log directories of a stopped one. Exit status 0 if all is well, 1 if something was found, 2 if it
-    could not run. Example: strandline fsck --config server.properties --deep
+    else with the log directories of a stopped one. Exit status 0 if all is well, 1 if something was found, 2 if
+    nothing was found but not everything could be compared. Example: strandline fsck --config server.properties --deep
     """
     request = _Request(tier=tier, bootstrap=bootstrap, deep=deep, repair=repair, grace=grace)
     try:
@@ -146,8 +157,8 @@ def fsck(
         print_json(_as_json(compared))
     else:
         _print(compared)
-    if not compared.is_clean:
-        raise typer.Exit(EXIT_FINDINGS)
+    if compared.status:
+        raise typer.Exit(compared.status)
 
 
 def _options(settings: Settings, *, deep: bool, repair: bool, grace: float | None) -> FsckOptions:
@@ -263,18 +274,18 @@ async def _check_owner(cluster_id: str, store: ObjectStore, *, is_repaired: bool
 
 
 def _print(compared: _Compared) -> None:
-    is_both = compared.diskless is not None and compared.remote is not None
+    is_both = (compared.diskless is not None and compared.remote is not None) or bool(compared.left_out)
     if compared.diskless is not None:
         if is_both:
             print_line("Diskless topics")
-        print_diskless(compared.diskless)
+        print_diskless(compared.diskless, is_all=compared.is_complete)
     if compared.remote is not None:
         if is_both:
             print_line("\nTiered topics")
-        print_remote(compared.remote)
+        print_remote(compared.remote, is_all=compared.is_complete)
 
 
 def _as_json(compared: _Compared) -> Json:
     diskless = {} if compared.diskless is None else diskless_as_json(compared.diskless)
     remote = {} if compared.remote is None else {"remote": remote_as_json(compared.remote)}
-    return {**diskless, "clean": compared.is_clean, **remote, "left_out": compared.left_out}
+    return {**diskless, "clean": compared.status == 0, **remote, "left_out": compared.left_out}

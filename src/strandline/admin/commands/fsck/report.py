@@ -39,9 +39,9 @@ _REMOTE_ADVICE: Final = {
 }
 
 
-def print_diskless(report: FsckReport) -> None:
-    """The findings in the objects of diskless topics, and what to do about them."""
-    _print_findings(("found", "object", "size", "age", "what"), report.findings)
+def print_diskless(report: FsckReport, *, is_all: bool) -> None:
+    """The findings in the objects of diskless topics, and what to do about them. `is_all`: nothing was left out."""
+    _print_findings(("found", "object", "size", "age", "what"), report.findings, is_all=is_all)
     print_line(
         f"{report.objects} objects ({size(report.object_bytes)}), {report.files} files in the control plane"
         + (f" ({report.split_files} split files)" if report.split_files else "")
@@ -53,9 +53,9 @@ def print_diskless(report: FsckReport) -> None:
     _print_advice(_DISKLESS_ADVICE, report)
 
 
-def print_remote(report: RemoteFsckReport) -> None:
-    """The findings in remote storage, and what to do about them."""
-    _print_findings(("found", "what", "size", "age", "why"), report.findings)
+def print_remote(report: RemoteFsckReport, *, is_all: bool) -> None:
+    """The findings in remote storage, and what to do about them. `is_all`: nothing was left out."""
+    _print_findings(("found", "what", "size", "age", "why"), report.findings, is_all=is_all)
     unbounded = report.unbounded_partitions
     print_line(
         f"{report.objects} objects ({size(report.object_bytes)}), {report.segments} segments in remote log metadata: "
@@ -97,7 +97,7 @@ def remote_as_json(report: RemoteFsckReport) -> Json:
     }
 
 
-def _print_findings(columns: Sequence[str], findings: Iterable[Finding]) -> None:
+def _print_findings(columns: Sequence[str], findings: Iterable[Finding], *, is_all: bool) -> None:
     rows = [
         (
             finding.kind,
@@ -108,7 +108,7 @@ def _print_findings(columns: Sequence[str], findings: Iterable[Finding]) -> None
         )
         for finding in findings
     ]
-    print_table(columns, rows, empty="Nothing is wrong.")
+    print_table(columns, rows, empty="Nothing is wrong." if is_all else "Nothing is wrong in what was compared.")
 
 
 def _counts(report: ComparisonReport, kinds: type[enum.StrEnum]) -> str:
