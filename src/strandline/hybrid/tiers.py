@@ -21,6 +21,7 @@ from strandline.controlplane.database import MIGRATION_CHANNEL
 from strandline.controlplane.plane import SqlControlPlane
 from strandline.errors import StrandlineError
 from strandline.health import HealthStatus
+from strandline.hybrid.diskless.prefix_watch import PrefixWatch
 from strandline.hybrid.diskless.store_check import watch_objects
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
@@ -133,6 +134,13 @@ class Tiers:
             on_lost=self._switches.boundary_lost,
             clock=clock,
         )
+        self._prefix_watch = PrefixWatch(
+            self.diskless.registry,
+            self._plane,
+            tier=lambda: self.diskless.tier,
+            is_prefix_served=lambda: settings().diskless.inkless_hybrid_read_enabled,
+            clock=clock,
+        )
         self.migrations = SwitchReports(self._switches, loader, self._plane, topic_config=topic_config)
         self.switch_checks = TopicSwitchChecks(
             loader,
@@ -236,7 +244,11 @@ class Tiers:
             if self._has_remote:
                 await self._open_tiered(stack, controller)
             stack.callback(self._sql.listen(MIGRATION_CHANNEL, self._boundary_set))
-            switching = {"topic-switches": self._switches.run(), "prefixes": self._prefixes.run()}
+            switching = {
+                "topic-switches": self._switches.run(),
+                "prefixes": self._prefixes.run(),
+                "prefixes-elsewhere": self._prefix_watch.run(),
+            }
             await stack.enter_async_context(in_background({**switching, "converted": self._converted.run()}))
             await self._switches.first_look(within=_OPENED_WITHIN_S)
             yield

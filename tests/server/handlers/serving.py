@@ -24,6 +24,10 @@ class AllServed:
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
         return topic
 
+    @property
+    def view_version(self) -> int:
+        return 0
+
 
 class AllClassic:
     """`MigrationStates` without diskless topics."""

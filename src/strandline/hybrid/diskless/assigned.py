@@ -1,7 +1,8 @@
 """What the metadata says about partitions of all kinds, as monitoring counts them.
 
 A diskless partition is served by every broker. So that sums over brokers count it once, it counts where clients are
-sent: at its leader or, while the leader is away, at its stand-in. It is never offline, and never short of replicas.
+sent: at its leader or, while the leader is away, at its stand-in. It is never short of replicas, and offline only if
+it was classic before and nobody else can serve what is below its boundary.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class AssignedPartitions:
     partitions: int = 0
     """Of the cluster."""
     offline: int = 0
-    """Of the cluster: classic partitions without a leader."""
+    """Of the cluster: partitions without a leader or a stand-in."""
     without_preferred_leader: int = 0
     """Of the cluster: classic partitions that another broker than their first replica leads."""
     diskless: tuple[TopicPartition, ...] = ()
@@ -38,7 +39,7 @@ class Assignment:
 
     def now(self) -> AssignedPartitions:
         """As of the present image."""
-        image, served = self._image(), len(self._diskless.by_key)
+        image, served = self._image(), self._diskless.view_version
         known = self._known_for
         if known is None or known[0] is not image or known[1] != served:
             self._known, self._known_for = self._look_at(image), (image, served)
@@ -53,11 +54,11 @@ class Assignment:
             diskless = self._diskless.diskless_partitions(topic)
             served = self._diskless.as_served(topic, alive) if diskless else topic
             for partition in served.partitions:
-                if partition.partition in diskless:
+                if not partition.has_leader:
+                    offline += 1
+                elif partition.partition in diskless:
                     if partition.leader == self._node_id:
                         here.append(TopicPartition(topic.name, partition.partition))
-                elif not partition.has_leader:
-                    offline += 1
                 elif partition.leader != partition.preferred_leader:
                     not_preferred += 1
         return AssignedPartitions(

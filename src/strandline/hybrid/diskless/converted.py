@@ -16,7 +16,7 @@ from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.log.transaction_index import AbortedTxn
 from strandline.model import NO_OFFSET, LeaderEpoch, Offset, TopicIdPartition, TopicPartition
 from strandline.reads import AnsweredOffsets, FetchIsolation, ReadResult
-from strandline.remote.ports import RemoteStorageError
+from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.controlplane.values import AbortedRange
@@ -79,12 +79,12 @@ class ConvertedLog:
     __slots__ = (
         "_aborted_across",
         "_basis",
-        "_boundary_epoch",
         "_epochs",
         "_followed_by",
         "_reader",
         "_tiered",
         "boundary",
+        "boundary_epoch",
         "id",
     )
 
@@ -99,7 +99,8 @@ class ConvertedLog:
         self.id = key
         self.boundary = boundary
         """B0, where it begins."""
-        self._boundary_epoch = boundary_epoch
+        self.boundary_epoch = boundary_epoch
+        """The leader epoch in which B0 was set: none of the diskless log is older."""
         self._reader, self._tiered = reader, tiered
         self._followed_by: RemoteTier | None = None
         self._epochs = _NO_EPOCHS
@@ -116,8 +117,8 @@ class ConvertedLog:
         tier = self._tiered.tier
         if tier is None:
             raise KafkaStorageError(
-                f"{self.topic_partition} is converted into remote segments up to offset {self.local_log_start_offset}, "
-                "and this broker has not opened remote storage: remote.log.storage.system.enable has to be true."
+                f"{self.topic_partition} is in remote segments up to offset {self.local_log_start_offset}, and this "
+                "broker has not opened remote storage: remote.log.storage.system.enable has to be true."
             )
         if self._followed_by is not tier:
             self._followed_by = tier
@@ -199,18 +200,21 @@ class ConvertedLog:
         metadata = self.tier.metadata
         try:
             # A segment that was added has moved the read boundary, or changes the summary when it is read here.
-            basis = (metadata.remote_log_summary(self.id), self.local_log_start_offset)
+            basis = (metadata.remote_log_summary(self.id), self.log_start_offset, self.local_log_start_offset)
             if basis != self._basis:
-                found = metadata.leader_epochs_from(self.id, self.boundary)
-                entries = [entry for entry in found if entry[0] >= self._boundary_epoch]
-                last = metadata.highest_offset_for_epoch(self.id, entries[-1][0]) if entries else None
-                self._epochs = ConvertedEpochs(entries, self.boundary if last is None else last + 1)
+                self._epochs = self._epochs_in(metadata)
                 self._basis = basis
         except RemoteStorageError as error:
             raise KafkaStorageError(
                 f"The remote log metadata of {self.topic_partition} has not been read yet. {error}"
             ) from error
         return self._epochs
+
+    def _epochs_in(self, metadata: RemoteLogMetadataManager) -> ConvertedEpochs:
+        found = metadata.leader_epochs_from(self.id, self.boundary)
+        entries = [entry for entry in found if entry[0] >= self.boundary_epoch]
+        last = metadata.highest_offset_for_epoch(self.id, entries[-1][0]) if entries else None
+        return ConvertedEpochs(entries, self.boundary if last is None else last + 1)
 
     def look_again(self) -> None:
         """Make the epochs again when they are next asked for: a segment that should be there is not."""

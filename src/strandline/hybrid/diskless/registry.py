@@ -12,6 +12,7 @@ from strandline.hybrid.diskless.converted import ConvertedLog
 from strandline.hybrid.diskless.limits import TopicLimits
 from strandline.hybrid.diskless.partition import DisklessPartition
 from strandline.hybrid.diskless.reads import DisklessReads
+from strandline.hybrid.diskless.remote_prefix import RemotePrefix
 from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.tiered.topics import TieredTopics
@@ -27,25 +28,77 @@ class DisklessPartitions:
         self._topic_config, self._tiered, self._clock = topic_config, tiered, clock
         self._reads: DisklessReads | None = None
         self.by_key: dict[tuple[str, int], DisklessPartition] = {}
+        self.suffixes: dict[tuple[str, int], DisklessSuffix] = {}
+        """Those that were classic before, whose log another broker has, and that may have records below B0."""
+        self.version = 0
+        """Another one whenever an answer of `may_move` may be another."""
 
     def add(
         self, topic: TopicImage, key: TopicIdPartition, tier: DisklessTier, log: DisklessLog, *, is_joined: bool = False
     ) -> DisklessPartition:
         """The partition over a log. `is_joined`: this broker has the local log before it, and serves both together."""
         name, boundary = key.topic_partition, log.diskless_log_start_offset
-        kind = DisklessSuffix if boundary > 0 and not is_joined else DisklessPartition
         limits = TopicLimits.of(self._topic_config(name.topic))
         if self._reads is None:
             self._reads = DisklessReads(tier.reader, self._clock)
         converted = ConvertedLog(key, boundary, log.diskless_log_start_epoch, tier.reader, self._tiered)
-        partition = kind(
-            name, key.topic_id, tier, reads=self._reads, converted=converted, limits=limits, clock=self._clock
-        )
+        if boundary > 0 and not is_joined:
+            partition = self._suffix(key, tier, self._reads, converted, limits, log)
+        else:
+            partition = DisklessPartition(
+                name, key.topic_id, tier, reads=self._reads, converted=converted, limits=limits, clock=self._clock
+            )
         partition.follow(topic.partitions[name.partition])
         if log.diskless_start_offset > 0:
             tier.reader.learn(log)
         self.by_key[name] = partition
+        self.version += 1
         return partition
+
+    def _suffix(
+        self,
+        key: TopicIdPartition,
+        tier: DisklessTier,
+        reads: DisklessReads,
+        converted: ConvertedLog,
+        limits: TopicLimits,
+        log: DisklessLog,
+    ) -> DisklessPartition:
+        boundary = log.diskless_log_start_offset
+        suffix = DisklessSuffix(
+            key.topic_partition,
+            key.topic_id,
+            tier,
+            prefix=RemotePrefix(key, boundary, log.diskless_log_start_epoch, tier.reader, self._tiered),
+            reads=reads,
+            converted=converted,
+            limits=limits,
+            clock=self._clock,
+        )
+        suffix.is_whole = log.log_start_offset >= boundary
+        if not suffix.is_whole:
+            self.suffixes[key.topic_partition] = suffix
+        return suffix
+
+    # Which broker clients are sent to
+
+    def may_move(self, topic: str, partition: int) -> bool:
+        """Whether any broker can serve a partition. If this one does not know its boundary yet, nothing is changed."""
+        served = self.by_key.get((topic, partition))
+        if isinstance(served, DisklessSuffix):
+            return served.is_whole
+        return served is not None and not served.has_prefix
+
+    def found_whole(self, suffix: DisklessSuffix, *, is_whole: bool) -> None:
+        """Any broker can serve all of this partition, or not any more."""
+        suffix.is_whole = is_whole
+        self.version += 1
+
+    def prefix_gone(self, suffix: DisklessSuffix) -> None:
+        """Nothing is left below the boundary of this partition, for ever."""
+        if self.suffixes.get(suffix.topic_partition) is suffix:
+            del self.suffixes[suffix.topic_partition]
+        suffix.prefix.close()
 
     def remove(self, topic: TopicImage) -> Iterator[DisklessPartition]:
         """Close the partitions of a topic that was deleted, and return them."""
@@ -53,6 +106,8 @@ class DisklessPartitions:
             partition = self.by_key.get((topic.name, image.partition))
             if partition is not None and partition.id.topic_id == topic.topic_id:
                 del self.by_key[topic.name, image.partition]
+                self.suffixes.pop((topic.name, image.partition), None)
+                self.version += 1
                 partition.close(UnknownTopicOrPartition(f"The topic {topic.name} was deleted."))
                 yield partition
 

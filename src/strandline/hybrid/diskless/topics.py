@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Final
 
 from strandline.clock import Clock
@@ -77,8 +78,8 @@ class DisklessTopics:
         self._store_health = store_health
         self._on_log_wanted = on_log_wanted
         self._clock = clock
-        self._registry = DisklessPartitions(topic_config=topic_config, tiered=partitions.tiered, clock=clock)
-        self._partitions = self._registry.by_key
+        self.registry = DisklessPartitions(topic_config=topic_config, tiered=partitions.tiered, clock=clock)
+        self._partitions = self.registry.by_key
         # Partitions that may have no log in the control plane yet.
         self._unmade: dict[TopicIdPartition, None] = {}  # in the order of the metadata
         self._unswitched: set[TopicIdPartition] = set()
@@ -152,20 +153,16 @@ class DisklessTopics:
         return uncreatable(topic, self._store_health, self._node_id) if is_asked_for else None
 
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
-        """The topic as clients see it that can reach these brokers: a diskless partition always has a leader.
-
-        One with a prefix does not: only the broker that has its log can serve the prefix.
-        """
+        """The topic as clients see it that can reach these brokers: a partition that any can serve has a leader."""
         if not self._kinds.is_diskless_topic(topic):
             return topic
-        return with_stand_ins(topic, reachable, may_move=lambda partition: not self._has_prefix(topic, partition))
+        may_move = partial(self.registry.may_move, topic.name)
+        return with_stand_ins(topic, reachable, may_move=may_move)
 
-    def _has_prefix(self, topic: TopicImage, partition: int) -> bool:
-        """Whether a partition was classic, and has records from that time, or may have."""
-        served = self._partitions.get((topic.name, partition))
-        if served is not None:
-            return served.has_prefix
-        return TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition)) in self._unswitched
+    @property
+    def view_version(self) -> int:
+        """See `ServedTopics`."""
+        return self.registry.version
 
     def topics(self) -> Iterator[TopicImage]:
         """Every diskless topic of the cluster."""
@@ -226,7 +223,7 @@ class DisklessTopics:
             elif self._unswitched:
                 self._give_up(topic)
         if delta.changed_configs:
-            self._registry.refresh_limits()
+            self.registry.refresh_limits()
         is_controller = image.controller_id == self._node_id
         if is_controller and (delta.deleted_topics or delta.old.controller_id != self._node_id):
             self._must_look_for_leftovers = True
@@ -257,7 +254,7 @@ class DisklessTopics:
         for image in topic.partitions:
             self._unmade.pop(_key(topic, image), None)
             self._unswitched.discard(_key(topic, image))
-        for partition in self._registry.remove(topic):
+        for partition in self.registry.remove(topic):
             self._served.remove(partition)
 
     # The work
@@ -305,7 +302,7 @@ class DisklessTopics:
                 self._must_look_for_leftovers = False
                 return
             self._tier = await self._stack.enter_async_context(self._open_tier())
-            self._stack.callback(self._registry.close, NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))
+            self._stack.callback(self.registry.close, NotLeaderOrFollower(f"Broker {self._node_id} is shutting down."))
         some = list(self._unmade)
         for first in range(0, len(some), _LOGS_PER_CALL):
             await self._create_some(self._tier, some[first : first + _LOGS_PER_CALL])
@@ -339,7 +336,7 @@ class DisklessTopics:
                 continue
             self._unswitched.discard(partition)
             del self._unmade[partition]
-            self._served.add(self._registry.add(topic, partition, tier, log))
+            self._served.add(self.registry.add(topic, partition, tier, log))
         self._waiters.tell()
 
     def _expect_switch(self, topic: TopicImage, partition: TopicIdPartition) -> None:
@@ -386,7 +383,7 @@ class DisklessTopics:
         self._kinds.learn((key.topic_id,))
         partition = self._partitions.get(key.topic_partition)
         if partition is None or partition.id != key:
-            partition = self._registry.add(topic, key, self._tier, log, is_joined=True)
+            partition = self.registry.add(topic, key, self._tier, log, is_joined=True)
         return partition
 
     def learn(self, key: TopicIdPartition, log: DisklessLog) -> None:

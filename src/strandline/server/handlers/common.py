@@ -47,6 +47,10 @@ class ServedTopics(Protocol):
     def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
         """The topic as it is shown to clients that can reach these brokers."""
 
+    @property
+    def view_version(self) -> int:
+        """Another one whenever a topic may be shown otherwise although neither it nor a broker has changed."""
+
 
 def unknown_topic(name: str) -> StrandlineError:
     """Why there is no topic of this name: the name is illegal, or no topic has it."""

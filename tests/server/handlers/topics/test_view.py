@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from uuid import UUID
 
@@ -73,6 +74,25 @@ def test_answers_are_kept_until_something_changes() -> None:
     changed = TopicImage("t", TOPIC.topic_id, (TOPIC.partitions[0]._replace(leader=2),))
     assert describe(replace(IMAGE, topics={"t": changed})) is not first
     assert describe(with_brokers(*BROKERS.values())) is not first
+
+
+def test_answers_are_not_kept_when_others_may_serve_a_topic() -> None:
+    class Serving(AllServed):
+        version = 0
+
+        @property
+        def view_version(self) -> int:
+            return self.version
+
+        def as_served(self, topic: TopicImage, reachable: Collection[int]) -> TopicImage:
+            return TopicImage("t", topic.topic_id, (topic.partitions[0]._replace(leader=1 + self.version),))
+
+    serving = Serving()
+    views = TopicViews(serving)
+    for version in (0, 1):
+        serving.version = version
+        shown = views.describe(IMAGE, TOPIC, "IN", only_alive_replicas=False)
+        assert shown.partitions[0].leader_id == 1 + version
 
 
 def test_deleted_topics_are_forgotten_in_time() -> None:

@@ -45,11 +45,15 @@ def view_partition(
 
 
 class TopicViews:
-    """Described topics, kept until the topic or a broker changes. Callers may not change what they get."""
+    """Described topics, kept until the topic, a broker or the answer of `ServedTopics` changes.
+
+    Callers may not change what they get.
+    """
 
     def __init__(self, served: ServedTopics) -> None:
         self._served = served
         self._brokers: Mapping[int, BrokerImage] = {}
+        self._version = 0
         self._reachable: dict[str, frozenset[int]] = {}
         self._kept: dict[tuple[str, bool], dict[str, tuple[TopicImage, MetadataResponseTopic]]] = {}
 
@@ -57,8 +61,9 @@ class TopicViews:
         self, image: MetadataImage, topic: TopicImage, listener: str, *, only_alive_replicas: bool
     ) -> MetadataResponseTopic:
         """The topic in the form of a Metadata response. Version 0 lists alive replicas only."""
-        if image.brokers is not self._brokers:
-            self._brokers = image.brokers
+        version = self._served.view_version
+        if image.brokers is not self._brokers or version != self._version:
+            self._brokers, self._version = image.brokers, version
             self._reachable.clear()
             self._kept.clear()
         kept = self._kept.setdefault((listener, only_alive_replicas), {})

@@ -1,0 +1,93 @@
+"""Finds out which partitions that were classic before can be served by any broker, also below their boundary.
+
+By level: the control plane is asked again and again for those whose log is on another broker. Clients are sent to a
+stand-in while that broker is away, so it has to be known before: remote log metadata may be on the same broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.controlplane.ports import ControlPlane
+from strandline.controlplane.values import DisklessLog
+from strandline.hybrid.diskless.registry import DisklessPartitions
+from strandline.hybrid.diskless.suffix import DisklessSuffix
+from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.model import TopicIdPartition
+from strandline.sql import SqlError
+from strandline.tasks import Setbacks, next_turn
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 5.0
+"""How often the control plane is asked for all of them."""
+SOON_SECONDS: Final = 0.5
+"""How often it is while one was not looked at yet, or its remote log metadata is being read."""
+_LOGS_AT_ONCE: Final = 1000
+
+
+class PrefixWatch:
+    """See the module."""
+
+    def __init__(
+        self,
+        partitions: DisklessPartitions,
+        plane: ControlPlane,
+        *,
+        tier: Callable[[], DisklessTier | None],
+        is_prefix_served: Callable[[], bool],
+        clock: Clock,
+    ) -> None:
+        """`is_prefix_served` is `inkless.hybrid.read.enabled`."""
+        self._partitions, self._plane, self._clock = partitions, plane, clock
+        self._tier, self._is_prefix_served = tier, is_prefix_served
+        self._looked_at: set[TopicIdPartition] = set()
+        self._setbacks = Setbacks("finding out which switched partitions any broker can serve", logger)
+
+    async def run(self) -> None:
+        """Look again and again. Endless."""
+        while True:
+            await self._wait_due()
+            try:
+                await self.look()
+            except SqlError as error:
+                self._setbacks.met(error)
+            else:
+                self._setbacks.over()
+
+    async def _wait_due(self) -> None:
+        end = self._clock.monotonic() + LOOK_SECONDS
+        while True:
+            await self._clock.sleep(SOON_SECONDS)
+            if any(map(self._is_urgent, self._partitions.suffixes.values())) or self._clock.monotonic() >= end:
+                return
+
+    def _is_urgent(self, suffix: DisklessSuffix) -> bool:
+        return suffix.id not in self._looked_at or suffix.prefix.is_proving
+
+    async def look(self) -> None:
+        """Look at all of them once. Raises SqlError."""
+        suffixes = {suffix.id: suffix for suffix in self._partitions.suffixes.values()}
+        self._looked_at.intersection_update(suffixes)
+        keys = list(suffixes)
+        for first in range(0, len(keys), _LOGS_AT_ONCE):
+            page = keys[first : first + _LOGS_AT_ONCE]
+            await self._judge([suffixes[key] for key in page], await self._plane.logs(page))
+
+    async def _judge(self, suffixes: Collection[DisklessSuffix], logs: Mapping[TopicIdPartition, DisklessLog]) -> None:
+        for suffix in suffixes:
+            log, tier = logs.get(suffix.id), self._tier()
+            if log is None or tier is None or not suffix.is_open:
+                continue  # its topic was deleted, or the broker stops
+            tier.reader.learn(log)
+            is_gone = log.log_start_offset >= suffix.boundary
+            is_whole = is_gone or (self._is_prefix_served() and suffix.prefix.look(log))
+            self._looked_at.add(suffix.id)
+            if is_whole is not suffix.is_whole:
+                self._partitions.found_whole(suffix, is_whole=is_whole)
+            if is_gone:
+                self._partitions.prefix_gone(suffix)
+            await next_turn()

@@ -1,0 +1,124 @@
+"""Which partitions that were classic before other brokers stand in for, when their leader is away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from strandline.clock import SystemClock
+from strandline.controlplane.values import MigrationState
+from strandline.errors import NotLeaderOrFollower
+from strandline.hybrid.diskless.prefix_watch import PrefixWatch
+from strandline.hybrid.diskless.suffix import DisklessSuffix
+from strandline.hybrid.diskless.topics import DisklessTopics
+from strandline.metadata import TopicImage
+from strandline.model import TopicIdPartition, TopicPartition
+from strandline.reads import EARLIEST, FetchIsolation
+from tests.controlplane.switching import boundary, progress, switch
+from tests.hybrid.diskless.converting import until
+from tests.hybrid.diskless.world import World, open_world
+from tests.metadata.switching import EMPTY, set_to
+
+OTHER = 9  # a broker that does not have the log
+B0 = 100
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with open_world(tmp_path) as world:
+        yield world
+
+
+async def requested(world: World) -> tuple[TopicImage, int]:
+    """A topic whose switch is requested, and the position of the request."""
+    topic = await world.create("t", is_diskless=False)
+    flagged = set_to("t", {"diskless.enable": "true"})
+    assert await world.cluster.controller.alter_configs([flagged], checks=EMPTY) == [None]
+    (position,) = [switch.position for switch in await world.plane.topic_migrations()]
+    return topic, position
+
+
+def key_of(topic: TopicImage) -> TopicIdPartition:
+    return TopicIdPartition(topic.topic_id, TopicPartition("t", 0))
+
+
+async def set_boundary(world: World, topic: TopicImage, position: int) -> None:
+    assert await switch(world.plane, boundary(key_of(topic), B0, position=position, log_start=20)) == [None]
+
+
+@asynccontextmanager
+async def watched(world: World, *, is_prefix_served: bool = True) -> AsyncIterator[tuple[DisklessTopics, PrefixWatch]]:
+    async with world.diskless(node_id=OTHER) as topics:
+        yield (
+            topics,
+            PrefixWatch(
+                topics.registry,
+                world.plane,
+                tier=lambda: topics.tier,
+                is_prefix_served=lambda: is_prefix_served,
+                clock=SystemClock(),
+            ),
+        )
+
+
+def shown_leader(world: World, topics: DisklessTopics) -> int:
+    """That is shown to clients while the broker that has the log is away."""
+    return topics.as_served(world.cluster.image.topics["t"], {OTHER}).partitions[0].leader
+
+
+async def test_nobody_stands_in_while_the_boundary_is_unknown_and_that_is_not_kept(world: World) -> None:
+    topic, position = await requested(world)
+    leader = topic.partitions[0].leader
+    world.is_store_hanging = True
+    async with world.diskless(node_id=OTHER) as topics:
+        assert shown_leader(world, topics) == leader, "nothing is known of the partition yet"
+    world.is_store_hanging = False
+    async with watched(world) as (topics, watch):
+        assert shown_leader(world, topics) == leader
+        before = topics.view_version
+        await set_boundary(world, topic, position)
+        topics.look_for_boundaries()
+        await until(lambda: ("t", 0) in topics.by_key)
+        assert topics.view_version != before, "or an answer of before would be given for ever"
+        await watch.look()
+        assert shown_leader(world, topics) == leader, "its prefix is local alone"
+        with pytest.raises(NotLeaderOrFollower):
+            topics.by_key["t", 0].read_now(20, 1000, isolation=FetchIsolation.HIGH_WATERMARK, min_one_message=True)
+
+
+async def test_once_the_prefix_is_gone_others_stand_in_also_if_they_knew_it(world: World) -> None:
+    topic, position = await requested(world)
+    await set_boundary(world, topic, position)
+    async with watched(world) as (topics, watch):
+        await until(lambda: ("t", 0) in topics.by_key)
+        await watch.look()
+        assert shown_leader(world, topics) == topic.partitions[0].leader
+        before = topics.view_version
+        await world.plane.record_prefix([progress(key_of(topic), MigrationState.DISKLESS_ONLY, log_start=B0)])
+        await watch.look()
+        assert shown_leader(world, topics) == OTHER
+        assert topics.view_version != before
+        assert not topics.registry.suffixes, "the control plane is asked no more"
+        assert (await topics.by_key["t", 0].list_offset(EARLIEST)).offset == B0
+    async with watched(world) as (topics, _):  # a broker that did not know it
+        await until(lambda: ("t", 0) in topics.by_key)
+        assert shown_leader(world, topics) == OTHER
+
+
+@pytest.mark.parametrize("is_prefix_served", [True, False])
+async def test_a_prefix_that_is_proven_to_be_remote_is_stood_in_for_where_prefixes_are_served(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_prefix_served: bool
+) -> None:
+    topic, position = await requested(world)
+    await set_boundary(world, topic, position)
+    async with watched(world, is_prefix_served=is_prefix_served) as (topics, watch):
+        await until(lambda: ("t", 0) in topics.by_key)
+        suffix = topics.by_key["t", 0]
+        assert isinstance(suffix, DisklessSuffix)
+        monkeypatch.setattr(type(suffix.prefix), "look", lambda prefix, log: True)
+        await watch.look()
+        assert (shown_leader(world, topics) == OTHER) is is_prefix_served
