@@ -10,6 +10,7 @@ from strandline.errors import (
     BrokerIdNotRegistered,
     DuplicateBrokerRegistration,
     InconsistentClusterId,
+    InvalidRequest,
     StaleBrokerEpoch,
 )
 from strandline.metadata import BrokerHeartbeat, IsrChange, IsrMember, LeaderRecoveryState
@@ -215,9 +216,22 @@ async def test_a_broker_without_leaderships_shuts_down_at_once() -> None:
         assert (await cluster.beat(2, want_shut_down=True)).should_shut_down
 
 
+async def test_a_broker_that_runs_is_not_unregistered() -> None:
+    async with open_cluster(brokers=(1, 2)) as cluster:
+        await cluster.create("t", [[2]])
+        before = cluster.image
+        with pytest.raises(InvalidRequest, match="Broker 2 is running"):
+            await cluster.controller.unregister_broker(2)
+        await cluster.beat(2, want_shut_down=True)
+        with pytest.raises(InvalidRequest, match="Broker 2 is running"):
+            await cluster.controller.unregister_broker(2)
+        assert cluster.image.brokers.keys() == before.brokers.keys()
+
+
 async def test_an_unregistered_broker_is_gone() -> None:
     async with open_cluster(brokers=(1, 2)) as cluster:
         await cluster.create("t", [[2, 1]])
+        await cluster.beat(2, want_fence=True)
         await cluster.controller.unregister_broker(2)
         assert set(cluster.image.brokers) == {1}
         assert (cluster.partition("t").leader, cluster.partition("t").isr) == (1, (1,))

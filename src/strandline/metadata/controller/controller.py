@@ -345,7 +345,7 @@ class Controller:
         )
 
     async def unregister_broker(self, node_id: int) -> None:
-        """Forget a broker. Raises BrokerIdNotRegistered."""
+        """Forget a broker that was stopped. Raises BrokerIdNotRegistered, and InvalidRequest for one that runs."""
 
         def decide(image: MetadataImage) -> Plan[None]:
             broker = image.brokers.get(node_id)

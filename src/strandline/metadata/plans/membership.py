@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 
-from strandline.errors import BrokerIdNotRegistered, InconsistentClusterId, StaleBrokerEpoch
+from strandline.errors import BrokerIdNotRegistered, InconsistentClusterId, InvalidRequest, StaleBrokerEpoch
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.plans.elections import ElectionType, PartitionChange, grouped, partition_change
 from strandline.metadata.plans.rules import ConfigRules
@@ -125,7 +125,15 @@ class MembershipPlanner:
                 return []
 
     def unregister(self, image: MetadataImage, broker: BrokerImage) -> list[MetadataRecord]:
-        """A broker leaves for good."""
+        """A broker leaves for good. Raises InvalidRequest while it runs, where Kafka forgets it all the same.
+
+        Its partitions would lose their leader, and its process could only stop.
+        """
+        if not broker.fenced:
+            raise InvalidRequest(
+                f"Broker {broker.node_id} is running, and only one that was stopped can be unregistered: its classic "
+                "partitions would have no leader. Stop it first, and try again when its session has ended."
+            )
         gone = UnregisterBrokerRecord(node_id=broker.node_id, broker_epoch=broker.epoch)
         return [*self._without(image, broker.node_id), gone]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from strandline.server.handlers.administration.quotas import ClientQuotasHandler
 from strandline.wire.api import ApiKey
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
@@ -12,6 +15,8 @@ from strandline.wire.messages.alter_client_quotas import (
     RequestEntryData,
 )
 from strandline.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+from tests.metadata.cluster import open_cluster
+from tests.server.handlers.test_several_brokers import context
 
 EXACT, DEFAULT, ANY = 0, 1, 2
 
@@ -78,3 +83,26 @@ def test_a_filter_by_an_unknown_type_is_refused_as_a_whole(client: Client) -> No
     request = DescribeClientQuotasRequest(components=[ComponentData(entity_type="group", match_type=ANY, match=None)])
     answer = client.request(ApiKey.DESCRIBE_CLIENT_QUOTAS, request)
     assert (answer.error_code, answer.entries) == (ErrorCode.UNSUPPORTED_VERSION, None)
+
+
+async def test_the_log_says_that_nothing_enforces_them(caplog: pytest.LogCaptureFixture) -> None:
+    def entry(value: float | None) -> RequestEntryData:
+        return RequestEntryData(
+            entity=[EntityData(entity_type="user", entity_name="greedy")],
+            ops=[OpData(key="producer_byte_rate", value=value or 0.0, remove=value is None)],
+        )
+
+    async with open_cluster() as cluster:
+        handler = ClientQuotasHandler(cluster.controller, cluster.loader)
+        tried = AlterClientQuotasRequest(entries=[entry(1.0)], validate_only=True)
+        await handler.alter_client_quotas(tried, context(1))
+        assert not caplog.records
+        await handler.alter_client_quotas(AlterClientQuotasRequest(entries=[entry(1.0)]), context(1))
+        assert "nothing enforces quotas" in caplog.text
+        caplog.clear()
+        ClientQuotasHandler(cluster.controller, cluster.loader)
+        assert "nothing enforces quotas" in caplog.text
+        caplog.clear()
+        await handler.alter_client_quotas(AlterClientQuotasRequest(entries=[entry(None)]), context(1))
+        ClientQuotasHandler(cluster.controller, cluster.loader)
+        assert not caplog.records

@@ -1,7 +1,7 @@
 """UnregisterBroker, version 0: the cluster forgets a broker.
 
-Meant for brokers that will not come back. As in Kafka a broker that runs is not spared: its process finds at its next
-heartbeat that it is no member any more, and stops. Its partitions have no leader until it registers again.
+Meant for brokers that will not come back. One that runs is refused with INVALID_REQUEST, where Kafka forgets it: that
+broker would go on without being a member until somebody restarts it, and its partitions would have no leader.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MembersHandler:
     async def unregister_broker(
         self, request: UnregisterBrokerRequest, context: RequestContext
     ) -> UnregisterBrokerResponse:
-        """Forget the broker."""
+        """Forget the broker, unless it runs."""
         answer: StrandlineError | None = None
         try:
             await self._controller.unregister_broker(request.broker_id)

@@ -1,13 +1,15 @@
 """DescribeClientQuotas and AlterClientQuotas, versions 0 and 1.
 
 Quotas are stored in the metadata with Kafka's rules, and described by its filters: exact, default, any, and strict.
-They are not enforced yet. The name of an ip entity is an address, or a host name that this broker can resolve.
+They are not enforced yet, and the log of the broker says so when they are set, and at each start. The name of an ip
+entity is an address, or a host name that this broker can resolve.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 
 from strandline.errors import InvalidRequest, StrandlineError
@@ -31,12 +33,15 @@ from strandline.wire.messages.describe_client_quotas import (
     ValueData,
 )
 
+logger = logging.getLogger(__name__)
+
 
 class ClientQuotasHandler:
     """Describes and changes quotas of clients."""
 
     def __init__(self, controller: Controller, images: Images) -> None:
         self._controller, self._images = controller, images
+        self._warn(images.image.administered.quotas)
 
     def routes(self) -> Mapping[ApiKey, Handler]:
         return {
@@ -67,6 +72,14 @@ class ClientQuotasHandler:
             ]
         )
 
+    def _warn(self, entities: Collection[object]) -> None:
+        if entities:
+            logger.warning(
+                "quotas of %d clients, users or addresses are stored, but nothing enforces quotas in this version: "
+                "these clients are not throttled",
+                len(entities),
+            )
+
     async def alter_client_quotas(
         self, request: AlterClientQuotasRequest, context: RequestContext
     ) -> AlterClientQuotasResponse:
@@ -81,6 +94,9 @@ class ClientQuotasHandler:
             made = [error] * len(wishes)
         for index, answer in zip(wishes, made, strict=True):
             answers[index] = answer
+        if not request.validate_only:
+            entries_set = zip(wishes.values(), made, strict=True)
+            self._warn([wish for wish, error in entries_set if error is None and _sets_something(wish)])
         entries: dict[frozenset[tuple[str, str | None]], ResponseEntryData] = {}
         for entry, answer in zip(request.entries, answers, strict=True):
             code, message = outcome(answer)
@@ -94,6 +110,10 @@ def _alteration(entry: RequestEntryData) -> QuotaAlteration:
         entity=[(part.entity_type, part.entity_name) for part in entry.entity],
         changes=[(op.key, None if op.remove else op.value) for op in entry.ops],
     )
+
+
+def _sets_something(wish: QuotaAlteration) -> bool:
+    return any(value is not None for _, value in wish.changes)
 
 
 async def _unresolvable(entry: RequestEntryData) -> StrandlineError | None:
