@@ -29,6 +29,7 @@ _SIZES: Final[Mapping[str, Sequence[int]]] = {
     "rows": (1_000, 10_000, 100_000),
     "segments": (100, 1_000, 10_000),
     "crashed": (10_000, 100_000, 1_000_000),
+    "coordinated": (10_000, 100_000, 1_000_000),
 }
 
 
@@ -61,6 +62,10 @@ def measure(name: str, size: int, root: Path) -> Measured:
         from bench.growing import crashed_logs
 
         return crashed_logs.measure(root, size)
+    if name == "coordinated":
+        from bench.growing import coordinated
+
+        return coordinated.measure(root, size)
     return _with_broker(name, size, root)
 
 

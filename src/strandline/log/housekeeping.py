@@ -22,6 +22,7 @@ _PRODUCER_CHECK_MS: Final = 600_000
 _LONGEST_WAIT_S: Final = 3_600.0
 _LOGS_PER_TURN: Final = 100
 _SEGMENTS_PER_TURN: Final = 20
+_PRODUCERS_PER_TURN: Final = 10_000
 
 
 def _flush_due(log: UnifiedLog) -> float:
@@ -135,9 +136,18 @@ class Housekeeping:
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for long."""
         now_ms = self._clock.now_ms()
+        looked_at = 0
         for log in self._logs.all_logs():
-            if len(log.producers):
-                log.producers.remove_expired(now_ms)
+            if not len(log.producers):
+                continue
+            known = list(log.producers.entries.values())
+            for at in range(0, len(known), _PRODUCERS_PER_TURN):
+                piece = known[at : at + _PRODUCERS_PER_TURN]
+                log.producers.remove_expired(now_ms, piece)
+                looked_at += len(piece)
+                if looked_at >= _PRODUCERS_PER_TURN:
+                    looked_at = 0
+                    await self._clock.sleep(0)
 
     async def checkpoint(self) -> None:
         """Write the checkpoints of directories in which something moved."""

@@ -170,16 +170,18 @@ class PartitionProducers:
             for entry in self._entries.values()
         ]
 
-    def remove_expired(self, now_ms: int) -> int:
-        """Forget producers that have been silent for producer.id.expiration.ms. Returns how many."""
-        expiration_ms = self._directory.env.producer_expiration_ms
+    def remove_expired(self, now_ms: int, among: Iterable[ProducerEntry] | None = None) -> int:
+        """Forget producers that have been silent for producer.id.expiration.ms: all, or those of some that were known
+        a moment ago. Returns how many."""
+        entries, expiration_ms = self._entries, self._directory.env.producer_expiration_ms
         expired = [
-            entry.producer_id
-            for entry in self._entries.values()
+            entry
+            for entry in (entries.values() if among is None else among)
             if entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= expiration_ms
         ]
-        for producer_id in expired:
-            del self._entries[producer_id]
+        for entry in expired:
+            if entries.get(entry.producer_id) is entry:
+                del entries[entry.producer_id]
         return len(expired)
 
     # Snapshots

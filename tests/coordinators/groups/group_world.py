@@ -24,6 +24,7 @@ from tests.coordinators.groups.immediate_matcher import ImmediateMatcher
 from tests.coordinators.groups.known_topics import KnownTopics
 from tests.coordinators.groups.members import join_request, subscription
 from tests.coordinators.groups.timed_shard import Call, TimedShard
+from tests.coordinators.steps import take_all
 
 INSTANCES = ("i-0", "i-1", "i-2")
 PROTOCOLS = tuple(
@@ -197,9 +198,9 @@ class GroupWorld(TimedShard):
                 self.delete_group()
             case "create topic again":
                 self.topics.create_again("old")
-                self.shard.drop_stale_offsets()
+                self.shard.drop_stale_offsets(["old"])
             case "sweep":
-                self.shard.expire()
+                take_all(self.shard.expire())
             case "restart":
                 self.restart()
 
@@ -224,6 +225,7 @@ class GroupWorld(TimedShard):
         self.shard.unloaded(StrandlineError("stopped"))
         assert len(self.timers) == 0
         self.shard = self.replayed()
+        take_all(self.shard.prepare())
         self.shard.loaded()
 
     def call(self) -> Call:

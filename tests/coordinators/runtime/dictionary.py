@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from strandline.coordinators.runtime import (
     CoordinatorPartitionWriter,
@@ -46,6 +46,9 @@ class DictionaryShard:
                 raise ZeroDivisionError
             self._set(key, value)
 
+    def prepare(self) -> Iterator[None]:
+        return iter(())
+
     def loaded(self) -> None:
         self.events.append("loaded")
         if b"cannot start" in self.values:
@@ -71,8 +74,9 @@ class DictionaryShard:
 
         self.writer.write(list(values.items()), written)
 
-    def sweep(self) -> None:
+    def sweep(self) -> Iterator[None]:
         self.sweeps += 1
+        yield
 
 
 class Dictionary:

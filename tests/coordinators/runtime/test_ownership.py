@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+
 import pytest
 
+from strandline.clock import SystemClock
 from strandline.coordinators.runtime import CoordinatorRuntime, CoordinatorState, ReadBatch, ReadRecord
 from strandline.errors import (
     CoordinatorLoadInProgress,
@@ -339,11 +343,34 @@ async def test_sweeps_visit_every_active_shard_while_there_is_one(clock: Virtual
         assert len(dictionary.runtime.timers) == 0
 
 
+async def test_others_have_a_turn_between_the_steps_of_a_sweep() -> None:
+    events: list[str] = []
+    is_over = asyncio.Event()
+
+    def count(shard: DictionaryShard) -> Iterator[None]:
+        for step in range(4):
+            events.append(f"step {step}")
+            asyncio.get_running_loop().call_soon(events.append, "another")
+            if step == 2:
+                runtime.resigned(0, 2)
+                is_over.set()
+            yield
+
+    runtime = CoordinatorRuntime("key", MemoryCoordinatorLog(1), DictionaryShard, clock=SystemClock())
+    runtime.sweep_every(1, count)
+    async with runtime.running():
+        runtime.elected(0, 1)
+        await is_over.wait()
+    assert events[:5] == ["step 0", "another", "step 1", "another", "step 2"]
+    assert "step 3" not in events, "the shard was unloaded"
+
+
 async def test_a_sweep_that_fails_comes_again(dictionary: Dictionary) -> None:
     swept = []
 
-    def fail(shard: DictionaryShard) -> None:
+    def fail(shard: DictionaryShard) -> Iterator[None]:
         swept.append(shard)
+        yield
         raise ZeroDivisionError
 
     dictionary.runtime.sweep_every(1000, fail)

@@ -33,6 +33,7 @@ from strandline.errors import (
 )
 from strandline.share_errors import FencedStateEpoch
 from strandline.testing.clock import VirtualClock
+from tests.coordinators.steps import take_all
 
 S = DeliveryState
 TOPIC, OTHER = UUID(int=1), UUID(int=2)
@@ -283,10 +284,10 @@ def test_cold_partitions_get_snapshots_so_that_the_log_can_be_pruned(world: Worl
     world.clock.move(300)
     world.initialize(state_epoch=2)
     world.sink.finish()
-    world.shard.snapshot_cold(300_000)
+    take_all(world.shard.snapshot_cold(300_000))
     assert len(world.sink.waiting) == 1
     world.sink.finish()
-    world.shard.prune()
+    take_all(world.shard.prune())
     assert world.sink.start == 3, "the snapshots of both are the last two records"
     expected = dict(world.shard)
     world.reload()
@@ -311,9 +312,9 @@ def test_a_new_coordinator_has_the_state_of_the_old_one(data: st.DataObject) -> 
                 world.read(data.draw(st.integers(4, 6)))
             case "cold":
                 world.clock.move(300)
-                world.shard.snapshot_cold(300_000)
+                take_all(world.shard.snapshot_cold(300_000))
             case "prune":
-                world.shard.prune()
+                take_all(world.shard.prune())
         for _ in range(data.draw(st.integers(0, len(world.sink.waiting)))):
             accepts: bool = data.draw(st.booleans())
             world.sink.finish(accept=accepts)

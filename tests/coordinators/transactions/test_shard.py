@@ -26,6 +26,7 @@ from strandline.errors import (
 )
 from strandline.model import ProducerAndEpoch, TopicPartition
 from strandline.testing.clock import VirtualClock
+from tests.coordinators.steps import take_all
 
 S = TransactionState
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
@@ -191,10 +192,10 @@ def test_a_second_producer_fences_the_first_and_aborts_its_transaction(opened: W
 
 def test_a_transaction_that_takes_too_long_is_aborted(opened: World) -> None:
     opened.clock.move(1)
-    opened.shard.abort_timed_out()
+    take_all(opened.shard.abort_timed_out())
     assert not opened.sink.waiting
     opened.clock.move(0.001)
-    opened.shard.abort_timed_out()
+    take_all(opened.shard.abort_timed_out())
     opened.sink.finish()
     assert opened.markers.write("pay").state is S.PREPARE_ABORT
     opened.sink.finish()
@@ -279,10 +280,10 @@ def test_ids_that_nobody_uses_are_forgotten(opened: World) -> None:
     opened.markers.write("pay")
     opened.sink.finish()
     opened.clock.move(100)
-    opened.shard.expire(100_000)
+    take_all(opened.shard.expire(100_000))
     assert not opened.sink.waiting
     opened.clock.move(0.001)
-    opened.shard.expire(100_000)
+    take_all(opened.shard.expire(100_000))
     opened.add(1, A)
     assert isinstance(opened.answers[-1], ConcurrentTransactions)
     opened.sink.finish()
@@ -337,7 +338,7 @@ class Chaos(World):
     def wait(self) -> None:
         self.clock.move(6)
         self.timers.run_due()
-        self.shard.abort_timed_out()
+        take_all(self.shard.abort_timed_out())
 
     def settle(self) -> None:
         for _ in range(10):

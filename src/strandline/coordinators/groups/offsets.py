@@ -30,6 +30,8 @@ class OffsetStore:
         self._groups: dict[str, dict[str, dict[int, StoredOffset]]] = {}
         self._under_way: dict[str, Counter[TopicPartition]] = {}
         self._transactions: dict[ProducerId, dict[OffsetKey, StoredOffset]] = {}
+        self._unstable: dict[str, dict[OffsetKey, set[ProducerId]]] = {}
+        """Whose open transactions have an offset, by group: a look at one group must not cost one at all of them."""
         self._epochs: dict[ProducerId, int] = {}
         """Of the producers that have one."""
 
@@ -72,8 +74,9 @@ class OffsetStore:
                 del topics[key.topic]
             if not topics:
                 del self._groups[key.group_id]
-        for pending in self._transactions.values():
-            pending.pop(key, None)
+        for producer_id in list(self._unstable.get(key.group_id, {}).get(key, ())):
+            del self._transactions[producer_id][key]
+            self._settle(producer_id, key)
 
     def replace(self, key: OffsetKey, value: OffsetValue) -> None:
         """Another value in the place of a stored one."""
@@ -105,31 +108,77 @@ class OffsetStore:
         partitions = dict.fromkeys(partition for partition, _ in self.of_group(group_id))
         partitions.update(dict.fromkeys(self._under_way.get(group_id, ())))
         keys = [OffsetKey(group_id, topic, partition) for topic, partition in partitions]
-        pending = (key for pending in self._transactions.values() for key in pending if key.group_id == group_id)
-        return list(dict.fromkeys([*keys, *pending]))
+        return list(dict.fromkeys([*keys, *self._unstable.get(group_id, ())]))
 
     def is_under_way(self, key: OffsetKey) -> bool:
         """Whether a commit of this offset has been passed to the log and is not answered yet."""
         return TopicPartition(key.topic, key.partition) in self._under_way.get(key.group_id, ())
 
-    def values(self, topics: Collection[str] | None = None) -> Iterator[tuple[OffsetKey, OffsetValue]]:
-        """Every offset of all groups, in these topics or in all; with those of open transactions where nothing is
-        committed yet."""
+    def group_ids(self) -> Iterator[str]:
+        """Of all groups that have offsets, and once more of those with open transactions. They may come and go
+        meanwhile."""
+        yield from list(self._groups)
+        yield from list(self._unstable)
+
+    def of_topics(self, topics: Collection[str]) -> Iterator[tuple[OffsetKey, OffsetValue]]:
+        """The offsets of all groups in these topics; with those of open transactions where nothing is committed yet."""
+        wanted = frozenset(topics)
         for group_id, by_topic in self._groups.items():
-            for topic in by_topic if topics is None else topics:
-                for partition, stored in by_topic.get(topic, {}).items():
-                    yield OffsetKey(group_id, topic, partition), stored.value
-        for pending in self._transactions.values():
-            for key, stored in pending.items():
-                is_asked_for = topics is None or key.topic in topics
-                if is_asked_for and self._stored(key.group_id, key.topic, key.partition) is None:
-                    yield key, stored.value
+            fewer = by_topic.keys() if len(by_topic) < len(wanted) else wanted
+            for topic in fewer:
+                if topic in wanted:
+                    for partition, stored in by_topic.get(topic, {}).items():
+                        yield OffsetKey(group_id, topic, partition), stored.value
+        for group_id in self._unstable:
+            for key, value in self._uncommitted(group_id):
+                if key.topic in wanted:
+                    yield key, value
+
+    def pieces(self, size: int) -> Iterator[list[tuple[OffsetKey, OffsetValue]]]:
+        """Every offset of all groups, in lists of about `size`; with those of open transactions where nothing is
+        committed yet. Offsets may change, come and go between two pieces: each is as it is then."""
+        gathered: list[tuple[OffsetKey, OffsetValue]] = []
+        for group_id in list(self._groups):
+            for piece in self.pieces_of(group_id, size):
+                gathered += piece
+                if len(gathered) >= size:
+                    yield gathered
+                    gathered = []
+        for number, group_id in enumerate(list(self._unstable)):
+            gathered += self._uncommitted(group_id)
+            if len(gathered) >= size or number % size == size - 1:
+                yield gathered
+                gathered = []
+        if gathered:
+            yield gathered
+
+    def pieces_of(self, group_id: str, size: int) -> Iterator[list[tuple[OffsetKey, OffsetValue]]]:
+        """The committed offsets of a group, likewise."""
+        gathered: list[tuple[OffsetKey, OffsetValue]] = []
+        for topic in list(self._groups.get(group_id, ())):
+            for partition in list(self._groups.get(group_id, {}).get(topic, ())):
+                stored = self._stored(group_id, topic, partition)
+                if stored is not None:
+                    gathered.append((OffsetKey(group_id, topic, partition), stored.value))
+                    if len(gathered) >= size:
+                        yield gathered
+                        gathered = []
+        if gathered:
+            yield gathered
+
+    def _uncommitted(self, group_id: str) -> Iterator[tuple[OffsetKey, OffsetValue]]:
+        """What open transactions have where nothing is committed yet."""
+        for key, producers in list(self._unstable.get(group_id, {}).items()):
+            if self._stored(key.group_id, key.topic, key.partition) is None:
+                for producer_id in producers:
+                    yield key, self._transactions[producer_id][key].value
 
     # Transactions -----------------------------------------------------------------------------------------------
 
     def put_pending(self, producer: ProducerAndEpoch, key: OffsetKey, value: OffsetValue, record_offset: int) -> None:
         """A commit inside a transaction: it counts when the transaction is committed."""
         self._transactions.setdefault(producer.producer_id, {})[key] = StoredOffset(value, record_offset)
+        self._unstable.setdefault(key.group_id, {}).setdefault(key, set()).add(producer.producer_id)
         self._epochs[producer.producer_id] = producer.epoch
 
     def end_transaction_before(self, producer: ProducerAndEpoch, *, committed: bool) -> None:
@@ -141,16 +190,26 @@ class OffsetStore:
         """Apply the transaction's offsets, or drop them. A later ordinary commit is not overwritten."""
         self._epochs.pop(producer_id, None)
         for key, pending in self._transactions.pop(producer_id, {}).items():
+            self._settle(producer_id, key)
             current = self._stored(key.group_id, key.topic, key.partition)
             if committed and (current is None or pending.record_offset > current.record_offset):
                 self.put(key, pending.value, pending.record_offset)
 
+    def _settle(self, producer_id: ProducerId, key: OffsetKey) -> None:
+        """The producer's transaction does not have this offset any more."""
+        keys = self._unstable[key.group_id]
+        keys[key].discard(producer_id)
+        if not keys[key]:
+            del keys[key]
+        if not keys:
+            del self._unstable[key.group_id]
+
     def has_open_transaction(self, group_id: str) -> bool:
-        return any(key.group_id == group_id for pending in self._transactions.values() for key in pending)
+        return group_id in self._unstable
 
     def is_unstable(self, key: OffsetKey) -> bool:
         """Whether an open transaction may still change this offset."""
-        return any(key in pending for pending in self._transactions.values())
+        return key in self._unstable.get(key.group_id, ())
 
 
 def check_metadata(commit: PartitionCommit, limit: int) -> StrandlineError | None:

@@ -6,8 +6,8 @@ gives the same state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 from strandline.clock import Clock, Ids
 from strandline.config.groups import GroupSettings
@@ -33,6 +33,7 @@ from strandline.coordinators.groups.schemas import (
 )
 from strandline.coordinators.groups.share.schemas import ShareRecordKey
 from strandline.coordinators.groups.share.service import ShareGroupService
+from strandline.coordinators.groups.upkeep import OffsetUpkeep
 from strandline.coordinators.groups.values import DEFAULT_RETENTION, CommitRequest, CommittedOffset
 from strandline.coordinators.runtime import (
     KeyValue,
@@ -43,7 +44,6 @@ from strandline.coordinators.runtime import (
     WriteDone,
     WriteResult,
 )
-from strandline.crash import crash_point
 from strandline.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
@@ -54,8 +54,8 @@ from strandline.errors import (
 )
 from strandline.model import INT64_MAX, NO_TIMESTAMP, ProducerAndEpoch, TopicPartition
 
-# The records of one sweep are independent of each other; a batch of them has to stay below max.message.bytes.
-_RECORDS_PER_WRITE = 1000
+# Some milliseconds of work.
+GROUPS_PER_STEP: Final = 5_000
 
 
 class GroupShard:
@@ -77,6 +77,7 @@ class GroupShard:
         self.offsets = OffsetStore()
         self._being_deleted: set[str] = set()
         self._sink, self._clock, self._settings = sink, clock, settings
+        self.upkeep = OffsetUpkeep(self.groups, self.offsets, topics, sink, clock, settings, self.delete_group)
         self.classic = ClassicProtocol(self.groups, timers, sink, clock, ids, settings)
         self.consumer = ConsumerGroupService(
             self.groups, self.classic, timers, sink, clock, ids, settings, topics, matcher
@@ -123,17 +124,22 @@ class GroupShard:
                 self._ensure_group(key.group_id)
                 self.offsets.put(key, read_offset_value(value), offset)
 
+    def prepare(self) -> Iterator[None]:
+        """Offsets have groups and ids of topics, and those of topics that went meanwhile end."""
+        for number, group_id in enumerate(self.offsets.group_ids(), 1):
+            self._ensure_group(group_id)
+            if number % GROUPS_PER_STEP == 0:
+                yield
+        yield from self.upkeep.store_topic_ids()
+        yield from self.upkeep.drop_stale()
+
     def loaded(self) -> None:
-        """The sessions of the members begin, and offsets of topics that went meanwhile end."""
-        for key, _ in self.offsets.values():
-            self._ensure_group(key.group_id)
+        """The sessions of the members begin."""
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 self.classic.start(group)
         self.consumer.start()
         self.share.start()
-        self._store_topic_ids()
-        self.drop_stale_offsets()
 
     def unloaded(self, error: StrandlineError) -> None:
         """Another broker coordinates these groups now: waiting members get `error`."""
@@ -207,7 +213,7 @@ class GroupShard:
                 self.offsets.put(key, value, base_offset + position)
             else:
                 self.offsets.put_pending(producer, key, value, base_offset + position)
-        self._drop_stale(offsets)
+        self.upkeep.drop_stale_of(offsets)
 
     def end_transaction(self, end: TransactionEnd, done: WriteDone) -> None:
         """Write the marker of a transaction. Its offsets count, or are dropped, when that is committed."""
@@ -273,28 +279,10 @@ class GroupShard:
         keys = [
             OffsetKey(group_id, *partition) for partition in partitions if not group.is_subscribed_to(partition.topic)
         ]
-        self.delete_keys(
+        self.upkeep.delete_keys(
             [key for key in dict.fromkeys(keys) if key in known],
             lambda error: done(results if error is None else error),
         )
-
-    def delete_keys(self, keys: Sequence[OffsetKey], done: Callable[[StrandlineError | None], None]) -> None:
-        """Write tombstones for offsets; `done` gets the first error."""
-        chunks = [keys[at : at + _RECORDS_PER_WRITE] for at in range(0, len(keys), _RECORDS_PER_WRITE)] or [[]]
-        errors: list[StrandlineError] = []
-
-        def written(chunk: Sequence[OffsetKey], is_last: bool, outcome: WriteResult) -> None:
-            if outcome.error is None:
-                for key in chunk:
-                    self.offsets.remove(key)
-            else:
-                errors.append(outcome.error)
-            if is_last:
-                done(errors[0] if errors else None)
-
-        for chunk in chunks:
-            records: list[KeyValue] = [(write_offset_key(key), None) for key in chunk]
-            self._sink.write(records, partial(written, chunk, chunk is chunks[-1]))
 
     # Groups -----------------------------------------------------------------------------------------------------
 
@@ -318,7 +306,7 @@ class GroupShard:
         self.consumer.table.forget(group_id)
         self.share.table.forget(group_id)
         self._being_deleted.add(group_id)
-        self.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
+        self.upkeep.delete_keys(self.offsets.keys_of(group_id), lambda _: None)
 
         def written(outcome: WriteResult) -> None:
             self._being_deleted.discard(group_id)
@@ -332,68 +320,15 @@ class GroupShard:
 
         self._sink.write(group.tombstones(), written)
 
-    def expire(self) -> None:
+    def expire(self) -> Iterator[None]:
         """Delete offsets that were not used for offsets.retention.minutes or whose topic is gone, and empty groups
-        without offsets."""
-        for group in list(self.groups.values()):
-            keys = self._expired_keys(group)
-            if keys is None:
-                continue
-            remaining = len(self.offsets.keys_of(group.group_id)) - len(keys)
-            if remaining == 0 and group.may_be_deleted and self.offsets.is_idle(group.group_id):
-                self.delete_group(group.group_id, _ignore)
-            elif keys:
-                self.delete_keys(keys, _ignore)
-        self.drop_stale_offsets()
+        without offsets. In steps."""
+        return self.upkeep.expire()
 
-    def _expired_keys(self, group: Group) -> list[OffsetKey] | None:
-        """None if offsets of the group do not expire in its state."""
-        now, retention = self._clock.now_ms(), self._settings.offsets_retention_minutes * 60_000
-        keys = []
-        for partition, value in self.offsets.of_group(group.group_id):
-            expires_at = group.expires_at(value, retention)
-            if expires_at is None:
-                return None
-            key = OffsetKey(group.group_id, *partition)
-            if now >= expires_at and not group.is_subscribed_to(partition.topic) and not self.offsets.is_unstable(key):
-                keys.append(key)
-        return keys
-
-    # Topics that go ---------------------------------------------------------------------------------------------
-
-    def drop_stale_offsets(self, topics: Collection[str] | None = None) -> None:
-        """Delete every offset whose topic was deleted, whether or not another topic has its name now.
-
-        With `topics`, only those of these names are looked at: requests wait while all offsets are.
-        """
-        self._drop_stale(self.offsets.values(topics))
-
-    def _drop_stale(self, offsets: Iterable[tuple[OffsetKey, OffsetValue]]) -> None:
-        # A tombstone behind a commit that is under way would delete what that commit stores, which may be an offset
-        # of the new topic. The commit looks again when it is written.
-        keys = [
-            key
-            for key, value in offsets
-            if not self._topics.is_current(key.topic, value) and not self.offsets.is_under_way(key)
-        ]
-        if keys:
-            crash_point("groups.offsets.before_tombstones")
-            self.delete_keys(keys, _ignore)
-
-    def _store_topic_ids(self) -> None:
-        """Store offsets that have no topic id again, with the id. What fails here is done at the next load."""
-        found = [(key, self._topics.with_id(key, value)) for key, value in self.offsets.values()]
-        stored = [(key, value) for key, value in found if value is not None and not self.offsets.is_unstable(key)]
-        for key, value in stored:
-            self.offsets.replace(key, value)
-        for at in range(0, len(stored), _RECORDS_PER_WRITE):
-            chunk = stored[at : at + _RECORDS_PER_WRITE]
-            self._sink.write([(write_offset_key(key), write_offset_value(value)) for key, value in chunk], _ignore)
+    def drop_stale_offsets(self, topics: Collection[str]) -> None:
+        """Delete every offset of topics of these names that were deleted, whether or not others have the names now."""
+        self.upkeep.drop_stale_of(self.offsets.of_topics(topics))
 
     def fence(self, done: WriteDone) -> None:
         """Call back when everything written so far is committed."""
         self._sink.write([], done)
-
-
-def _ignore(_: StrandlineError | WriteResult | None) -> None:
-    """The writer has logged the error, and the next sweep tries again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import Generic, Protocol, TypeVar
 
@@ -29,6 +29,10 @@ class CoordinatorShard(Protocol):
 
     def replay(self, batch: ReadBatch) -> None:
         """Apply a batch that was read while the partition is loaded. Raises CorruptMessage."""
+
+    def prepare(self) -> Iterator[None]:
+        """The whole partition is replayed: what has to be done about it before requests come, in steps of some
+        milliseconds each."""
 
     def loaded(self) -> None:
         """The whole partition is replayed and requests may come: start timers, resume what was interrupted."""
@@ -71,13 +75,17 @@ class CoordinatorContext(Generic[S]):
 
     async def load(self, log: CoordinatorLog, clock: Clock) -> None:
         """Replay the whole partition, then become active; or fail, until the next election."""
-        records = 0
+        records = this_turn = 0
         try:
             async for batch in log.read(self._writer.partition, leader_epoch=self.leader_epoch):
                 self.shard.replay(batch)
                 records += len(batch.records)
-                if records % _RECORDS_PER_TURN < len(batch.records):
+                this_turn += 1 + len(batch.records)  # a marker has no records, and costs as much as one
+                if this_turn >= _RECORDS_PER_TURN:
+                    this_turn = 0
                     await clock.sleep(0)
+            for _ in self.shard.prepare():
+                await clock.sleep(0)
             self.state = CoordinatorState.ACTIVE
             self.shard.loaded()
             for work in self._deferred:

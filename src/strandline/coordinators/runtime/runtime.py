@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, Generic, TypeVar
 
@@ -72,8 +72,8 @@ class CoordinatorRuntime(Generic[S]):
         task.add_done_callback(self._own_tasks.discard)
         return task
 
-    def sweep_every(self, interval_ms: int, work: Callable[[S], None]) -> None:
-        """Call `work` for every active shard each `interval_ms`, while this broker owns any."""
+    def sweep_every(self, interval_ms: int, work: Callable[[S], Iterable[None]]) -> None:
+        """Do `work` for every active shard each `interval_ms`, while this broker owns any: a step of it in a turn."""
         self._sweeps.append(_Sweep(self.timers, interval_ms, self._contexts, work))
 
     # Ownership --------------------------------------------------------------------------------------------------
@@ -169,18 +169,21 @@ class CoordinatorRuntime(Generic[S]):
 
 
 class _Sweep(Generic[S]):
-    """Recurring work on all active shards: one shard per turn of the event loop, so that no request waits long."""
+    """Recurring work on all active shards: one step of one shard per turn of the event loop, so that no request waits
+    long."""
 
     def __init__(
         self,
         timers: Timers,
         interval_ms: int,
         contexts: dict[int, CoordinatorContext[S]],
-        work: Callable[[S], None],
+        work: Callable[[S], Iterable[None]],
     ) -> None:
         self._timers, self._interval_ms, self._contexts, self._work = timers, interval_ms, contexts, work
         self._timer: Timer | None = None
-        self._remaining: list[int] = []
+        self._remaining: list[CoordinatorContext[S]] = []
+        self._steps: Iterator[None] | None = None
+        """What is left to do for the last of them."""
 
     def start(self) -> None:
         if self._timer is None:
@@ -190,17 +193,28 @@ class _Sweep(Generic[S]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self._remaining, self._steps = [], None
 
     def _sweep_one(self) -> None:
         if not self._remaining:
-            self._remaining = list(self._contexts)
-        context = self._contexts.get(self._remaining.pop())
+            self._remaining = list(self._contexts.values())
+        has_more = False
         try:
-            if context is not None and context.state is CoordinatorState.ACTIVE:
-                self._work(context.shard)
+            has_more = self._take_step(self._remaining[-1])
         finally:
+            if not has_more:
+                self._steps = None
+                del self._remaining[-1:]  # none if the work has ended all sweeps
             if self._timer is not None:
                 self._timer.restart(0 if self._remaining else self._interval_ms)
+
+    def _take_step(self, context: CoordinatorContext[S]) -> bool:
+        """False if that was the last one of the shard. A shard that was unloaded meanwhile has none."""
+        if context.state is not CoordinatorState.ACTIVE:
+            return False
+        if self._steps is None:
+            self._steps = iter(self._work(context.shard))
+        return next(self._steps, self) is not self
 
 
 async def wait_result(start: Callable[[Callable[[T], None]], None]) -> T:

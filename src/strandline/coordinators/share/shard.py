@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from strandline.clock import Clock
 from strandline.coordinators.runtime import KeyValue, ReadBatch, RecordSink, WriteResult, client_error
@@ -45,6 +45,9 @@ from strandline.model import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset
 from strandline.share_errors import FencedStateEpoch
 
 logger = logging.getLogger(__name__)
+
+# Some milliseconds of work.
+_PARTITIONS_PER_STEP: Final = 200
 
 Changed: TypeAlias = Callable[[StrandlineError | None], None]
 """Is told that a change is committed, or why it is not known to be."""
@@ -87,6 +90,10 @@ class ShareShard:
             found = None if key is None else read_record(key, value)
             if found is not None:
                 self._apply(offset, *found)
+
+    def prepare(self) -> Iterator[None]:
+        """Nothing waits for it."""
+        return iter(())
 
     def loaded(self) -> None:
         self.drop_deleted_topics()
@@ -211,14 +218,17 @@ class ShareShard:
         for key in [key for key in self._known if not self._has_partition(key)]:
             self._change(key, partial(decide, key), _ignore)
 
-    def snapshot_cold(self, interval_ms: int) -> None:
+    def snapshot_cold(self, interval_ms: int) -> Iterator[None]:
         """Write snapshots of share partitions that nobody changes: until then, everything after their last one has to
-        be kept. Done until each of them has one of this kind."""
+        be kept. Done until each of them has one of this kind. In steps."""
         if all(known.state.created_ms != known.state.written_ms for known in self._known.values()):
             return
         before_ms = self._clock.now_ms() - interval_ms
-        for key in [key for key, known in self._known.items() if known.state.written_ms <= before_ms]:
-            self._change(key, partial(self._cold_snapshot, key, before_ms), _ignore)
+        cold = [key for key, known in self._known.items() if known.state.written_ms <= before_ms]
+        for at in range(0, len(cold), _PARTITIONS_PER_STEP):
+            for key in cold[at : at + _PARTITIONS_PER_STEP]:
+                self._change(key, partial(self._cold_snapshot, key, before_ms), _ignore)
+            yield
 
     def _cold_snapshot(self, key: SharePartitionKey, before_ms: int) -> KeyValue | None:
         known = self._known.get(key)
@@ -232,8 +242,12 @@ class ShareShard:
         """Every record before this offset is replaced by a newer snapshot."""
         return min((known.snapshot_offset for known in self._known.values()), default=self._next_offset)
 
-    def prune(self) -> None:
-        """Delete those records. If that fails, the next look tries again."""
+    def prune(self) -> Iterator[None]:
+        """Delete those records, in one step. If that fails, the next look tries again."""
+        self._prune()
+        yield
+
+    def _prune(self) -> None:
         offset = self.redundant_before
         if offset <= self._pruned_before:
             return

@@ -9,7 +9,7 @@ loads the partition goes on with whatever is prepared.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
@@ -34,6 +34,8 @@ _S = TransactionState
 _VALUE_VERSION = 1
 FIRST_RETRY_MS: Final = 50
 _LONGEST_RETRY_MS: Final = 5_000
+# Some milliseconds of work, also if a record is written for each.
+IDS_PER_STEP: Final = 500
 
 Changed = Callable[[TransactionMetadata | StrandlineError], None]
 """Gets the state that is committed, or why nothing is."""
@@ -94,6 +96,10 @@ class TransactionShard:
                 self.transactions.pop(transactional_id, None)
             else:
                 self.transactions[transactional_id] = of_value(transactional_id, read_value(value))
+
+    def prepare(self) -> Iterator[None]:
+        """Nothing waits for it."""
+        return iter(())
 
     def loaded(self) -> None:
         """Markers that another coordinator has not written, or not all of them, are written."""
@@ -239,24 +245,33 @@ class TransactionShard:
 
     # By time
 
-    def abort_timed_out(self) -> None:
-        """Abort transactions that take longer than their timeout."""
+    def abort_timed_out(self) -> Iterator[None]:
+        """Abort transactions that take longer than their timeout. In steps."""
         now_ms = self._clock.now_ms()
-        for transaction in self._unchanging():
-            if transaction.has_timed_out(now_ms):
-                self._fence(transaction, lambda _: None)
+        for some in self._in_steps():
+            for transaction in some:
+                if transaction.has_timed_out(now_ms):
+                    self._fence(transaction, lambda _: None)
+            yield
 
-    def expire(self, expiration_ms: int) -> None:
-        """Forget ids that nobody has used for so long."""
+    def expire(self, expiration_ms: int) -> Iterator[None]:
+        """Forget ids that nobody has used for so long. In steps."""
         before_ms = self._clock.now_ms() - expiration_ms
-        for transaction in self._unchanging():
-            if transaction.state.is_complete and transaction.last_update_ms < before_ms:
-                self._forget(transaction.transactional_id)
+        for some in self._in_steps():
+            for transaction in some:
+                if transaction.state.is_complete and transaction.last_update_ms < before_ms:
+                    self._forget(transaction.transactional_id)
+            yield
 
-    def _unchanging(self) -> Iterator[TransactionMetadata]:
-        for transaction in list(self.transactions.values()):
-            if transaction.transactional_id not in self._pending:
-                yield transaction
+    def _in_steps(self) -> Iterator[list[TransactionMetadata]]:
+        """All of which no change is being written, as they are when their step is taken."""
+        transactional_ids = list(self.transactions)
+        for at in range(0, len(transactional_ids), IDS_PER_STEP):
+            yield self._unchanging(transactional_ids[at : at + IDS_PER_STEP])
+
+    def _unchanging(self, transactional_ids: Iterable[str]) -> list[TransactionMetadata]:
+        found = (self.transactions.get(one) for one in transactional_ids if one not in self._pending)
+        return [one for one in found if one is not None]
 
     def _forget(self, transactional_id: str) -> None:
         def done(result: WriteResult) -> None:
@@ -332,9 +347,8 @@ class TransactionShard:
         self._retry_ms = min(2 * self._retry_ms, _LONGEST_RETRY_MS)
 
     def _complete_marked(self) -> None:
-        for transaction in self._unchanging():
-            if transaction.transactional_id in self._marked:
-                self._complete(transaction)
+        for transaction in self._unchanging(list(self._marked)):
+            self._complete(transaction)
 
 
 def _record(changed: TransactionMetadata) -> KeyValue:

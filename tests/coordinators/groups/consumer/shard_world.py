@@ -30,6 +30,7 @@ from tests.coordinators.groups.immediate_matcher import ImmediateMatcher
 from tests.coordinators.groups.members import join_request, subscription
 from tests.coordinators.groups.partitioned_topics import PartitionedTopics
 from tests.coordinators.groups.timed_shard import TimedShard
+from tests.coordinators.steps import take_all
 
 
 @dataclass(eq=False)
@@ -72,6 +73,7 @@ class ShardWorld(TimedShard):
         assert len(self.timers) == 0
         self.log.waiting.clear()
         self.shard = self.replayed()
+        take_all(self.shard.prepare())
         self.shard.loaded()
 
     # Groups

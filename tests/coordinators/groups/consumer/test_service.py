@@ -22,6 +22,7 @@ from strandline.errors import (
 from strandline.metadata.image import ConfigResource, ConfigResourceType
 from tests.coordinators.groups.consumer.consumer_world import state_of
 from tests.coordinators.groups.consumer.shard_world import Answers, ShardWorld, check_replay
+from tests.coordinators.steps import take_all
 
 
 @pytest.fixture
@@ -305,10 +306,10 @@ def test_a_deleted_group_leaves_nothing_in_the_log(world: ShardWorld) -> None:
 
 def test_an_empty_group_expires_with_its_offsets(world: ShardWorld) -> None:
     world.join("m1", "orders")
-    world.shard.expire()
+    take_all(world.shard.expire())
     assert "g" in world.shard.groups
     world.leave("m1")
-    world.shard.expire()
+    take_all(world.shard.expire())
     world.settle()
     assert world.shard.groups == {}
 

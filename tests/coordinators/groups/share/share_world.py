@@ -21,6 +21,7 @@ from tests.coordinators.groups.conftest import CountedIds
 from tests.coordinators.groups.immediate_matcher import ImmediateMatcher
 from tests.coordinators.groups.partitioned_topics import PartitionedTopics
 from tests.coordinators.groups.timed_shard import Call, TimedShard
+from tests.coordinators.steps import take_all
 
 
 class ShareWorld(TimedShard):
@@ -51,6 +52,7 @@ class ShareWorld(TimedShard):
         """The broker comes back and reads its log."""
         self.shard.unloaded(StrandlineError("stopped"))
         self.shard = self.replayed()
+        take_all(self.shard.prepare())
         self.shard.loaded()
         self.settle()
 

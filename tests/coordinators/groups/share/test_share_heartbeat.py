@@ -27,6 +27,7 @@ from strandline.errors import (
 from strandline.metadata.image import ConfigResource, ConfigResourceType
 from tests.coordinators.groups.share.share_world import ShareWorld
 from tests.coordinators.groups.timed_shard import Call
+from tests.coordinators.steps import take_all
 
 
 def stable(members: int = 1, **settings: Any) -> ShareWorld:
@@ -318,7 +319,7 @@ def test_an_empty_group_stays_until_it_is_deleted() -> None:
     with pytest.raises(NonEmptyGroup):
         world.shard.delete_group("g", Call())
     world.leave("m0")
-    world.shard.expire()
+    take_all(world.shard.expire())
     world.settle()
     assert world.group().state is GroupState.EMPTY
     deletion = Call()

@@ -1,0 +1,219 @@
+"""Shards of coordinators with so many offsets, groups or transactional ids: loading them, and sweeps over them.
+
+Each is one partition of an internal topic, though a broker has fifty of each. The longest step of a sweep is what
+other tasks of the event loop wait for.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, cast
+from uuid import UUID
+
+from bench.growing.measuring import Growth, Measured
+from strandline.clock import SystemClock
+from strandline.config.groups import GroupSettings
+from strandline.coordinators.groups.incarnations import TopicIncarnations
+from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue, write_offset_key, write_offset_value
+from strandline.coordinators.groups.shard import GroupShard
+from strandline.coordinators.runtime import (
+    KeyValue,
+    ReadBatch,
+    ReadRecord,
+    Timers,
+    TransactionEnd,
+    WriteDone,
+    WriteResult,
+)
+from strandline.coordinators.transactions.metadata import TransactionMetadata
+from strandline.coordinators.transactions.schemas import write_key, write_value
+from strandline.coordinators.transactions.shard import TransactionShard
+from strandline.coordinators.transactions.states import TransactionState
+from strandline.metadata.image import MetadataImage, TopicImage
+from strandline.model import INT32_MAX, ZERO_UUID, ProducerAndEpoch
+
+_TOPIC: Final = TopicImage("t", UUID(int=1), ())
+_OLD_MS: Final = 1_000
+
+
+class InstantSink:
+    """Whatever is written is committed at once."""
+
+    def max_write_bytes(self) -> int:
+        return INT32_MAX
+
+    def write(self, records: Sequence[KeyValue], done: WriteDone) -> None:
+        done(WriteResult(None, 0))
+
+    def write_now(self, records: Sequence[KeyValue]) -> WriteResult | None:
+        return WriteResult(None, 0)
+
+    def write_transactional(self, records: Sequence[KeyValue], producer: ProducerAndEpoch, done: WriteDone) -> None:
+        done(WriteResult(None, 0))
+
+    def write_marker(self, end: TransactionEnd, done: WriteDone) -> None:
+        done(WriteResult(None, 0))
+
+
+class OneTopic:
+    """An image with one topic."""
+
+    image = MetadataImage(topics={_TOPIC.name: _TOPIC}, topics_by_id={_TOPIC.topic_id: _TOPIC})
+
+
+def group_shard() -> GroupShard:
+    """Without groups."""
+    clock, nobody = SystemClock(), cast("Any", None)
+    topics = TopicIncarnations(OneTopic())
+    return GroupShard(InstantSink(), Timers(clock), clock, nobody, GroupSettings(), topics, nobody)
+
+
+def transaction_shard() -> TransactionShard:
+    """Without transactional ids."""
+    clock = SystemClock()
+    return TransactionShard(InstantSink(), cast("Any", None), clock, Timers(clock), epoch=lambda: 0)
+
+
+# What is read from the log
+
+
+def offsets_of_one_group(size: int) -> Iterator[ReadBatch]:
+    """So many partitions, whose offsets were committed long ago."""
+    for number in range(size):
+        yield committed(number, "g", number)
+
+
+def offsets_of_many_groups(size: int) -> Iterator[ReadBatch]:
+    """One of each group."""
+    for number in range(size):
+        yield committed(number, f"g{number}", 0)
+
+
+def offsets_without_topic_ids(size: int) -> Iterator[ReadBatch]:
+    """As older brokers have stored them."""
+    for number in range(size):
+        yield committed(number, f"g{number}", 0, topic_id=ZERO_UUID)
+
+
+def offsets_of_deleted_topics(size: int) -> Iterator[ReadBatch]:
+    """As many tombstones are due."""
+    for number in range(size):
+        yield committed(number, f"g{number}", 0, topic=f"gone-{number}")
+
+
+def offsets_of_ended_transactions(size: int) -> Iterator[ReadBatch]:
+    """Of one consumer that commits exactly once."""
+    for number in range(size):
+        yield committed(2 * number, "g", 0, producer=ProducerAndEpoch(1, number % 30_000))
+        yield ReadBatch(producer_id=1, producer_epoch=number % 30_000, is_transactional=True, committed=True)
+
+
+def offsets_of_open_transactions(size: int) -> Iterator[ReadBatch]:
+    """Of as many consumers, with an offset that is committed and one that is deleted in between."""
+    for number in range(size):
+        yield committed(3 * number, f"g{number}", 0, producer=ProducerAndEpoch(number, 0))
+        yield committed(3 * number + 1, f"g{number}", 1)
+        yield ReadBatch(records=(ReadRecord(3 * number + 2, write_offset_key(OffsetKey(f"g{number}", "t", 2)), None),))
+
+
+def committed(
+    at: int,
+    group: str,
+    partition: int,
+    *,
+    topic: str = _TOPIC.name,
+    topic_id: UUID = _TOPIC.topic_id,
+    producer: ProducerAndEpoch | None = None,
+) -> ReadBatch:
+    """A committed offset, or one that is part of a transaction."""
+    value = OffsetValue(
+        offset=at, leader_epoch=0, metadata="", commit_timestamp=_OLD_MS, expire_timestamp=-1, topic_id=topic_id
+    )
+    records = (ReadRecord(at, write_offset_key(OffsetKey(group, topic, partition)), write_offset_value(value)),)
+    if producer is None:
+        return ReadBatch(records=records)
+    return ReadBatch(
+        records=records, producer_id=producer.producer_id, producer_epoch=producer.epoch, is_transactional=True
+    )
+
+
+def transactional_ids(size: int) -> Iterator[ReadBatch]:
+    """That nobody has used for long."""
+    for number in range(size):
+        one = TransactionMetadata(
+            transactional_id=f"id-{number}",
+            producer_id=number,
+            producer_epoch=0,
+            timeout_ms=60_000,
+            state=TransactionState.COMPLETE_COMMIT,
+            last_update_ms=_OLD_MS,
+        )
+        records = (ReadRecord(number, write_key(one.transactional_id), write_value(one.value(), version=1)),)
+        yield ReadBatch(records=records)
+
+
+GROUP_SHAPES: Final[Mapping[str, Callable[[int], Iterator[ReadBatch]]]] = {
+    "offsets of one group": offsets_of_one_group,
+    "groups with one offset": offsets_of_many_groups,
+    "groups with offsets without topic ids": offsets_without_topic_ids,
+    "groups with offsets of deleted topics": offsets_of_deleted_topics,
+    "transactions of a consumer": offsets_of_ended_transactions,
+    "consumers with open transactions": offsets_of_open_transactions,
+}
+
+
+def replay(shard: GroupShard | TransactionShard, batches: Iterable[ReadBatch]) -> None:
+    """All of them."""
+    for batch in batches:
+        shard.replay(batch)
+
+
+# Measured
+
+
+def measure(root: Path, size: int) -> Measured:
+    """CPU time of replay and sweeps, and of their longest steps."""
+    found: dict[Growth, float] = {}
+    for what, shape in GROUP_SHAPES.items():
+        shard = group_shard()
+        found[Growth(f"replay {what}", "CPU ms")] = _timed(partial(replay, shard, list(shape(size))))
+        _steps(found, f"prepare {what}", shard.prepare())
+        found[Growth(f"begin with {what}", "CPU ms")] = _timed(shard.loaded)
+        _steps(found, f"expire {what}", shard.expire())
+    transactions = transaction_shard()
+    replayed = partial(replay, transactions, list(transactional_ids(size)))
+    found[Growth("replay transactional ids", "CPU ms")] = _timed(replayed)
+    found[Growth("begin with transactional ids", "CPU ms")] = _timed(transactions.loaded)
+    _steps(found, "look for transactions that take too long", transactions.abort_timed_out())
+    _steps(found, "expire transactional ids", transactions.expire(60_000))
+    return found
+
+
+def _timed(work: Callable[[], object]) -> float:
+    """CPU ms."""
+    gc.collect()
+    before = time.process_time()
+    work()
+    return (time.process_time() - before) * 1e3
+
+
+def _steps(found: dict[Growth, float], what: str, steps: Iterator[None]) -> None:
+    """CPU ms of all steps, and of the longest, without collections of garbage, which are no part of it."""
+    longest = total = 0.0
+    gc.collect()
+    gc.disable()
+    try:
+        has_more = True
+        while has_more:
+            before = time.thread_time()
+            has_more = next(steps, found) is not found
+            spent = (time.thread_time() - before) * 1e3
+            longest, total = max(longest, spent), total + spent
+    finally:
+        gc.enable()
+    found[Growth(what, "CPU ms")] = total
+    found[Growth(f"{what}: longest turn of the loop", "ms", 0)] = longest

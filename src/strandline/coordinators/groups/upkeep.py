@@ -1,0 +1,158 @@
+"""What is done to the offsets of a shard by itself: they expire, end with their topics, and get the ids of topics.
+
+A shard may have a million offsets, and whatever looks at all of them does so in steps: requests come in between. So
+every step decides by what is true when it is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Final
+
+from strandline.clock import Clock
+from strandline.config.groups import GroupSettings
+from strandline.coordinators.groups.group import Group
+from strandline.coordinators.groups.incarnations import TopicIncarnations
+from strandline.coordinators.groups.offsets import OffsetStore
+from strandline.coordinators.groups.schemas import OffsetKey, OffsetValue, write_offset_key, write_offset_value
+from strandline.coordinators.runtime import KeyValue, RecordSink, WriteResult
+from strandline.crash import crash_point
+from strandline.errors import StrandlineError
+
+# Records that are independent of each other; a batch of them has to stay below max.message.bytes.
+_RECORDS_PER_WRITE: Final = 1000
+# Some milliseconds of work, also if a tombstone is written for each.
+OFFSETS_PER_STEP: Final = 500
+
+Deleted = Callable[[StrandlineError | None], None]
+
+
+class OffsetUpkeep:
+    """For one shard. `delete_group` deletes a group that is empty."""
+
+    def __init__(
+        self,
+        groups: Mapping[str, Group],
+        offsets: OffsetStore,
+        topics: TopicIncarnations,
+        sink: RecordSink,
+        clock: Clock,
+        settings: GroupSettings,
+        delete_group: Callable[[str, Deleted], None],
+    ) -> None:
+        self._groups, self._offsets, self._topics = groups, offsets, topics
+        self._sink, self._clock, self._settings = sink, clock, settings
+        self._delete_group = delete_group
+
+    # Deleting
+
+    def delete_keys(self, keys: Sequence[OffsetKey], done: Deleted) -> None:
+        """Write tombstones for offsets; `done` gets the first error."""
+        chunks = [keys[at : at + _RECORDS_PER_WRITE] for at in range(0, len(keys), _RECORDS_PER_WRITE)] or [[]]
+        errors: list[StrandlineError] = []
+
+        def written(chunk: Sequence[OffsetKey], is_last: bool, outcome: WriteResult) -> None:
+            if outcome.error is None:
+                for key in chunk:
+                    self._offsets.remove(key)
+            else:
+                errors.append(outcome.error)
+            if is_last:
+                done(errors[0] if errors else None)
+
+        for chunk in chunks:
+            records: list[KeyValue] = [(write_offset_key(key), None) for key in chunk]
+            self._sink.write(records, partial(written, chunk, chunk is chunks[-1]))
+
+    # By time
+
+    def expire(self) -> Iterator[None]:
+        """Delete offsets that were not used for offsets.retention.minutes or whose topic is gone, and empty groups
+        without offsets."""
+        looked_at = 0
+        group_ids = list(self._groups)
+        while group_ids:  # taken out one at a time: to let go of a million at once takes long
+            group = self._groups.get(group_ids.pop())
+            if group is None:
+                continue
+            pieces = self._offsets.pieces_of(group.group_id, OFFSETS_PER_STEP)
+            first = next(pieces, ())
+            second = next(pieces, ())
+            looked_at += 1 + len(first)
+            if second:  # the group itself goes at a later look, when it has no offsets left
+                for piece in chain((first, second), pieces):
+                    self._expire_offsets(group, piece)
+                    yield
+            else:
+                self._expire_group(group, first)
+            if looked_at >= OFFSETS_PER_STEP:
+                looked_at = 0
+                yield
+        yield from self.drop_stale()
+
+    def _expire_group(self, group: Group, offsets: Collection[tuple[OffsetKey, OffsetValue]]) -> None:
+        """With all offsets of the group."""
+        keys = self._expired_keys(group, offsets)
+        if keys is None:
+            return
+        remaining = len(self._offsets.keys_of(group.group_id)) - len(keys)
+        if remaining == 0 and group.may_be_deleted and self._offsets.is_idle(group.group_id):
+            self._delete_group(group.group_id, ignore)
+        elif keys:
+            self.delete_keys(keys, ignore)
+
+    def _expire_offsets(self, group: Group, offsets: Collection[tuple[OffsetKey, OffsetValue]]) -> None:
+        """With some offsets of the group."""
+        if self._groups.get(group.group_id) is group and (keys := self._expired_keys(group, offsets)):
+            self.delete_keys(keys, ignore)
+
+    def _expired_keys(self, group: Group, offsets: Iterable[tuple[OffsetKey, OffsetValue]]) -> list[OffsetKey] | None:
+        """None if offsets of the group do not expire in its state."""
+        now, retention = self._clock.now_ms(), self._settings.offsets_retention_minutes * 60_000
+        keys = []
+        for key, value in offsets:
+            expires_at = group.expires_at(value, retention)
+            if expires_at is None:
+                return None
+            if now >= expires_at and not group.is_subscribed_to(key.topic) and not self._offsets.is_unstable(key):
+                keys.append(key)
+        return keys
+
+    # Topics that go, and their ids
+
+    def drop_stale(self) -> Iterator[None]:
+        """Delete every offset whose topic was deleted, whether or not another topic has its name now."""
+        for piece in self._offsets.pieces(OFFSETS_PER_STEP):
+            self.drop_stale_of(piece)
+            yield
+
+    def drop_stale_of(self, offsets: Iterable[tuple[OffsetKey, OffsetValue]]) -> None:
+        """The same with these offsets."""
+        # A tombstone behind a commit that is under way would delete what that commit stores, which may be an offset
+        # of the new topic. The commit looks again when it is written.
+        keys = [
+            key
+            for key, value in offsets
+            if not self._topics.is_current(key.topic, value) and not self._offsets.is_under_way(key)
+        ]
+        if keys:
+            crash_point("groups.offsets.before_tombstones")
+            self.delete_keys(keys, ignore)
+
+    def store_topic_ids(self) -> Iterator[None]:
+        """Store offsets that have no topic id again, with the id, before there are requests. What fails here is done
+        at the next load."""
+        for piece in self._offsets.pieces(OFFSETS_PER_STEP):
+            found = [(key, self._topics.with_id(key, value)) for key, value in piece]
+            stored = [(key, value) for key, value in found if value is not None and not self._offsets.is_unstable(key)]
+            for key, value in stored:
+                self._offsets.replace(key, value)
+            if stored:
+                self._sink.write([(write_offset_key(key), write_offset_value(value)) for key, value in stored], ignore)
+            yield
+
+
+def ignore(_: StrandlineError | WriteResult | None) -> None:
+    """The writer has logged the error, and the next sweep tries again."""
