@@ -9,13 +9,13 @@ from tests.wirelevel.asking import ask_for_offset, ask_to_fetch
 from tests.wirelevel.transactional import end_of, last_stable_offset, unfinished
 
 from chaos.copiers import GROUP
-from chaos.history import COMMITTED, UNCOMMITTED, Content, Trouble
+from chaos.history import COMMITTED, UNCOMMITTED, Batch, Content, Trouble
 from chaos.readers import ask_group
 from chaos.reading import consumer_settings
 from chaos.stage import PARTITIONS, Stage
 from chaos.switching import SWITCHED, wait_switched
 from chaos.values import Place, copy_topic, list_topic
-from strandline.records import iter_headers, read_records
+from strandline.records import BatchHeader, iter_headers, read_records
 from strandline.wire.client import Client
 from strandline.wire.errors import ErrorCode
 
@@ -75,6 +75,7 @@ def _read_raw(client: Client, source: str, topic: str, partition: int) -> Conten
         return None
     records: list[tuple[int, str]] = []
     markers: list[int] = []
+    batches: list[Batch] = []
     offset = start.offset
     while offset < (end := end_of(client, topic, partition)):
         row = ask_to_fetch(client, topic, offset, partition=partition)
@@ -86,6 +87,8 @@ def _read_raw(client: Client, source: str, topic: str, partition: int) -> Conten
                 markers += [one.offset for one in found]
             else:
                 records += [(one.offset, (one.value or b"").decode()) for one in found]
+                if header.producer_id >= 0:
+                    batches.append(_batch(header, len(found)))
             offset = header.next_offset
     return Content(
         source=source,
@@ -96,6 +99,17 @@ def _read_raw(client: Client, source: str, topic: str, partition: int) -> Conten
         end=end,
         records=records,
         markers=markers,
+        batches=batches,
+    )
+
+
+def _batch(header: BatchHeader, count: int) -> Batch:
+    return Batch(
+        offset=header.base_offset,
+        count=count,
+        producer_id=header.producer_id,
+        epoch=header.producer_epoch,
+        sequence=header.base_sequence,
     )
 
 

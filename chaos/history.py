@@ -20,7 +20,7 @@ class Promise(StrEnum):
     TRANSACTIONAL = "transactional"
     """All or nothing, once, in order."""
     IDEMPOTENT = "idempotent"
-    """Once, in order."""
+    """Once, in order, as long as no record waits for longer than the client's delivery timeout."""
     PLAIN = "plain"
     """With acks=all: at least once, in any order."""
 
@@ -92,8 +92,19 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch of an idempotent or transactional producer, as it is in the log."""
+
+    offset: int
+    count: int
+    producer_id: int
+    epoch: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A whole partition, read after the last fault. `markers` are offsets of control records, known if raw."""
+    """A whole partition, read after the last fault. Offsets of control records and batches are known if it is raw."""
 
     source: str
     isolation: str
@@ -103,6 +114,7 @@ class Content:
     end: int
     records: list[tuple[int, str]]
     markers: list[int] | None = None
+    batches: list[Batch] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +198,8 @@ def from_line(line: str) -> Event:
         fields["reads"] = [Read(**one) for one in fields["reads"]]
     elif "records" in fields:
         fields["records"] = [(offset, value) for offset, value in fields["records"]]
+        if kind is Content:
+            fields["batches"] = [Batch(**one) for one in fields.get("batches", [])]
     return kind(**fields)
 
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from chaos.history import Append, Attempt, Outcome, Promise
 from chaos.reading import Tail
-from chaos.stage import CALL_SECONDS, TRANSACTION_SECONDS, Stage, error_of
+from chaos.stage import Stage, error_of
 from chaos.transactions import Transaction, TransactionalProducer, attempt
 from chaos.values import Place, value_of
 
@@ -20,6 +20,8 @@ _DELAYS = 0.1
 _FLUSHES = 0.5
 _FLUSH_SECONDS = 2.0
 _READS = 0.5
+FLUSH_SECONDS = 120.0
+"""How long a producer without transactions has for what is left when it ends. No fault takes that long."""
 
 
 def write_transactions(stage: Stage, name: str) -> None:
@@ -80,14 +82,14 @@ class _Producer:
 
     def __init__(self, stage: Stage, stream: str, promise: Promise) -> None:
         self._stage, self._stream, self._promise = stage, stream, promise
-        self._fatal: list[KafkaError] = []
+        self._ending: list[KafkaError] = []
+        """Errors after which another producer takes over."""
         self._waiting: dict[str, Append] = {}
         self._producer = Producer(
             {
                 "bootstrap.servers": stage.bootstrap,
                 "client.id": stream,
                 **SETTINGS[promise],
-                "delivery.timeout.ms": int(TRANSACTION_SECONDS * 1000),
                 "linger.ms": 2,
                 "log_level": 0,
                 "error_cb": self._on_error,
@@ -97,16 +99,16 @@ class _Producer:
     def work(self) -> None:
         dice = self._stage.dice(self._stream)
         for values in self._values():
-            if self._stage.stop.is_set() or self._fatal:
+            if self._stage.stop.is_set() or self._ending:
                 break
             for value in values:
                 self._append(*dice.choice(self._stage.places), value)
             self._producer.poll(0)
             self._stage.stop.wait(dice.uniform(0.01, 0.1))
-        left = self._producer.flush(TRANSACTION_SECONDS + CALL_SECONDS)
+        left = self._producer.flush(FLUSH_SECONDS)
         for sent in list(self._waiting.values()):
             self._write(sent, Outcome.UNKNOWN, f"{left} without a report")
-        for error in self._fatal[:1]:
+        for error in self._ending[:1]:
             self._stage.client_ended(self._stream, "produce", error)
 
     def _values(self) -> Iterator[list[str]]:
@@ -128,10 +130,11 @@ class _Producer:
             self._write(replace(sent, offset=message.offset()), Outcome.COMMITTED, None)
         else:
             self._write(sent, Outcome.UNKNOWN, error.name())
+            self._ending.append(error)
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
-            self._fatal.append(error)
+            self._ending.append(error)
 
     def _write(self, sent: Append, outcome: Outcome, error: str | None) -> None:
         del self._waiting[sent.value]

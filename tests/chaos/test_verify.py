@@ -12,6 +12,7 @@ from chaos.history import (
     UNCOMMITTED,
     Append,
     Attempt,
+    Batch,
     Bounds,
     Content,
     Ended,
@@ -283,10 +284,52 @@ def test_a_plain_producer_may_write_a_value_twice_and_never_lose_one() -> None:
     assert kinds([*WRITTEN, *sent, *END_A, *content(B, twice[:3], MARKERS_B)]) == {Kind.LOST}
 
 
+def test_a_producer_of_which_a_record_timed_out_may_repeat_itself_in_its_next_epoch() -> None:
+    late = replace(
+        attempt(Outcome.UNKNOWN, (B, "idem-1.1/2", None), writer="idem-1.1", promise=Promise.IDEMPOTENT),
+        error="_MSG_TIMED_OUT",
+    )
+    twice = content(A, [*IN_A, (7, "idem-1.1/1")], MARKERS_A, dropped=("txn-1/3",))
+    assert verify([*WRITTEN, late, *twice, *END_B]) == []
+    assert kinds([*WRITTEN, replace(late, error="OUT_OF_ORDER_SEQUENCE_NUMBER"), *twice, *END_B]) == {Kind.DOUBLED}
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        ([(1, 0, 0, 2), (2, 0, 0, 1), (1, 0, 2, 1), (1, 1, 0, 1), (2, 0, 1, 1)], set()),
+        ([(1, 0, 5, 2), (1, 0, 7, 1)], set()),  # the broker has forgotten what was before
+        ([(1, 0, 0, 2), (1, 0, 1, 1)], {Kind.DOUBLED}),
+        ([(1, 0, 0, 2), (1, 0, 0, 2)], {Kind.DOUBLED}),
+        ([(1, 0, 0, 2), (1, 0, 3, 1)], {Kind.LOST}),
+    ],
+)
+def test_sequences_of_each_epoch_are_there_once(batches: list[tuple[int, int, int, int]], expected: set[Kind]) -> None:
+    raw, consumed = END_A
+    assert isinstance(raw, Content)
+    found = [
+        Batch(offset=number, count=count, producer_id=producer, epoch=epoch, sequence=sequence)
+        for number, (producer, epoch, sequence, count) in enumerate(batches)
+    ]
+    assert kinds([*WRITTEN, replace(raw, batches=found), consumed, *END_B]) == expected
+
+
 def test_a_history_is_the_same_after_it_was_written(tmp_path: Path) -> None:
     trouble = Trouble(at=1.0, what="x", text="y")
     reader = attempt(Outcome.COMMITTED, writer="txn-2", reads=[(A, 0, "txn-1/1")])
-    events = [*WRITTEN, *END_A, seen(A, (0, "txn-1/1")), bounds(6), group_at(4), reader, trouble]
+    raw = END_A[0]
+    assert isinstance(raw, Content)
+    batch = Batch(offset=0, count=1, producer_id=1, epoch=0, sequence=0)
+    events = [
+        *WRITTEN,
+        *END_A,
+        replace(raw, batches=[batch]),
+        seen(A, (0, "txn-1/1")),
+        bounds(6),
+        group_at(4),
+        reader,
+        trouble,
+    ]
     assert [from_line(to_line(event)) for event in events] == events
     path = tmp_path / "history.jsonl"
     path.write_text("".join(to_line(event) + "\n" for event in events))
