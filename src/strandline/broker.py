@@ -304,12 +304,8 @@ class Broker:
         gc.freeze()
         gc.enable()
         self.network.start(self.dispatcher)
-        logger.info(
-            "broker %d of cluster %s serves clients on %s",
-            self.node_id,
-            self.loader.image.cluster_id,
-            bound_addresses(self.listeners),
-        )
+        where, cluster_id = bound_addresses(self.listeners), self.loader.image.cluster_id
+        logger.info("broker %d of cluster %s serves clients on %s", self.node_id, cluster_id, where)
 
     # Following the metadata
 
@@ -386,8 +382,9 @@ class Broker:
 
     def readiness(self) -> Readiness:
         """`admin.status.BrokerSource`."""
-        reasons = reasons_not_ready(self, is_stopping=self._is_stopping)
-        return Readiness(not_ready_because=reasons, dependencies=self._dependencies())
+        found = self._dependencies()
+        reasons = reasons_not_ready(self, is_stopping=self._is_stopping, dependencies=found)
+        return Readiness(not_ready_because=reasons, dependencies=found)
 
     def _dependencies(self) -> tuple[HealthStatus, ...]:
         return (self._sql.health.status(), *self._tiers.health())

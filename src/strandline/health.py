@@ -56,6 +56,9 @@ class HealthStatus:
     away_since_ms: int = -1
     away_seconds: float = 0.0
 
+    is_wrong: bool = False
+    """Whether it answers, and is not the one that belongs to this cluster: it is away until somebody acts."""
+
     @property
     def is_away(self) -> bool:
         return self.state is HealthState.AWAY
@@ -70,6 +73,7 @@ class _Trouble:
     last: float = 0.0
     failures: int = 0
     is_certain: bool = False
+    is_wrong: bool = False
     sentence: str = ""
 
     @property
@@ -116,7 +120,7 @@ class Health:
         if trouble is None or self._clock.monotonic() - trouble.last >= _STOPPED_S:
             self.answered(kind)
 
-    def failed(self, sentence: str, kind: str = "", *, is_certain: bool = False) -> None:
+    def failed(self, sentence: str, kind: str = "", *, is_certain: bool = False, is_wrong: bool = False) -> None:
         """A request of this kind was not answered, or was refused for reasons that concern every request.
 
         It counts as away after some failures in a row, or at once if the failure is certain: that of a check.
@@ -130,6 +134,7 @@ class Health:
         if is_certain or not trouble.is_certain:  # the sentence of a check says more than that of another request
             trouble.sentence = sentence
         trouble.is_certain = trouble.is_certain or is_certain
+        trouble.is_wrong = is_wrong or (trouble.is_wrong and not is_certain)
         self.suspected.set()
         # Sentences of requests name their objects, and no two are alike: the first one has to do. Checks say more.
         if trouble.is_away and (not self._told or (is_certain and sentence not in self._told)):
@@ -171,6 +176,7 @@ class Health:
             problem=next((one.sentence for one in troubles if one.is_certain), trouble.sentence),
             away_since_ms=trouble.since_ms,
             away_seconds=now - trouble.since,
+            is_wrong=any(one.is_wrong for one in troubles),
         )
 
     def _hanging(self, now: float) -> _Trouble | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from strandline.admin.commands.dump.remote_records import rows_of_cluster
+from strandline.objects.marker import REMOTE_STORE_ID_KEY
 from tests.broker import BrokerProcess
 from tests.s3 import S3
 from tests.waiting import wait_until
@@ -22,23 +23,25 @@ Listing = Callable[[], list[str]]
 
 
 def list_directory(directory: Path) -> list[str]:
-    """The keys of all objects in a directory store."""
+    """The keys of all objects of segments in a directory store."""
     found = os.walk(directory)  # which does not mind that directories go meanwhile
     return [
         os.path.relpath(os.path.join(where, name), directory)
         for where, _, names in found
         if not where.endswith("/.uploads")  # what a crash cut short is no object, and goes at a later start
         for name in names
+        if name != REMOTE_STORE_ID_KEY
     ]
 
 
 def list_bucket(s3: S3, url: str) -> list[str]:
-    """The keys of all objects below a prefix."""
+    """The keys of all objects of segments below a prefix."""
     bucket, _, prefix = url.removeprefix("s3://").partition("/")
     with urllib.request.urlopen(f"{s3.endpoint}/{bucket}?list-type=2&prefix={prefix}/", timeout=SECONDS) as answer:
         found = answer.read().decode()
     assert "<IsTruncated>false" in found, "too many objects for one answer"
-    return [key.removeprefix(f"{prefix}/") for key in re.findall("<Key>(.*?)</Key>", found)]
+    keys = [key.removeprefix(f"{prefix}/") for key in re.findall("<Key>(.*?)</Key>", found)]
+    return [key for key in keys if key != REMOTE_STORE_ID_KEY]
 
 
 def s3_settings(s3: S3, url: str, *, port: int | None = None) -> dict[str, str]:

@@ -66,13 +66,19 @@ class BrokerParts(Protocol):
     def migrations(self) -> MigrationSource: ...
 
 
-def reasons_not_ready(broker: BrokerParts, *, is_stopping: bool) -> tuple[str, ...]:
-    """Why clients cannot be served now; empty if they can."""
+def reasons_not_ready(
+    broker: BrokerParts, *, is_stopping: bool, dependencies: tuple[HealthStatus, ...]
+) -> tuple[str, ...]:
+    """Why clients cannot be served now; empty if they can.
+
+    A store that is away comes back, and other topics need none; one that is not ours stays so until somebody acts.
+    """
     reasons = {
         f"broker {broker.node_id} is stopping": is_stopping,
         f"broker {broker.node_id} is fenced by the controller": broker.lifecycle.is_fenced,
     }
-    return tuple(reason for reason, holds in reasons.items() if holds)
+    wrong = (f"{one.what} is not the one of this cluster" for one in dependencies if one.is_wrong)
+    return (*(reason for reason, holds in reasons.items() if holds), *wrong)
 
 
 def describe_broker(
@@ -88,7 +94,7 @@ def describe_broker(
         version=version("strandline"),
         node_id=broker.node_id,
         cluster_id=image.cluster_id,
-        not_ready_because=reasons_not_ready(broker, is_stopping=is_stopping),
+        not_ready_because=reasons_not_ready(broker, is_stopping=is_stopping, dependencies=dependencies),
         uptime_s=uptime_s,
         listeners=tuple(f"{listener.name}://{listener.host}:{listener.port}" for listener in broker.listeners),
         controller_id=image.controller_id,

@@ -8,6 +8,7 @@ from strandline.controlplane.lifecycle import SqlLogLifecycle
 from strandline.controlplane.migrations import SqlMigrations
 from strandline.controlplane.producers import SqlProducerStates
 from strandline.controlplane.reads import SqlBatchReads
+from strandline.controlplane.store_records import SqlStoreRecords
 from strandline.controlplane.tiering_claims import SqlSplitClaims
 from strandline.controlplane.tiering_given_up import SqlGivenUpSegments
 from strandline.controlplane.tiering_uploads import SqlSegmentUploads
@@ -27,6 +28,7 @@ class SqlControlPlane(
     SqlSegmentUploads,
     SqlGivenUpSegments,
     SqlTieringWishes,
+    SqlStoreRecords,
 ):
     """Every port on one SqlStore: a ControlPlane. Passes tests/contracts/test_control_plane*.py on both databases.
 

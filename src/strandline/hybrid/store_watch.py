@@ -12,13 +12,14 @@ from typing import Any, Final, TypeAlias
 
 from strandline.clock import Clock
 from strandline.health import CHECKS, READS, WRITES, Health
-from strandline.objects.store import ObjectStoreError
+from strandline.objects.store import ObjectStoreError, WrongStore
 from strandline.remote.ports import RemoteStorageError
 
 logger = logging.getLogger(__name__)
 
 _INTERVAL_S: Final = 10.0
 _FIRST_PAUSE_S: Final = 1.0
+_WRONG: Final = (WrongStore,)
 
 # Asks the store, for reads or for writes. Raises ObjectStoreErrors or RemoteStorageErrors.
 Check: TypeAlias = Callable[[str], Coroutine[Any, Any, None]]
@@ -92,7 +93,7 @@ class StoreWatch:
                 return False
             call.result()
         except (ObjectStoreError, RemoteStorageError) as error:
-            self.health.failed(str(error), CHECKS, is_certain=True)
+            self.health.failed(str(error), CHECKS, is_certain=True, is_wrong=isinstance(error, _WRONG))
             return False
         finally:
             for task in (call, alarm):

@@ -22,7 +22,7 @@ from strandline.controlplane.plane import SqlControlPlane
 from strandline.errors import StrandlineError
 from strandline.health import HealthStatus
 from strandline.hybrid.diskless.prefix_watch import PrefixWatch
-from strandline.hybrid.diskless.store_check import watch_objects
+from strandline.hybrid.diskless.store_check import objects_identity, watch_objects
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
@@ -45,7 +45,7 @@ from strandline.hybrid.tiering.service import TieringService
 from strandline.hybrid.tiering.uploads import LeaderUploads
 from strandline.log import LogManager
 from strandline.metadata import ActiveController, MetadataDelta, MetadataImage, MetadataLoader
-from strandline.objects.store import ObjectStoreError
+from strandline.objects.store import ObjectStoreError, WrongStore
 from strandline.remote.ports import RemoteStorageError
 from strandline.replication import ReplicaManager
 from strandline.sql import SqlError, SqlStore
@@ -79,7 +79,7 @@ class Tiers:
         ids: Ids,
         chance: Chance,
     ) -> None:
-        self._sql, self._loader = sql, loader
+        self._sql, self._loader, self._logs = sql, loader, logs
         self._settings, self._topic_config = settings, topic_config
         self._clock, self._ids, self._chance = clock, ids, chance
         # Apart: brokers keep their sessions and the controller its lease while commits and reads wait for the database.
@@ -94,9 +94,11 @@ class Tiers:
         self.suffix_sizes = SuffixSizes()
         self.partitions = Partitions(self.tiered, topic_name=self.replicas.topic_name, why_missing=self._why_missing)
         self.replicas.add_replica_listener(self.partitions)
+        self._objects_identity = objects_identity(settings(), loader, self._plane, ids)
         self._objects_watch = watch_objects(
             settings(),
             lambda: loader.image.cluster_id,
+            self._objects_identity,
             has_topics=lambda: bool(self.diskless.by_key or self.diskless.unserved),
             clock=clock,
             ids=ids,
@@ -233,7 +235,8 @@ class Tiers:
     async def running(self, controller: ActiveController, *, on_failure: Callable[[str], None]) -> AsyncIterator[None]:
         """Serve diskless and tiered topics while the block lasts. Raises TierFailed, and InvalidConfig.
 
-        Does not wait for an object store: classic topics need none, diskless ones are served as soon as it answers.
+        Does not wait for an object store: classic topics need none, diskless ones are served as soon as it answers. A
+        store that answers and is not that of this cluster is refused.
         """
         async with AsyncExitStack() as stack:
             watching = TaskSet()
@@ -241,6 +244,8 @@ class Tiers:
             stack.push_async_callback(watching.close)
             await stack.enter_async_context(self.diskless.running(on_failure=on_failure))
             await self.diskless.wait_opened(within=_OPENED_WITHIN_S)
+            if (wrong := self._objects_identity.why_wrong()) is not None:
+                raise TierFailed(str(wrong))
             if self._has_remote:
                 await self._open_tiered(stack, controller)
             stack.callback(self._sql.listen(MIGRATION_CHANNEL, self._boundary_set))
@@ -282,6 +287,7 @@ class Tiers:
                 topics=self.diskless.topics,
                 topic_config=self._topic_config,
                 health=self._objects_watch.health,
+                identity=self._objects_identity,
                 clock=self._clock,
                 ids=self._ids,
                 chance=self._chance,
@@ -298,7 +304,9 @@ class Tiers:
         try:
             yield
         except ObjectStoreError as error:
-            self._objects_watch.health.failed(str(error), _OPENING, is_certain=True)
+            self._objects_watch.health.failed(
+                str(error), _OPENING, is_certain=True, is_wrong=isinstance(error, WrongStore)
+            )
             raise
 
     async def _open_tiered(self, stack: AsyncExitStack, controller: ActiveController) -> None:
@@ -308,6 +316,8 @@ class Tiers:
             self._loader,
             controller,
             self.replicas,
+            self._plane,
+            self._logs,
             clock=self._clock,
             ids=self._ids,
             chance=self._chance,
@@ -315,6 +325,8 @@ class Tiers:
         )
         try:
             opened = await stack.enter_async_context(self.tiered.serving(tier))
+        except WrongStore as error:
+            raise TierFailed(str(error)) from error
         except (RemoteStorageError, OSError) as error:
             raise TierFailed(f"Tiered topics cannot be served: {error}") from error
         logger.info("closed segments of tiered topics are kept in %s", opened.storage.url)

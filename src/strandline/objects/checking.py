@@ -37,6 +37,11 @@ class StorePlace:
         return not self.url.startswith(("file://", "memory://"))
 
     @property
+    def is_lasting(self) -> bool:
+        """Whether the objects are there after the process has ended."""
+        return not self.url.startswith("memory://")
+
+    @property
     def shown_endpoint(self) -> str:
         """The setting of the endpoint and its value, without credentials."""
         if self.endpoint is None:

@@ -66,7 +66,7 @@ async def open_bare(
 
         yield make_cloud_store(address, options)
         return
-    directory = DirectoryStore(address.path, clock=clock, ids=ids, threads=options.threads)
+    directory = DirectoryStore(address.path, clock=clock, ids=ids, threads=options.threads, witness=options.witness)
     try:
         await directory.open()
         yield directory

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from strandline.objects.marker import STORE_ID_KEY
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Options:
@@ -47,3 +49,5 @@ class ObjectOptions:
     """A read without an answer after this many seconds is sent a second time. 0 switches that off."""
     threads: int = 8
     """For a directory: how many files are written at once, and how many are read at once."""
+    witness: str = STORE_ID_KEY
+    """For a directory: the object that tells it from others; without it, another one has taken its place."""

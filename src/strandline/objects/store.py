@@ -45,6 +45,10 @@ class ForeignStore(ObjectStoreMisconfigured):
     """The store belongs to another cluster, or does not say to which one."""
 
 
+class WrongStore(ForeignStore):
+    """The store is not the one that holds the objects of this cluster."""
+
+
 class SourceUnreadable(ObjectStoreError):
     """The file to copy cannot be read, or changed meanwhile."""
 

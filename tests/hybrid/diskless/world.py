@@ -15,6 +15,7 @@ from strandline.controlplane import SqlControlPlane
 from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.health import Health
 from strandline.hybrid.diskless.opening import open_tier
+from strandline.hybrid.diskless.store_check import objects_identity
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.kinds import PartitionKinds
@@ -100,14 +101,16 @@ class World:
             await asyncio.Event().wait()
         place = "strandline.objects.url" if self.is_told_of_store else "strandline.data.dir"
         where = f"file://{self.directory}" if self.is_told_of_store else str(self.directory.parent)
+        settings = Settings.from_properties({place: where, **self.properties})
         async with open_tier(
             self.cluster.sql,
             self.plane,
             self.cluster.loader,
-            Settings.from_properties({place: where, **self.properties}),
+            settings,
             topics=topics.topics,
             topic_config=self.topic_config,
             health=self.health,
+            identity=objects_identity(settings, self.cluster.loader, self.plane, SystemIds()),
             clock=SystemClock(),
             ids=SystemIds(),
             chance=SystemChance(0),

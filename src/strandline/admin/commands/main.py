@@ -17,6 +17,7 @@ from strandline.admin.commands.fsck.command import fsck
 from strandline.admin.commands.groups.command import groups_app
 from strandline.admin.commands.migration import migration_app
 from strandline.admin.commands.output import AsJson, print_json, print_line
+from strandline.admin.commands.stores import stores_app
 from strandline.admin.commands.tiering import tiering_app
 from strandline.admin.commands.topics import topics_app
 from strandline.admin.commands.transactions.command import transactions_app
@@ -38,6 +39,7 @@ app.add_typer(log_app, name="log")
 app.add_typer(metadata_app, name="metadata")
 app.add_typer(migration_app, name="migration")
 app.add_typer(remote_app, name="remote")
+app.add_typer(stores_app, name="stores")
 app.add_typer(tiering_app, name="tiering")
 app.add_typer(transactions_app, name="transactions")
 app.add_typer(wal_app, name="wal")

@@ -25,10 +25,14 @@ from strandline.health import Health
 from strandline.hybrid.diskless.gathered_reads import GatheredReads
 from strandline.hybrid.diskless.store_check import check_shared
 from strandline.hybrid.diskless.tier import DisklessTier
+from strandline.hybrid.store_identity import StoreIdentity
 from strandline.metadata import MetadataLoader
 from strandline.metadata.image import TopicImage
-from strandline.objects import claim_prefix, open_objects
+from strandline.objects import claim_prefix, harden
+from strandline.objects.address import parse_address
 from strandline.objects.checking import advised
+from strandline.objects.guarding import GuardedStore
+from strandline.objects.opening import open_bare
 from strandline.sql import SqlStore
 from strandline.tasks import in_background
 
@@ -45,22 +49,28 @@ async def open_tier(
     topics: Callable[[], Iterable[TopicImage]],
     topic_config: Callable[[str], TopicConfig],
     health: Health,
+    identity: StoreIdentity,
     clock: Clock,
     ids: Ids,
     chance: Chance,
 ) -> AsyncIterator[DisklessTier]:
     """The tier, until the block ends.
 
-    Raises ObjectStoreErrors, also if the store belongs to another cluster, or would be this broker's alone.
+    Raises ObjectStoreErrors, also if the store belongs to another cluster, would be this broker's alone, or is
+    not the one that holds the objects which the control plane refers to.
     """
     diskless, node_id, cluster_id = settings.diskless, settings.cluster.node_id, loader.image.cluster_id
     check_shared(settings, loader.image.brokers)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        address, options = diskless.objects_address, object_options(diskless)
+        address, options = parse_address(diskless.objects_address), object_options(diskless)
         with advised(object_place(diskless)):
-            objects = await enter(open_objects(address, options, clock=clock, ids=ids, chance=chance, health=health))
-            await claim_prefix(objects, cluster_id)
+            bare = GuardedStore(await enter(open_bare(address, options, clock=clock, ids=ids)), identity.why_wrong)
+            objects = harden(bare, options, clock=clock, chance=chance, health=health)
+            unguarded = harden(bare.store, options, clock=clock, chance=chance, health=health)
+            await identity.compare(unguarded)  # before a claim: nothing is left in a store that is not ours
+            await claim_prefix(unguarded, cluster_id)
+            await identity.settle(unguarded)
         reader = await enter(
             DisklessReader(
                 plane,

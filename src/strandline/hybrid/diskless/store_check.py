@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable, Collection
+import logging
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
 from strandline.clock import Clock, Ids
 from strandline.config import Settings
+from strandline.controlplane.plane import SqlControlPlane
+from strandline.controlplane.store_records import DISKLESS_STORE, StoreProofs
 from strandline.diskless.storage import object_options, object_place
 from strandline.health import WRITES, Health
+from strandline.hybrid.store_identity import StoreIdentity, StoreUse
 from strandline.hybrid.store_watch import StoreWatch
-from strandline.objects import ObjectStoreMisconfigured
+from strandline.metadata import MetadataLoader
+from strandline.objects import ObjectNotFound, ObjectStore, ObjectStoreMisconfigured
 from strandline.objects.address import parse_address
 from strandline.objects.checking import advised, check_key, check_owned, check_writable
+from strandline.objects.marker import STORE_ID_KEY
 from strandline.objects.opening import open_bare
+from strandline.sql import SqlError
+
+logger = logging.getLogger(__name__)
 
 # The settings that name a store. Without them it is a directory of the broker's own.
 PLACES: Final = frozenset({"strandline.objects.url", "inkless.storage.s3.bucket.name"})
 # A check that takes longer is shown, although it may still be answered.
 _SLOW: Final = 5.0
+# Any of them says that a store holds objects of this cluster. One may be deleted while it is looked for.
+_PROOFS: Final = 3
 # A check opens the store anew, which takes longer than one request.
 _SHORTEST_DEADLINE: Final = 2.0
 
 
 def watch_objects(
-    settings: Settings, cluster_id: Callable[[], str], *, has_topics: Callable[[], bool], clock: Clock, ids: Ids
+    settings: Settings,
+    cluster_id: Callable[[], str],
+    identity: StoreIdentity,
+    *,
+    has_topics: Callable[[], bool],
+    clock: Clock,
+    ids: Ids,
 ) -> StoreWatch:
     """A watch over the store that the settings name; over a directory of the broker's own once there are topics.
 
@@ -35,14 +52,16 @@ def watch_objects(
     """
     diskless, node_id = settings.diskless, settings.cluster.node_id
     options = replace(object_options(diskless), threads=1)
-    place = object_place(diskless)
+    place, address = object_place(diskless), parse_address(diskless.objects_address)
     is_named = bool(settings.static.keys() & PLACES)
 
     async def check(kind: str) -> None:
         if place.is_bucket:  # its library is large: clients do not wait while it loads
             await asyncio.to_thread(importlib.import_module, "strandline.objects.cloud.opening")
         with advised(place):
-            async with open_bare(parse_address(diskless.objects_address), options, clock=clock, ids=ids) as store:
+            async with open_bare(address, options, clock=clock, ids=ids) as store:
+                if place.is_lasting:  # of others, each that is opened is a new one
+                    await _compare(identity, store)
                 await check_owned(store, cluster_id())
                 if kind == WRITES:
                     await check_writable(store, check_key(node_id))
@@ -54,6 +73,53 @@ def watch_objects(
         deadline=max(options.patience.attempt_deadline, _SHORTEST_DEADLINE),
         is_wanted=lambda: diskless.diskless_storage_system_enable and (is_named or has_topics()),
     )
+
+
+def objects_identity(settings: Settings, loader: MetadataLoader, plane: SqlControlPlane, ids: Ids) -> StoreIdentity:
+    """Whether the store that the settings name is the one that the rows of the control plane refer to."""
+    node_id = settings.cluster.node_id
+
+    async def is_unused() -> bool:
+        return not await plane.files_after(0, 1)
+
+    async def holds_ours(store: ObjectStore) -> bool:
+        """Whether the oldest and the newest objects are there: a store that was in use by mistake has only some."""
+        looked_for: StoreProofs | None = None
+        while (proofs := await plane.store_proofs(_PROOFS)) != looked_for:  # else they were deleted meanwhile
+            looked_for = proofs
+            if await _is_any_there(store, proofs.oldest) and await _is_any_there(store, proofs.newest):
+                return True
+        return False
+
+    use = StoreUse(
+        purpose=DISKLESS_STORE,
+        what="the objects of diskless topics",
+        setting="strandline.objects.url",
+        key=STORE_ID_KEY,
+        is_lasting=object_place(settings.diskless).is_lasting,
+        is_unused=is_unused,
+        may_move=lambda: not loader.image.brokers.keys() - {node_id},
+        holds_ours=holds_ours,
+        knows_copies=True,
+    )
+    return StoreIdentity(use, plane, ids=ids)
+
+
+async def _is_any_there(store: ObjectStore, keys: Sequence[str]) -> bool:
+    for key in keys:
+        try:
+            await store.get_range(key, 0, 1)
+        except ObjectNotFound:
+            continue
+        return True
+    return False
+
+
+async def _compare(identity: StoreIdentity, store: ObjectStore) -> None:
+    try:
+        await identity.compare(store)
+    except SqlError as error:  # shown as a database that is away; what was found before holds
+        logger.debug("%s cannot be compared with the database: %s", store.url, error)
 
 
 def check_shared(settings: Settings, brokers: Collection[int]) -> None:

@@ -17,12 +17,14 @@ from strandline.clock import Chance, Clock, Ids
 from strandline.config import Settings, TierSettings
 from strandline.config.passed_on import handed_on
 from strandline.config.tiers import BUILT_IN_METADATA, BUILT_IN_STORAGE
+from strandline.controlplane.store_records import StoreRecords
 from strandline.errors import InvalidConfig, StrandlineError
-from strandline.health import WRITES
-from strandline.hybrid.store_watch import Check, StoreWatch
+from strandline.hybrid.store_watch import StoreWatch
 from strandline.hybrid.tiered.replicas import TieredReplicas
+from strandline.hybrid.tiered.store_check import checking, remote_identity
 from strandline.hybrid.tiered.subscriptions import MetadataSubscriptions
 from strandline.hybrid.tiered.tier import RemoteTier
+from strandline.log import LogManager
 from strandline.metadata import ActiveController, MetadataLoader, wanted_topic
 from strandline.model import REMOTE_LOG_METADATA_TOPIC, TopicIdPartition
 from strandline.remote.indexes import open_index_cache
@@ -31,7 +33,6 @@ from strandline.remote.plugins import MetadataPluginContext, add_class_paths, op
 from strandline.remote.ports import RemoteLogMetadataManager
 from strandline.remote.quota import RateQuota
 from strandline.remote.reader import RemoteLogReader, RemoteReaderLimits
-from strandline.remote.storage import DeadlineStorage
 from strandline.remote.values import RemoteLogSegmentId
 from strandline.replication import ReplicaManager
 from strandline.replication.remote_metadata import ReplicatedMetadataTopic
@@ -41,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 # Later than the deadline of the storage, which knows better what did not answer.
 _CHECK_WITHIN_S: Final = 15.0
+# A storage that answers does so by then; a start waits no longer.
+_COMPARED_WITHIN_S: Final = 2.0
 INDEX_CACHE_DIRECTORY: Final = "remote-log-index-cache"
 
 
@@ -50,6 +53,8 @@ async def open_remote_tier(
     loader: MetadataLoader,
     controller: ActiveController,
     replicas: ReplicaManager,
+    records: StoreRecords,
+    logs: LogManager,
     *,
     clock: Clock,
     ids: Ids,
@@ -61,7 +66,7 @@ async def open_remote_tier(
     `suffix_bytes` is the size of the diskless part of a partition, which counts for retention.bytes.
 
     Raises InvalidConfig for settings that cannot be used, RemoteStorageError if the storage must answer first and does
-    not.
+    not, WrongStore if it is not the one that holds the segments of this cluster.
     """
     tiers, node_id = settings.tiers, settings.cluster.node_id
     metadata_topic = ReplicatedMetadataTopic(
@@ -89,8 +94,11 @@ async def open_remote_tier(
         stack.push_async_callback(metadata_topic.close)
         name = tiers.remote_log_storage_manager_class_name
         storage = await enter(open_remote_storage(settings.rsm_config, context, class_name=name))
+        identity = remote_identity(storage, loader, records, logs, node_id=node_id, clock=clock, ids=ids)
+        if identity is not None:
+            await identity.begin(within=_COMPARED_WITHIN_S)
         if storage.is_checkable:
-            watch = StoreWatch(storage.health, _checking(storage), clock=clock, deadline=_CHECK_WITHIN_S)
+            watch = StoreWatch(storage.health, checking(storage, identity), clock=clock, deadline=_CHECK_WITHIN_S)
             watching = TaskSet()
             watching.start(watch.run(), name="remote-storage-watch")
             stack.push_async_callback(watching.close)
@@ -155,13 +163,6 @@ async def open_remote_tier(
             on_need=need.set,
             subscriptions=subscriptions,
         )
-
-
-def _checking(storage: DeadlineStorage) -> Check:
-    async def check(kind: str) -> None:
-        await storage.check(writes=kind == WRITES)
-
-    return check
 
 
 def _check_shared(settings: Settings, brokers: Collection[int]) -> None:

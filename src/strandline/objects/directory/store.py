@@ -19,7 +19,9 @@ from strandline.crash import crash_point
 from strandline.objects.directory import files as files
 from strandline.objects.directory.errors import general_error, reading_error, writing_error
 from strandline.objects.directory.sync import DirectorySync
+from strandline.objects.directory.witness import Witness
 from strandline.objects.keys import checked_key
+from strandline.objects.marker import STORE_ID_KEY
 from strandline.objects.source_file import size_of
 from strandline.objects.store import (
     Buffer,
@@ -100,8 +102,10 @@ class DirectoryStore:
     clients wait for without ending any sooner.
     """
 
-    def __init__(self, path: str, *, clock: Clock, ids: Ids, threads: int) -> None:
+    def __init__(self, path: str, *, clock: Clock, ids: Ids, threads: int, witness: str = STORE_ID_KEY) -> None:
+        """Nothing is written while the object `witness` is missing that was there before."""
         self._root = os.path.abspath(path)
+        self._witness = Witness(self._root, witness)
         self._clock, self._ids = clock, ids
         self._writers = ThreadPoolExecutor(threads, thread_name_prefix="objects-write")
         self._copiers = ThreadPoolExecutor(1, thread_name_prefix="objects-copy")
@@ -123,6 +127,7 @@ class DirectoryStore:
         """Create the directory if it is missing, and remove uploads that crashes left behind."""
         try:
             await self._in(self._writers, lambda: files.make_root(self._root))
+            await self._in(self._writers, self._witness.check)
             await self._in(self._writers, self._remove_leftovers)
         except OSError as error:
             if isinstance(error, FileExistsError | NotADirectoryError):
@@ -223,6 +228,9 @@ class DirectoryStore:
         reading.path, reading.since = path, now
         try:
             return files.read_range(path, start, length)
+        except FileNotFoundError:
+            self._witness.check()
+            raise
         finally:
             reading.path = None
             self._abandoned.discard(reading)
@@ -272,6 +280,8 @@ class DirectoryStore:
             with self._tree:
                 if not naming.begin():
                     return
+                # From here on the upload has to be found in the same directory.
+                self._witness.check()
                 # A directory created now is new, or was removed before by this broker or another one.
                 self._durable.difference_update(_make_directory(os.path.dirname(path)))
                 publish(upload, path)
@@ -290,6 +300,7 @@ class DirectoryStore:
 
     def _delete_blocking(self, paths: Sequence[str]) -> None:
         directories = {os.path.dirname(path) for path in paths if _remove(path)}
+        self._witness.check()  # else they may be there still
         for directory in directories:
             self._sync.wait_durable(directory)
         self._prune(directories)

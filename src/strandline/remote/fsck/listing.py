@@ -11,6 +11,7 @@ from uuid import UUID
 
 from strandline.model import Offset, TimestampMs, uuid_from_text
 from strandline.objects.comparing import Progress
+from strandline.objects.marker import REMOTE_STORE_ID_KEY
 from strandline.objects.store import ObjectInfo, ObjectStore
 from strandline.remote.storage.names import LOG
 from strandline.remote.values import IndexType
@@ -63,7 +64,7 @@ class Listing:
             async for info in infos:
                 match = _NAME.fullmatch(info.key, len(self._prefix))
                 if match is None:
-                    self.foreign += 1
+                    self.foreign += info.key != self._prefix + REMOTE_STORE_ID_KEY
                     continue
                 self._count(info)
                 if current is None or current.name != match["name"]:

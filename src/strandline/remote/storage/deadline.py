@@ -107,6 +107,8 @@ class DeadlineStorage:
         self._storage, self._deadlines, self._clock = storage, deadlines, clock
         self.health = Health("remote", "the remote storage of tiered topics", storage.url, clock, hangs_after=_SLOW)
         """Whether the storage answers, as far as its calls and checks have shown."""
+        self.why_not: Callable[[], RemoteStorageError | None] = lambda: None
+        """The error for every call while the storage must not be used."""
         self._operations = {name: _StorageOperation() for name in OPERATIONS}
         self._numbers = itertools.count()
         self._stuck: set[asyncio.Task[Any]] = set()
@@ -160,7 +162,9 @@ class DeadlineStorage:
 
     def log_segment_path(self, metadata: RemoteLogSegmentMetadata) -> Path | None:
         """See `LocalSegmentFiles`. Opening such a file is quick and not counted."""
-        return self._storage.log_segment_path(metadata) if isinstance(self._storage, LocalSegmentFiles) else None
+        if not isinstance(self._storage, LocalSegmentFiles) or self.why_not() is not None:
+            return None
+        return self._storage.log_segment_path(metadata)
 
     @property
     def late_seconds(self) -> float:
@@ -204,6 +208,9 @@ class DeadlineStorage:
         self, name: str, metadata: RemoteLogSegmentMetadata, seconds: float, call: Callable[[], Awaitable[T]]
     ) -> T:
         operation = self._operations[name]
+        if (refusal := self.why_not()) is not None:
+            operation.errors += 1
+            raise refusal
         if len(self._stuck) >= _MOST_STUCK:
             operation.errors += 1
             raise RemoteStorageError(

@@ -21,7 +21,7 @@ from strandline.remote.plugins import PluginContext
 from strandline.remote.ports import RemoteStorageError
 from strandline.remote.storage.copy_process import CopyProcess
 from strandline.remote.storage.names import SegmentKeys
-from strandline.remote.storage.settings import parse_object_settings, rsm_place
+from strandline.remote.storage.settings import ObjectSettings, parse_object_settings, rsm_place
 from strandline.remote.storage.uploads import ObjectCopies, SegmentCopies, translated
 from strandline.remote.values import IndexType, LogSegmentData, RemoteLogSegmentMetadata
 
@@ -35,6 +35,8 @@ class ObjectRemoteStorage:
     def __init__(self, objects: ObjectStore, prefix: str = "", directory: Path | None = None) -> None:
         """`directory` holds the objects if the object store is a directory of this machine."""
         self._objects, self._directory = objects, directory
+        self.settings: ObjectSettings | None = None
+        """What it was opened with."""
         self._keys = SegmentKeys(prefix)
         self._copies: SegmentCopies = ObjectCopies(objects, self._keys)
         self._stack = AsyncExitStack()
@@ -61,6 +63,7 @@ class ObjectRemoteStorage:
                 raise RemoteStorageError(str(error)) from error
             address = parse_address(objects.url)
             storage = cls(objects, settings.prefix, Path(address.path) if address.scheme == "file" else None)
+            storage.settings = settings
             storage._checked = objects.unretried
             storage._check_key = check_key(context.node_id, settings.prefix)
             storage._place = rsm_place(objects.url, settings.options.s3.endpoint_url)

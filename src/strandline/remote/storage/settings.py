@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 from strandline.errors import InvalidConfig
 from strandline.objects import ObjectOptions, Patience, S3Options
 from strandline.objects.checking import StorePlace
+from strandline.objects.marker import REMOTE_STORE_ID_KEY
 
 T = TypeVar("T")
 
@@ -53,7 +54,10 @@ def parse_object_settings(config: Mapping[str, str], data_dir: Path) -> ObjectSe
         )
     bucket = found.get("storage.s3.bucket.name")
     url = found.get("url") or (f"s3://{bucket}" if bucket else f"file://{data_dir.absolute() / 'remote'}")
-    return ObjectSettings(url=url, prefix=found.get("key.prefix", ""), options=_options(found))
+    prefix = found.get("key.prefix", "")
+    return ObjectSettings(
+        url=url, prefix=prefix, options=replace(_options(found), witness=prefix + REMOTE_STORE_ID_KEY)
+    )
 
 
 def rsm_place(url: str, endpoint: str | None) -> StorePlace:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from strandline.objects.marker import REMOTE_STORE_ID_KEY
 from strandline.tiering.client import TieringClient
 from tests.admin.commands.conftest import Command, Outcome
 from tests.admin.commands.fsck.test_remote import outcome_of
@@ -87,9 +88,9 @@ def _deleted(broker: BrokerProcess) -> dict[str, Outcome]:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for deletion in admin.delete_topics([BORN, SWITCHED]).values():
         deletion.result(30)
-    folders = ("objects/wal", "objects/split", "remote")
+    folders, kept = ("objects/wal", "objects/split", "remote"), {broker.data_dir / "remote" / REMOTE_STORE_ID_KEY}
     wait_until(
-        lambda: not any(files_below(broker.data_dir / folder) for folder in folders),
+        lambda: not any(set(files_below(broker.data_dir / folder)) - kept for folder in folders),
         what="every object of the deleted topics to go",
     )
     beside = ("fsck", "--data-dir", str(broker.data_dir), "--bootstrap", broker.bootstrap)

@@ -1,0 +1,1 @@
+SELECT store_id, url FROM strandline_store WHERE purpose = $1

@@ -1,0 +1,3 @@
+INSERT INTO strandline_store (purpose, store_id, url)
+VALUES ($1, $2, $3)
+ON CONFLICT (purpose) DO UPDATE SET store_id = excluded.store_id, url = excluded.url
