@@ -11,7 +11,7 @@ import gc
 import logging
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -55,7 +55,7 @@ from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
 from strandline.server.telemetry import ClientTelemetry
 from strandline.signals import stop_signals
-from strandline.sql.watched import open_watched_store
+from strandline.sql.waiting import WaitGivenUp, open_when_there
 from strandline.wire.api import ApiKey
 
 logger = logging.getLogger(__name__)
@@ -81,8 +81,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 async def _run_until_signal(settings: Settings) -> None:
     stop = asyncio.Event()
-    with stop_signals(stop):
-        async with Broker(settings) as broker:
+    with stop_signals(stop), suppress(WaitGivenUp):
+        async with Broker(settings, stop) as broker:
             await broker.wait_stopped(stop)
             logger.info("broker %d is stopping", broker.node_id)
 
@@ -90,8 +90,8 @@ async def _run_until_signal(settings: Settings) -> None:
 class Broker:
     """One broker. `async with Broker(settings)` serves clients inside the block."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, stop: asyncio.Event | None = None) -> None:
+        self.settings, self._stop = settings, stop or asyncio.Event()
         self.node_id = settings.cluster.node_id
         self.listeners: tuple[BoundListener, ...] = ()
         self._static_settings = settings
@@ -118,8 +118,10 @@ class Broker:
         enter = self._stack.enter_async_context
         self._make_directories()
 
-        url = self.settings.cluster.strandline_metadata_url
-        sql = self._sql = await enter(open_watched_store(url, clock=self._clock, ids=self._ids))
+        cluster = self.settings.cluster
+        url, within = cluster.strandline_metadata_url, cluster.strandline_metadata_wait_ms / 1000
+        opening = open_when_there(url, within=within, stop=self._stop, clock=self._clock, ids=self._ids)
+        sql = self._sql = await enter(opening)
         store = MetadataStore(sql)
         self.loader = MetadataLoader(store, self._clock)
         await self.loader.load()
@@ -182,9 +184,8 @@ class Broker:
                 listener=self.settings.network.inter_broker_listener,
             ).running()
         )
-        cluster, on_lost = self.settings.cluster, self._fail
         self.lifecycle = BrokerLifecycle(
-            self.active_controller, self.loader, self._registration(), cluster, self._clock, on_lost=on_lost
+            self.active_controller, self.loader, self._registration(), cluster, self._clock, on_lost=self._fail
         )
         tiers.check()
         await tiers.load()

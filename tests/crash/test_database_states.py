@@ -259,7 +259,8 @@ def test_a_table_of_diskless_topics_that_is_locked_does_not_stop_the_controller(
 )
 def test_a_start_without_its_database_is_refused_with_a_sentence(tmp_path: Path, address: str, sentence: str) -> None:
     url = f"postgresql://keeper:top-secret@{address}"
-    broker = BrokerProcess(tmp_path / "data", settings={"strandline.metadata.url": url})
+    settings = {"strandline.metadata.url": url, "strandline.metadata.wait.ms": "0"}
+    broker = BrokerProcess(tmp_path / "data", settings=settings)
     broker.spawn()
     try:
         assert broker.wait() == 1

@@ -40,6 +40,13 @@ class ClusterSettings:
         "several brokers. Without it: the SQLite file metadata.db below strandline.data.dir.",
         may_be_empty=False,
     )
+    strandline_metadata_wait_ms: int = setting(
+        "strandline.metadata.wait.ms",
+        INT,
+        60_000,
+        "How long a broker that starts waits for a database that cannot be reached, before it ends. 0: not at all.",
+        least=0,
+    )
     broker_heartbeat_interval_ms: int = setting(
         "broker.heartbeat.interval.ms", INT, 2000, "How often the broker sends a heartbeat to the controller.", least=1
     )

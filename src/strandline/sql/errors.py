@@ -28,6 +28,10 @@ class StoreUnavailable(SqlError):
     retriable = True
 
 
+class MigrationBlocked(StoreUnavailable):
+    """Another transaction uses a table that a schema migration changes. Nothing was changed."""
+
+
 class TransactionConflict(SqlError):
     """The database aborted this transaction for another one (serialization, deadlock). It has not committed."""
 

@@ -13,7 +13,7 @@ import asyncpg  # type: ignore[import-untyped]
 
 from strandline.clock import Clock
 from strandline.sql.dialect import POSTGRESQL, Dialect
-from strandline.sql.errors import IntegrityViolation, SqlError, StoreUnavailable, TransactionConflict
+from strandline.sql.errors import IntegrityViolation, MigrationBlocked, SqlError, StoreUnavailable, TransactionConflict
 from strandline.sql.migrations import (
     ADD_TO_HISTORY,
     CREATE_HISTORY,
@@ -257,7 +257,7 @@ async def _migrate(connection: Any, server: str) -> None:
             try:
                 await connection.execute(step.script)
             except asyncpg.LockNotAvailableError as error:
-                raise StoreUnavailable(
+                raise MigrationBlocked(
                     f"PostgreSQL at {server} answers 55P03 to the schema migration V{step.version:03}__{step.name}: "
                     "another transaction, of a backup for instance, uses a table that it changes. Nothing was changed. "
                     "Start the broker again when that transaction has ended."
