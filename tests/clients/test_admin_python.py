@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import aiokafka
@@ -14,7 +15,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from tests.broker import Broker
+from tests.broker import Broker, running_broker
 from tests.clients.conftest import TopicMaker
 from tests.clients.drivers import KafkaPythonDriver, Sent
 
@@ -39,6 +40,22 @@ def topic_config(admin: Any, topic: str) -> dict[str, str]:
     resource = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.TOPIC, topic)
     entries = admin.describe_configs([resource], config_filter="all")["topic"][topic]
     return {name: entry["value"] for name, entry in entries.items()}
+
+
+def test_what_the_command_line_says_is_a_static_setting(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "data", {"num.partitions": "2"}) as broker:
+        admin: Any = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        resource = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.BROKER, "1")
+        entries = admin.describe_configs([resource], config_filter="all")["broker"]["1"]
+        admin.close()
+    given = {
+        "advertised.listeners": f"PLAINTEXT://{broker.bootstrap}",
+        "listeners": f"PLAINTEXT://{broker.bootstrap}",
+        "log.dirs": f"{tmp_path}/data/logs",
+        "num.partitions": "2",
+    }
+    for name, value in given.items():
+        assert (entries[name]["value"], entries[name]["config_source"]) == (value, "STATIC_BROKER_CONFIG")
 
 
 def test_kafka_python_manages_topics(python_admin: Any, unique_name: Callable[[], str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from strandline.config import Settings
 from strandline.config.declare import SettingKind
 from strandline.config.describe import (
@@ -13,6 +15,7 @@ from strandline.config.describe import (
     describe_cluster_default,
     describe_topic,
 )
+from strandline.config.settings import DATA_PLACES
 
 
 def _one(entries: Iterable[ConfigEntry], name: str) -> ConfigEntry:
@@ -92,13 +95,19 @@ def test_a_broker_tells_what_can_be_changed_and_hides_what_is_secret() -> None:
     ]
 
 
-def test_places_below_the_data_directory_are_described_as_they_are() -> None:
-    entry = _one(describe_broker(Settings.from_properties({"strandline.data.dir": "/d"})), "log.dirs")
-    assert (entry.value, entry.source, _synonyms(entry)) == (
-        "/d/logs",
-        ConfigSource.DEFAULT_CONFIG,
-        [("log.dirs", "/d/logs", "DEFAULT_CONFIG")],
-    )
+@pytest.mark.parametrize("name", sorted(DATA_PLACES - {"strandline.metadata.url"}))
+def test_places_below_the_data_directory_are_described_as_they_are(name: str) -> None:
+    place = {"log.dirs": "/d/logs", "strandline.objects.url": "file:///d/objects", "rsm.config.url": "file:///d/remote"}
+    entry = _one(describe_broker(Settings.from_properties({"strandline.data.dir": "/d"})), name)
+    assert (entry.value, entry.source) == (place[name], ConfigSource.STATIC_BROKER_CONFIG)
+    assert _synonyms(entry)[0] == (name, place[name], "STATIC_BROKER_CONFIG")
+    entry = _one(describe_broker(Settings.from_properties({})), name)
+    assert entry.source is ConfigSource.DEFAULT_CONFIG
+
+
+def test_an_address_with_a_password_that_the_data_directory_stands_for_is_not_shown() -> None:
+    entry = _one(describe_broker(Settings.from_properties({"strandline.data.dir": "/d"})), "strandline.metadata.url")
+    assert (entry.value, entry.source) == (None, ConfigSource.STATIC_BROKER_CONFIG)
 
 
 def test_the_cluster_default_has_only_settings_that_are_set() -> None:

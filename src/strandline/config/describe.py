@@ -10,7 +10,7 @@ from typing import Final
 from strandline.config.client_metrics import CLIENT_METRICS_DECLARATIONS
 from strandline.config.declare import Declaration, Dynamic, SettingKind
 from strandline.config.group import GROUP_DECLARATIONS, group_config
-from strandline.config.settings import BROKER_DECLARATIONS, Settings
+from strandline.config.settings import BROKER_DECLARATIONS, DATA_PLACES, Settings
 from strandline.config.share_group import SHARE_GROUP_DECLARATIONS, share_group_config
 from strandline.config.share_groups import SHARE_MEMBERSHIP_DECLARATIONS, share_membership
 from strandline.config.topic import TOPIC_DECLARATIONS
@@ -195,7 +195,7 @@ def _find_broker_synonyms(settings: Settings, name: str) -> list[ConfigSynonym]:
     sources: tuple[tuple[ConfigSource, Mapping[str, str]], ...] = (
         (ConfigSource.DYNAMIC_BROKER_CONFIG, settings.per_broker),
         (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, settings.cluster_default),
-        (ConfigSource.STATIC_BROKER_CONFIG, settings.static),
+        (ConfigSource.STATIC_BROKER_CONFIG, {**_placed(settings, family), **settings.static}),
         (ConfigSource.DEFAULT_CONFIG, _defaults(settings, family)),
     )
     found = [
@@ -210,6 +210,14 @@ def _find_broker_synonyms(settings: Settings, name: str) -> list[ConfigSynonym]:
     ]
     start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
     return found[start:]
+
+
+def _placed(settings: Settings, names: Sequence[str]) -> dict[str, str]:
+    """The places that strandline.data.dir stands for, if the broker was started with one."""
+    if "strandline.data.dir" not in settings.static:
+        return {}
+    found = {name: BROKER_DECLARATIONS[name].text_of(settings.value(name)) for name in names if name in DATA_PLACES}
+    return {name: text for name, text in found.items() if text is not None}
 
 
 def _defaults(settings: Settings, names: Sequence[str]) -> dict[str, str]:

@@ -169,6 +169,10 @@ def _build(static: Mapping[str, str], cluster_default: Mapping[str, str], per_br
     )
 
 
+DATA_PLACES: Final = frozenset({"log.dirs", "strandline.metadata.url", "strandline.objects.url", "rsm.config.url"})
+"""Settings whose default is below strandline.data.dir: what `_place_data` sets."""
+
+
 def _place_data(arguments: Mapping[str, dict[str, Value]]) -> None:
     """Put logs, metadata database, objects and remote segments below the data directory unless settings place them."""
     log, cluster, diskless, tiers = (arguments[key] for key in ("log", "cluster", "diskless", "tiers"))

@@ -41,6 +41,17 @@ def test_listen_takes_ipv6_several_addresses_and_whole_listeners() -> None:
     assert listeners == ("PLAINTEXT://a:1",)
 
 
+def test_clients_are_told_what_the_option_says_unless_a_setting_or_all_interfaces_stand_against_it() -> None:
+    assert _settings(
+        "--listen", "127.0.0.1:1,X://h:2", "--set", "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,X:PLAINTEXT"
+    ).network.advertised_listeners == ("PLAINTEXT://127.0.0.1:1", "X://h:2")
+    assert _settings(
+        "--listen", "h:1", "--set", "advertised.listeners=PLAINTEXT://g:2"
+    ).network.advertised_listeners == ("PLAINTEXT://g:2",)
+    for everywhere in ("0.0.0.0:1", "[::]:1"):
+        assert _settings("--listen", everywhere).network.advertised_listeners is None
+
+
 def test_http_can_be_left_out() -> None:
     assert _settings("--http", "none").admin.http_address is None
 

@@ -69,7 +69,10 @@ def properties_of(options: argparse.Namespace) -> dict[str, str]:
     if options.node_id is not None:
         properties["node.id"] = options.node_id
     if options.listen is not None:
-        properties["listeners"] = ",".join(_as_listener(entry) for entry in options.listen.split(","))
+        listeners = [_as_listener(entry) for entry in options.listen.split(",")]
+        properties["listeners"] = ",".join(listeners)
+        if all(map(_may_be_advertised, listeners)):  # whoever says where to listen says what clients are told
+            properties.setdefault("advertised.listeners", properties["listeners"])
     if options.http is not None:
         properties["strandline.http.listen"] = "" if options.http == "none" else options.http
     return properties
@@ -92,6 +95,11 @@ def _as_listener(text: str) -> str:
     if "://" in text:
         return text
     return f"PLAINTEXT://{join_address(*parse_address(text, name='--listen'))}"
+
+
+def _may_be_advertised(listener: str) -> bool:
+    """Not an address that stands for all interfaces."""
+    return listener.partition("://")[2].rpartition(":")[0].strip("[]") not in ("0.0.0.0", "::")
 
 
 def _parser() -> argparse.ArgumentParser:
