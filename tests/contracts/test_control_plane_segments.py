@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -27,7 +28,7 @@ from tests.controlplane.converting import (
 from tests.controlplane.making import ALL_BYTES, NOW, TOPIC, A, B, HandSetClock, batch, commit, find, rows_of
 from tests.controlplane.switching import CLASSIC, P, log_of, progress, switched
 
-HYBRID, DISKLESS_ONLY = MigrationState.HYBRID, MigrationState.DISKLESS_ONLY
+MIGRATING, HYBRID, DISKLESS_ONLY = MigrationState.MIGRATING, MigrationState.HYBRID, MigrationState.DISKLESS_ONLY
 
 
 @pytest_asyncio.fixture
@@ -353,7 +354,8 @@ async def test_a_log_whose_segments_have_expired_is_diskless_again(split: SqlCon
     assert (await log_of(split, A)).migration_state is HYBRID  # offsets 0 to 9 are in the log
     await split.delete_records({A: 10})
     await split.conversion_ended(A, leader_epoch=0)
-    assert (await log_of(split, A)).migration_state is DISKLESS_ONLY
+    log = await log_of(split, A)
+    assert (log.tiered_log_start_offset, log.tiered_high_offset, log.migration_state) == (-1, -1, DISKLESS_ONLY)
     assert [log.partition for log in await split.converted_logs()] == [B]
     await split.abort_segment(B, begun.segment_id, leader_epoch=0)
     assert [log.partition for log in await split.converted_logs()] == [B]
@@ -384,6 +386,29 @@ async def test_a_prefix_is_copied_before_what_follows_is_merged(plane: SqlContro
     assert await plane.complete_migration(CLASSIC) is Refusal.MIGRATION_NOT_FOUND
     reset = await plane.reset_diskless_log_start_offset(P, 9)
     assert reset.refusal is Refusal.BOUNDARY_IS_SET
+
+
+@pytest.mark.parametrize("left", [{"tiered": (0, 99)}, {"log_start": 100, "tiered": (0, 59)}], ids=["copied", "gone"])
+async def test_a_switch_that_was_ended_by_force_lets_nothing_jump_over_its_prefix(
+    plane: SqlControlPlane, time: HandSetClock, left: dict[str, Any]
+) -> None:
+    """The first segment goes on with the producers and epochs of the last one of the prefix, if there is a prefix."""
+    await switched(plane, 100, partitions=1)
+    await commit(plane, "f0", batch(P, 10, timestamp=NOW))
+    await plane.record_prefix([progress(P, MIGRATING, tiered=(0, 59))])
+    assert await plane.complete_migration(CLASSIC) is None
+    await plane.trigger_tiering(CLASSIC)
+    time.now = LATER
+    rules = [TieringRule(CLASSIC, 0)]
+    assert keys(await claim(plane, rules=rules)) == []
+    assert await mergeable(plane) == {}
+    begun = await begin(plane, P, 100, 109)
+    assert begun.refusal is Refusal.NOT_MERGEABLE
+    assert "up to offset 59 only" in begun.message
+    await plane.record_prefix([progress(P, HYBRID, **left)])
+    await split_all(plane, rules=rules)
+    await merge(plane, P, 100, 109)
+    assert (await log_of(plane, P)).tiered_high_offset == 109
 
 
 async def test_a_deleted_topic_leaves_nothing(split: SqlControlPlane) -> None:

@@ -204,6 +204,8 @@ class SwitchesAgainstModel(ControlPlaneAgainstModel):
             if STATES.index(state) > STATES.index(log.state):
                 log.state = state
                 self.finish(partition.topic_id)
+            if log.state is MigrationState.DISKLESS_ONLY:
+                log.tiered_high = -1
 
     @rule(topic_id=topics)
     def complete(self, topic_id: UUID) -> None:

@@ -67,12 +67,24 @@ def nothing_to_abort(topic: str) -> str:
 
 def cost_of_completing(status: TopicMigrationStatus) -> str:
     """What may be lost if the switch of a topic ends now, as sentences."""
-    rows = [(p.partition, p.uncopied_bytes) for p in status.partitions if p.uncopied_bytes]
+    rows = [p for p in status.partitions if p.uncopied_bytes or _is_size_unknown(p)]
     if not rows:
         return f"Nothing below the boundary of {status.topic} waits to be copied: completing costs nothing."
-    parts = ", ".join(f"partition {partition}: {size(uncopied)}" for partition, uncopied in rows)
-    total = size(sum(uncopied for _, uncopied in rows))
+    parts = ", ".join(f"partition {row.partition}: {_uncopied(row)}" for row in rows)
+    total = size(known) if (known := sum(row.uncopied_bytes for row in rows)) else "Records"
+    more = " and more" if known and any(map(_is_size_unknown, rows)) else ""
     return (
-        f"{total} of {status.topic} below the boundary are not in remote storage and stay on the disk of one broker "
-        f"each, without another copy: if that disk is lost, they are lost ({parts})."
+        f"{total}{more} of {status.topic} below the boundary are not in remote storage and stay on the disk of one "
+        f"broker each, without another copy: if that disk is lost, they are lost ({parts})."
     )
+
+
+def _is_size_unknown(row: PartitionMigration) -> bool:
+    """Whether something waits to be copied of which only the leader knows the bytes, and it was not asked."""
+    return row.b0 >= 0 and row.log_start < row.b0 and not row.tiering_complete and not row.total_bytes
+
+
+def _uncopied(row: PartitionMigration) -> str:
+    if not _is_size_unknown(row):
+        return size(row.uncopied_bytes)
+    return f"offsets {count(max(row.tiered_high + 1, row.log_start))} to {count(row.b0 - 1)}"

@@ -16,10 +16,11 @@ from strandline.controlplane.values import (
     PrefixProgress,
     Refusal,
 )
-from strandline.model import LeaderEpoch
+from strandline.model import NO_OFFSET, LeaderEpoch
 
 _ORDER: Final = tuple(MigrationState)
 """A partition passes through the states in this order, and may leave some out."""
+_NOTHING_TIERED: Final = (NO_OFFSET, NO_OFFSET)
 
 
 def judge_boundary(log: DisklessLog | None, new: NewBoundary, *, is_requested: bool) -> BoundarySet:
@@ -46,16 +47,11 @@ def judge_boundary(log: DisklessLog | None, new: NewBoundary, *, is_requested: b
 
 def new_columns(new: NewBoundary) -> tuple[object, ...]:
     """A log that has just got its B0, in the order of the statement."""
-    is_empty = new.log_start_offset == new.boundary
-    state = MigrationState.DISKLESS_ONLY if is_empty else MigrationState.MIGRATING
-    return (
-        new.boundary,
-        new.leader_epoch,
-        new.log_start_offset,
-        new.tiered_log_start_offset,
-        new.tiered_high_offset,
-        state.value,
-    )
+    if new.log_start_offset == new.boundary:
+        state, tiered = MigrationState.DISKLESS_ONLY, _NOTHING_TIERED
+    else:
+        state, tiered = MigrationState.MIGRATING, (new.tiered_log_start_offset, new.tiered_high_offset)
+    return (new.boundary, new.leader_epoch, new.log_start_offset, *tiered, state.value)
 
 
 def judge_reset(log: DisklessLog | None, leader_epoch: LeaderEpoch) -> BoundarySet:
@@ -81,10 +77,15 @@ def advanced(log: DisklessLog, report: PrefixProgress) -> DisklessLog:
     # Segments above B0 were converted, by others: reports about the prefix say nothing about them.
     is_converted = log.diskless_start_offset > boundary
     state = log.migration_state if is_converted else max(log.migration_state, report.state, key=_ORDER.index)
+    tiered = (
+        max(log.tiered_log_start_offset, min(report.tiered_log_start_offset, boundary)),
+        max(log.tiered_high_offset, min(report.tiered_high_offset, boundary - 1)),
+    )
+    start, high = _NOTHING_TIERED if state is MigrationState.DISKLESS_ONLY else tiered
     return replace(
         log,
         log_start_offset=max(log.log_start_offset, min(report.log_start_offset, boundary)),
-        tiered_log_start_offset=max(log.tiered_log_start_offset, min(report.tiered_log_start_offset, boundary)),
-        tiered_high_offset=max(log.tiered_high_offset, min(report.tiered_high_offset, boundary - 1)),
+        tiered_log_start_offset=start,
+        tiered_high_offset=high,
         migration_state=state,
     )

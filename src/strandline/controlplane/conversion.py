@@ -124,8 +124,12 @@ def dense_splits(splits: Iterable[PendingSplit], start: Offset) -> tuple[Pending
 
 
 def is_mergeable(log: DisklessLog) -> bool:
-    """The prefix of a log that was classic is copied first: `tiered_high_offset` must not jump over it."""
-    return log.migration_state is not MigrationState.MIGRATING and log.diskless_log_start_offset >= 0
+    """The prefix of a log that was classic is copied first, or gone, also if its switch was ended by force.
+
+    The first segment behind it goes on with the producers and leader epochs of the last one of the prefix, and
+    `tiered_high_offset` must not jump over what is not copied.
+    """
+    return log.migration_state is not MigrationState.MIGRATING and log.is_prefix_tiered
 
 
 def stale_leader(upload: SegmentUpload, leader_epoch: LeaderEpoch) -> str:

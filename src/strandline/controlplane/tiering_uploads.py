@@ -163,7 +163,10 @@ class SqlSegmentUploads(LogLocks, SqlPruning, SqlTieringWishes):
         if _is_paused(log, await self._wishes(tx)):
             return f"The conversion of the topic {upload.partition.topic} is paused."
         if not is_mergeable(log):
-            return f"The prefix of {where} is not wholly in remote storage yet."
+            return (
+                f"The records of {where} below its boundary, offset {log.diskless_log_start_offset}, are in remote "
+                f"storage up to offset {log.tiered_high_offset} only: they are copied first."
+            )
         if not files:
             return f"There is no split file of {where} where its segments end, at offset {log.diskless_start_offset}."
         if (files[0].base_offset, files[-1].last_offset) != _range(upload):

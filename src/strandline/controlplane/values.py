@@ -220,8 +220,9 @@ class DisklessLog:
     """The offsets of one partition across its tiers: the unified offset model.
 
     `diskless_log_start_offset` is B0, where the partition became diskless; it never moves (0 for a topic born
-    diskless). `diskless_start_offset` is the read boundary max(B0, tiered_high_offset + 1). While B0 is unset (-1) the
-    log takes no batches, and only its epoch means something.
+    diskless). `diskless_start_offset` is the read boundary: behind what was ever converted, and never below B0.
+    While B0 is unset (-1) the log takes no batches, and only its epoch means something. What is tiered is -1 if nothing
+    is in remote storage, as in DISKLESS_ONLY.
     """
 
     partition: TopicIdPartition
@@ -248,6 +249,12 @@ class DisklessLog:
         if self.first_unstable_offset < 0:
             return self.high_watermark
         return max(self.first_unstable_offset, self.log_start_offset)
+
+    @property
+    def is_prefix_tiered(self) -> bool:
+        """Whether remote storage has everything from the log start to B0, or nothing is left there."""
+        boundary = self.diskless_log_start_offset
+        return boundary >= 0 and (self.log_start_offset >= boundary or self.tiered_high_offset >= boundary - 1)
 
     def boundary_of(self, offset: Offset) -> OffsetBoundary:
         """Which tier holds an offset. The high watermark counts as diskless: the next record will be there."""

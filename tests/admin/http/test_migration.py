@@ -15,10 +15,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from strandline.admin.http.listener import bind_http
 from strandline.admin.http.migration_json import read_topic, topic_migration
 from strandline.admin.http.server import open_http
+from strandline.admin.migration_text import cost_of_completing
 from strandline.controlplane.values import MigrationState
 from strandline.errors import KafkaStorageError, NotController
 from strandline.hybrid.migration.status import MigrationPhase, TopicMigrationStatus
-from tests.admin.http.switches import COPYING, OLD, ORDERS, Switches
+from tests.admin.http.switches import COPYING, OLD, ORDERS, SEALING, Switches
 from tests.admin.http.test_server import READY, Source
 
 JSON = {"Content-Type": "application/json"}
@@ -107,6 +108,15 @@ async def test_complete_says_first_what_it_may_cost(client: httpx.AsyncClient, s
     assert (await client.post("/topics/orders/migration/complete", json={"yes": True})).status_code == 202
     assert switches.asked == [("complete", "orders")]
     assert "costs nothing" in (await client.post("/topics/old/migration/complete", json={})).json()["error"]
+
+
+def test_a_broker_that_does_not_lead_a_partition_does_not_say_that_completing_costs_nothing() -> None:
+    """It knows offsets from the control plane, not bytes."""
+    unknown = replace(COPYING, copied_bytes=0, total_bytes=0)
+    sentence = cost_of_completing(replace(ORDERS, partitions=(COPYING, replace(unknown, partition=7), SEALING)))
+    assert "2.0 MB and more of orders" in sentence
+    assert "partition 0: 2.0 MB, partition 7: offsets 600 to 799" in sentence
+    assert "Records of orders" in cost_of_completing(replace(ORDERS, partitions=(unknown,)))
 
 
 @pytest.mark.parametrize("action", ["start", "abort", "complete"])

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias
 
 from strandline.admin.http.migration_json import partition_migration
 from strandline.controlplane.tiering_values import SegmentUpload
-from strandline.controlplane.values import MigrationState
 from strandline.hybrid.migration.status import PartitionMigration
 from strandline.hybrid.tiering.led_tiers import DisklessTiers
 from strandline.remote.values import RemoteLogSegmentMetadata
@@ -85,7 +84,7 @@ def _born_diskless(tiers: DisklessTiers) -> Json:
                 partition=tiers.partition,
                 state=log.migration_state,
                 b0=log.diskless_log_start_offset,
-                tiering_complete=log.migration_state is not MigrationState.MIGRATING,
+                tiering_complete=log.is_prefix_tiered,
                 log_start=log.log_start_offset,
             )
         ),

@@ -81,11 +81,13 @@ class PrefixKeeper:
 
     def _led(self) -> list[PartitionSwitch]:
         return [
-            switch for switch in self._switches() if switch.has_prefix and switch.hybrid and switch.replica.is_leader
+            switch
+            for switch in self._switches()
+            if (switch.has_prefix or switch.is_outdated) and switch.hybrid and switch.replica.is_leader
         ]
 
     async def _wait_due(self) -> None:
-        """Return after COPIED_SECONDS; sooner if a prefix is copied, was not looked at yet, or seems to be gone."""
+        """Return after COPIED_SECONDS; sooner if a prefix is copied, new or perhaps gone, or a log was converted."""
         end = self._clock.monotonic() + COPIED_SECONDS
         while True:
             await self._clock.sleep(COPYING_SECONDS)
@@ -94,7 +96,7 @@ class PrefixKeeper:
 
     def _is_urgent(self, switch: PartitionSwitch) -> bool:
         is_new = switch.id not in self._followed
-        return is_new or switch.state is MigrationState.MIGRATING or switch in self._missing
+        return is_new or switch.state is MigrationState.MIGRATING or switch in self._missing or switch.is_outdated
 
     async def look(self) -> None:
         """Compare every prefix with the control plane, and bring both up to date. Raises SqlError."""
@@ -180,7 +182,9 @@ class PrefixKeeper:
         """Say so if copying takes long."""
         if state is not MigrationState.MIGRATING:
             self._copying_since.pop(switch.id, None)
-            switch.phase, switch.problem = None, switch.hybrid.prefix_problem if switch.hybrid else ""
+            switch.phase, switch.problem = None, "" if switch.hybrid is None else switch.hybrid.prefix_problem
+            if switch.log is not None and not switch.log.is_prefix_tiered:
+                switch.problem = switch.problem or self._ended_by_force(switch, prefix)
             return
         switch.phase = MigrationPhase.COPYING_PREFIX
         if switch.id not in self._copying_since:
@@ -194,6 +198,16 @@ class PrefixKeeper:
             f"The records of {switch.replica.topic_partition} below offset {switch.boundary} are in remote storage up "
             f"to offset {copied} only, {waited:.0f} seconds after the switch. Until they all are, this broker's disk "
             "has the only copy of the others. `strandline topics tiers` says what keeps them."
+        )
+
+    def _ended_by_force(self, switch: PartitionSwitch, prefix: PrefixStatus | None) -> str:
+        copied = NO_OFFSET if prefix is None else prefix.tiered_high
+        if prefix is None or prefix.is_complete:
+            return ""  # not read yet, or the control plane is about to hear of it
+        return (
+            f"The switch of {switch.replica.topic_partition} was completed although its records below offset "
+            f"{switch.boundary} are in remote storage up to offset {copied} only. This broker's disk has the only copy "
+            "of the others; nothing behind them is converted until they are copied, or have expired."
         )
 
     def _copy_now(self, switch: PartitionSwitch) -> None:

@@ -134,7 +134,7 @@ def _of_partition(partition: int, log: DisklessLog | None, *, is_requested: bool
         state=log.migration_state,
         phase=MigrationPhase.COPYING_PREFIX if is_copying else None,
         b0=log.diskless_log_start_offset,
-        tiering_complete=not is_copying,
+        tiering_complete=log.is_prefix_tiered,
         log_start=log.log_start_offset,
         tiered_high=log.tiered_high_offset,
         high_watermark=log.high_watermark,

@@ -93,6 +93,13 @@ class PartitionSwitch:
         return self.stage is Stage.SWITCHED and self.state is not MigrationState.DISKLESS_ONLY
 
     @property
+    def is_outdated(self) -> bool:
+        """Whether more of its log was converted since the control plane was asked about it."""
+        if self.hybrid is None or self.log is None or self.stage is not Stage.SWITCHED:
+            return False
+        return self.hybrid.suffix.read_boundary > self.log.diskless_start_offset
+
+    @property
     def state(self) -> MigrationState:
         """The control plane's, as far as it is known here."""
         if self.log is None or self.log.diskless_log_start_offset < 0:
@@ -138,12 +145,19 @@ class PartitionSwitch:
         trouble = self.unsettled.problem if self.served is self.unsettled else None
         return "" if trouble is None else str(trouble)
 
+    def _tiered_high(self) -> Offset:
+        """The newest offset in remote storage: of the prefix as it is now, or converted, as the control plane says."""
+        if self.state is MigrationState.DISKLESS_ONLY:
+            return NO_OFFSET
+        of_prefix = NO_OFFSET if self.prefix is None else self.prefix.tiered_high
+        return max(of_prefix, NO_OFFSET if self.log is None else self.log.tiered_high_offset)
+
     def describe(self) -> PartitionMigration:
         """For people."""
         log, plane, prefix = self.replica.log, self.log, self.prefix
         is_switched = self.stage is Stage.SWITCHED and self.hybrid is not None
         state = self.state
-        is_complete = prefix is not None and prefix.is_complete
+        is_complete = (prefix is not None and prefix.is_complete) or (plane is not None and plane.is_prefix_tiered)
         copied = 0 if prefix is None else prefix.copied_bytes
         return PartitionMigration(
             partition=self.id.partition,
@@ -157,7 +171,7 @@ class PartitionSwitch:
             total_bytes=log.size if prefix is None else prefix.total_bytes,
             log_start=log.log_start_offset if self.hybrid is None else self.hybrid.log_start_offset,
             local_start=log.local_log_start_offset,
-            tiered_high=NO_OFFSET if prefix is None else prefix.tiered_high,
+            tiered_high=self._tiered_high(),
             high_watermark=self.hybrid.high_watermark if is_switched and self.hybrid else log.high_watermark,
             local_bytes=log.size,
             remote_bytes=copied,

@@ -9,6 +9,7 @@ SELECT
         AND b.log_append_timestamp > r.committed_until_ms THEN 1 ELSE 0 END)
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS r(topic_id, older_than_ms, committed_until_ms)
 JOIN inkless_log l ON l.topic_id = r.topic_id AND NOT l.is_deleted AND l.migration_state <> 'MIGRATING'
+    AND (l.log_start_offset >= l.diskless_log_start_offset OR l.tiered_high_offset >= l.diskless_log_start_offset - 1)
 CROSS JOIN LATERAL (
     SELECT coalesce(sum(last_offset + 1 - base_offset), 0) AS offsets, max(last_offset) + 1 AS end_offset
     FROM inkless_split_batch

@@ -7,7 +7,9 @@ JOIN inkless_log l ON l.log_id = b.log_id
 JOIN unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS r(topic_id, older_than_ms, committed_until_ms)
     ON r.topic_id = l.topic_id
 WHERE b.file_id = ANY ($4::bigint[]) AND b.tiering_state = 'DISKLESS' AND NOT l.is_deleted
-    AND l.migration_state <> 'MIGRATING' AND b.last_offset >= l.log_start_offset
+    AND l.migration_state <> 'MIGRATING'
+    AND (l.log_start_offset >= l.diskless_log_start_offset OR l.tiered_high_offset >= l.diskless_log_start_offset - 1)
+    AND b.last_offset >= l.log_start_offset
     AND (l.first_unstable_offset < 0 OR b.last_offset < l.first_unstable_offset)
     AND (
         CASE WHEN b.max_timestamp BETWEEN 0 AND b.log_append_timestamp THEN b.max_timestamp

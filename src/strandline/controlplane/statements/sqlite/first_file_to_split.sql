@@ -21,6 +21,7 @@ FROM (
     FROM json_each($1) AS r
     CROSS JOIN inkless_log l ON l.topic_id = r.value->>0
     WHERE NOT l.is_deleted AND l.migration_state <> 'MIGRATING'
+    AND (l.log_start_offset >= l.diskless_log_start_offset OR l.tiered_high_offset >= l.diskless_log_start_offset - 1)
 ) AS h
 CROSS JOIN inkless_batch b ON b.log_id = h.log_id AND b.last_offset = (
     SELECT m.last_offset
