@@ -63,7 +63,7 @@ class S3:
     @property
     def object_options(self) -> ObjectOptions:
         """The same for `open_objects`. Patient, because the machine that runs the tests may be busy."""
-        return ObjectOptions(s3=self.options, patience=Patience(attempt_deadline=30, deadline=60))
+        return ObjectOptions(s3=self.options, patience=Patience(attempt_deadline=30, deadline=60, list_deadline=30))
 
     @property
     def port(self) -> int:

@@ -311,3 +311,13 @@ async def test_a_follower_that_is_far_behind_jumps_to_the_snapshot(postgres_url:
         assert two.image == one.image
         assert deltas[0] == ({"gone"}, set())
         assert deltas[1] == ({"new"}, {"gone"})
+
+
+async def test_whoever_may_not_take_the_lease_does_not_lock_it(postgres_url: str) -> None:
+    """Brokers ask for it every second, and one that is suspended meanwhile would hold up the controller."""
+    timing = LeaseTiming(lease=600.0, renew=1.0)
+    async with rival(postgres_url, 1, timing=timing) as one, rival(postgres_url, 2) as other:
+        assert await one.controller.activate()
+        async with one.store.sql.transaction() as holder:
+            await holder.execute("UPDATE controller_lease SET epoch = epoch")
+            assert not await other.controller.activate()

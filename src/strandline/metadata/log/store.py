@@ -126,7 +126,13 @@ class MetadataStore:
     async def take_lease(
         self, node_id: int, *, may_take: Callable[[Lease], bool], duration_ms: int | None
     ) -> Term | None:
-        """Begin a new controller epoch if `may_take` accepts the current lease; None if it does not."""
+        """Begin a new controller epoch if `may_take` accepts the current lease; None if it does not.
+
+        Every broker asks once in a while, and only one that may take the lease locks it: a broker that is suspended
+        with the lock holds up the controller.
+        """
+        if not may_take(await self.lease()):
+            return None
         async with self._store.transaction() as tx:
             lease = await _read_lease(tx, "lock_lease")
             if not may_take(lease):

@@ -30,6 +30,7 @@ from strandline.sql.store import OnNotification, Row, Transaction, Work
 logger = logging.getLogger(__name__)
 
 MIGRATION_LOCK: Final = 7_305_810_221  # any constant: the broker that holds it may migrate
+_SILENT_PART: Final = 3
 _POOL_SIZE: Final = 6
 _ATTEMPTS: Final = 3  # of a transaction that the database aborts in favour of another one
 
@@ -106,11 +107,12 @@ class PostgresStore:
         )
 
     def _settings(self) -> dict[str, str]:
-        # A process that is suspended in the middle of a transaction must not keep its locks for ever.
         milliseconds = str(int(self._deadline * 1000))
         return {
             "application_name": "strandline",
-            "idle_in_transaction_session_timeout": milliseconds,
+            # A process that is suspended in the middle of a transaction loses its locks before those who wait for them
+            # give up.
+            "idle_in_transaction_session_timeout": str(int(self._deadline * 1000 / _SILENT_PART)),
             # By then its caller has closed the connection, which the server does not notice while a statement waits for
             # a lock: connections would pile up. The second is for COMMIT, which waits for the lock of NOTIFY. Neither
             # ends a COMMIT that waits for a synchronous standby.
