@@ -180,6 +180,16 @@ async def test_a_store_that_cannot_be_used_is_tried_again_while_the_broker_runs(
         assert set(topics.by_key) == {("t", 0)}
 
 
+async def test_a_broker_that_does_not_lead_a_partition_sends_clients_away_until_its_store_is_open(world: World) -> None:
+    """It does not know where the partition became diskless; the broker that its metadata names does."""
+    await world.create("t")
+    world.refuses_to_open = [ObjectStoreUnavailable("away")]
+    async with world.diskless(node_id=99) as topics:
+        error = topics.why_missing("t", 0)
+        assert isinstance(error, NotLeaderOrFollower)
+        assert "away" in str(error)
+
+
 async def test_a_broker_without_diskless_storage_says_so(world: World) -> None:
     await world.create("t")
     async with world.diskless(is_enabled=False) as topics:

@@ -70,10 +70,11 @@ async def test_row_b0_was_not_asked_for_yet_not_leader_or_follower(fixture: Fixt
     assert set((await errors_of(unsettled(fixture, None))).values()) == {NotLeaderOrFollower}
 
 
-async def test_row_transient_lookup_failure_request_timed_out_for_writes(fixture: Fixture) -> None:
+async def test_row_transient_lookup_failure_request_timed_out_for_writes_and_list_offsets(fixture: Fixture) -> None:
     """Readers get NOT_LEADER_OR_FOLLOWER, upon which every client retries; not so upon REQUEST_TIMED_OUT of a Fetch."""
     found = await errors_of(unsettled(fixture, TRANSIENT))
-    assert found.pop("produce") is RequestTimedOut
+    timed_out = [found.pop(f"list offsets {timestamp}") for timestamp in (EARLIEST, LATEST, 0)]
+    assert {found.pop("produce"), *timed_out} == {RequestTimedOut}
     assert set(found.values()) == {NotLeaderOrFollower}
 
 

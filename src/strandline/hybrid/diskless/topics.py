@@ -136,7 +136,10 @@ class DisklessTopics:
         if self._kinds.classic_partitions(known)(partition):
             return None
         if self._tier is None:
-            return KafkaStorageError(f"{topic}-{partition} is not served yet: {self._work.trouble}")
+            # Where a partition became diskless is not known either: whoever does not lead it sends clients away.
+            is_led = known.partitions[partition].leader == self._node_id
+            error = KafkaStorageError if is_led else NotLeaderOrFollower
+            return error(f"{topic}-{partition} is not served yet: {self._work.trouble}")
         if TopicIdPartition(known.topic_id, TopicPartition(topic, partition)) in self._unswitched:
             return NotLeaderOrFollower(
                 f"{topic}-{partition} is being switched to diskless: broker {self._node_id} does not know its boundary "

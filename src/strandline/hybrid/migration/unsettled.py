@@ -29,8 +29,9 @@ from strandline.replication.partition import Done
 
 
 class UnsettledPartition:
-    """`ServedPartition` that refuses everything, so that clients ask again: writes with REQUEST_TIMED_OUT while the
-    control plane is away, KAFKA_STORAGE_ERROR if it fails for good, NOT_LEADER_OR_FOLLOWER otherwise."""
+    """`ServedPartition` that refuses everything, so that clients ask again: writes and ListOffsets with
+    REQUEST_TIMED_OUT while the control plane is away, KAFKA_STORAGE_ERROR if it fails for good,
+    NOT_LEADER_OR_FOLLOWER otherwise."""
 
     __slots__ = ("__weakref__", "_replica", "problem")
 
@@ -61,6 +62,11 @@ class UnsettledPartition:
             raise self.problem
         raise NotLeaderOrFollower(self._sentence())
 
+    def _refuse_for_now(self) -> NoReturn:
+        if isinstance(self.problem, RequestTimedOut):
+            raise RequestTimedOut(self._sentence())
+        self._refuse()
+
     def _sentence(self) -> str:
         why = "" if self.problem is None else f": {self.problem}"
         return f"The boundary of {self.topic_partition}, where it became diskless, is not known yet{why}"
@@ -80,9 +86,7 @@ class UnsettledPartition:
         replica.check_leader()
         gate = replica.restrict()
         gate.first_batches = with_refused(gate.first_batches, replica.log, records)
-        if isinstance(self.problem, RequestTimedOut):
-            raise RequestTimedOut(self._sentence())
-        self._refuse()
+        self._refuse_for_now()
 
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         """Nobody need be asked for leave: `append` refuses every batch, and has to see it."""
@@ -149,8 +153,8 @@ class UnsettledPartition:
         current_leader_epoch: LeaderEpoch = NO_EPOCH,
         timeout_ms: int = 0,
     ) -> FoundOffset:
-        self.check_leader(current_leader_epoch)
-        self._refuse()
+        self._replica.check_leader(current_leader_epoch)
+        self._refuse_for_now()
 
     async def end_offset_for_epoch(
         self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch
