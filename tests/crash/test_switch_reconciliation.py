@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from strandline.wire.errors import ErrorCode
 from tests.broker import EXTERNAL_BOOTSTRAP, BrokerProcess, running_broker
+from tests.clients import tiering
 from tests.clients.test_two_brokers_diskless_reads import Asking
 from tests.clients.tiering import (
     QUICK,
@@ -31,6 +32,7 @@ from tests.clients.tiering import (
     offset_of,
     produce,
     read,
+    remote_logs,
     values,
 )
 from tests.clients.two_brokers import BrokerCluster
@@ -206,16 +208,43 @@ def test_a_log_that_is_shorter_than_its_boundary_is_not_served_until_its_records
         assert numbers(broker, B0, END + 10) == list(range(B0, END + 10))
 
 
-@pytest.mark.parametrize("is_whole", [True, False])
-def test_a_lost_log_directory_does_not_stop_the_diskless_part(moments: Moments, tmp_path: Path, is_whole: bool) -> None:
-    """The log of the partition, or the whole disk: remote storage and the control plane are still there."""
+def test_a_lost_log_is_served_from_remote_storage_and_its_records_expire_there(
+    moments: Moments, tmp_path: Path
+) -> None:
     data = taken(moments.written, tmp_path)
-    shutil.rmtree(data / "logs" if is_whole else data / LOG)
-    with started(data, classic=0 if is_whole else 10) as (broker, topic):
+    shutil.rmtree(data / LOG)
+    with started(data) as (broker, topic):
+        wait_until(lambda: refusal(topic, START) is ErrorCode.NONE, within=30, what="the prefix to be served")
+        assert numbers(broker, START, END) == list(range(START, END))
+        assert earliest(administrator(broker), TOPIC) == START
+        assert produce(broker, TOPIC, numbered(END, 10)) == list(range(END, END + 10))
+        assert problems(broker, TOPIC) == []
+        assert "does not have its log" in broker.log_text
+        assert remote_logs(broker, TOPIC), "the prefix is there"
+        tiering.alter(administrator(broker), TOPIC, {"retention.bytes": "1000"})
+        wait_until(lambda: earliest(administrator(broker), TOPIC) > B0, within=60, what="the log start to move")
+        wait_switched(broker, TOPIC, states=("DISKLESS_ONLY",))
+        assert remote_logs(broker, TOPIC) == []
+
+
+def test_a_lost_disk_does_not_stop_the_diskless_part_and_the_operator_is_told(moments: Moments, tmp_path: Path) -> None:
+    """The remote log metadata is lost with it: nobody knows what remote storage has."""
+    data = taken(moments.written, tmp_path)
+    shutil.rmtree(data / "logs")
+    with started(data, classic=0) as (broker, topic):
         wait_until(lambda: refusal(topic, B0) is ErrorCode.NONE, what="the diskless part to be served")
         assert refusal(topic, START) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert numbers(broker, B0, END) == list(range(B0, END))
         assert produce(broker, TOPIC, numbered(END, 10)) == list(range(END, END + 10))
+        (problem,) = wait_until(lambda: problems(broker, TOPIC), what="the status to say what is wrong")
+        assert f"does not have its log, which has the offsets from {START} to {B0}" in problem
+        assert "DeleteRecords" in problem
+        delete_records(administrator(broker), B0)
+        assert earliest(administrator(broker), TOPIC) == B0
+        wait_switched(broker, TOPIC, states=("DISKLESS_ONLY",))
+        assert problems(broker, TOPIC) == []
+        tiering.alter(administrator(broker), TOPIC, {"retention.bytes": "1000"})
+        wait_until(lambda: earliest(administrator(broker), TOPIC) > B0, within=60, what="rows to expire")
 
 
 # The boundary is below the log start

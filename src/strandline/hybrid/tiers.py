@@ -143,7 +143,13 @@ class Tiers:
             is_prefix_served=lambda: settings().diskless.inkless_hybrid_read_enabled,
             clock=clock,
         )
-        self.migrations = SwitchReports(self._switches, loader, self._plane, topic_config=topic_config)
+        self.migrations = SwitchReports(
+            self._switches,
+            loader,
+            self._plane,
+            topic_config=topic_config,
+            without_log=self.diskless.registry.without_log.values,
+        )
         self.switch_checks = TopicSwitchChecks(
             loader,
             self.replicas,

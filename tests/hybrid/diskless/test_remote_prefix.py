@@ -112,6 +112,15 @@ async def test_segments_that_retention_deletes_below_the_log_start_are_not_misse
     assert prefix.look(later)
 
 
+async def test_segments_whose_end_a_later_leader_has_replaced_are_not_of_the_log(world: ConvertingWorld) -> None:
+    lost = await copied(world, 0, 60, {0: 0})
+    own = await copied(world, 20, 100, {0: 20, 1: 50})
+    behind = await copied(world, 100, 120, {3: 100})
+    prefix, _ = await prefix_of(world)
+    assert prefix.look(LOG)
+    assert [prefix.is_of_log(segment) for segment in (lost, own, behind)] == [False, True, True]
+
+
 async def test_without_remote_storage_nothing_is_proven(world: ConvertingWorld) -> None:
     broker = await world.broker(has_remote=False)
     prefix = RemotePrefix(P, B0, 3, broker.reader, broker.tiered)

@@ -64,7 +64,10 @@ def plan(
     log: DisklessLog = LOG,
     segments: Sequence[RemoteLogSegmentMetadata] = SEGMENTS,
     under_way: Set[UUID] = frozenset(),
+    others: Set[int] = frozenset(),
 ) -> ConvertedExpiry:
+    """`others`: the numbers of segments with records that are not in the log."""
+
     def lookup(epoch: LeaderEpoch, offset: Offset) -> RemoteLogSegmentMetadata | None:
         """As the cache of remote log metadata does: the widest one, the newest of equal ones."""
         found = [
@@ -74,7 +77,15 @@ def plan(
         ]
         return max(found)[2] if found else None
 
-    steps = plan_expiry(log, segments, retention, lookup=lookup, now_ms=NOW, under_way=under_way)
+    steps = plan_expiry(
+        log,
+        segments,
+        retention,
+        lookup=lookup,
+        now_ms=NOW,
+        under_way=under_way,
+        is_of_log=lambda one: one.segment_id.id.int not in others,
+    )
     while True:
         try:
             next(steps)
@@ -133,6 +144,14 @@ def test_a_log_that_still_has_a_prefix_is_not_expired_here() -> None:
     log = replace(LOG, log_start_offset=0, diskless_log_start_offset=10)
     found = plan(ConvertedRetention(ms=0, bytes=0), log, SEGMENTS[1:])
     assert (found.log_start, found.deletions) == (0, [])
+
+
+def test_segments_of_another_history_do_not_count_and_go_when_the_log_start_has_passed_them() -> None:
+    segments = [*SEGMENTS, segment(9, 0, 14, time=NOW, size=10_000)]
+    found = plan(ConvertedRetention(ms=-1, bytes=1200), segments=segments, others={9})
+    assert (found.log_start, deleted(found)) == (10, [(1, DeletionReason.SIZE)])
+    found = plan(ConvertedRetention(ms=150, bytes=-1), segments=segments, others={9})
+    assert (found.log_start, [number for number, _ in deleted(found)]) == (20, [1, 2, 9])
 
 
 def test_an_upload_that_nobody_knows_is_deleted_after_a_while() -> None:

@@ -85,9 +85,22 @@ class PrefixWatch:
             tier.reader.learn(log)
             is_gone = log.log_start_offset >= suffix.boundary
             is_whole = is_gone or (self._is_prefix_served() and suffix.prefix.look(log))
-            self._looked_at.add(suffix.id)
+            suffix.state = log.migration_state
+            if suffix.id not in self._looked_at:
+                self._looked_at.add(suffix.id)
+                self._tell_lost(suffix)
             if is_whole is not suffix.is_whole:
                 self._partitions.found_whole(suffix, is_whole=is_whole)
             if is_gone:
                 self._partitions.prefix_gone(suffix)
             await next_turn()
+
+    def _tell_lost(self, suffix: DisklessSuffix) -> None:
+        if suffix.has_prefix and suffix.topic_partition in self._partitions.without_log:
+            logger.error(
+                "this broker is to have %s, and does not have its log, which has the offsets from %d to %d: they are "
+                "served if all of them are in remote storage",
+                suffix.topic_partition,
+                suffix.log_start_offset,
+                suffix.boundary,
+            )

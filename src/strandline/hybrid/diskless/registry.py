@@ -17,19 +17,23 @@ from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.tiered.topics import TieredTopics
 from strandline.metadata.image import TopicImage
-from strandline.model import TopicIdPartition
+from strandline.model import BrokerId, TopicIdPartition
 
 
 class DisklessPartitions:
     """By topic and number. They take appends and serve reads while they are here, whoever serves clients with them."""
 
-    def __init__(self, *, topic_config: Callable[[str], TopicConfig], tiered: TieredTopics, clock: Clock) -> None:
-        """`tiered` has the records that the tiering pipeline has converted."""
-        self._topic_config, self._tiered, self._clock = topic_config, tiered, clock
+    def __init__(
+        self, node_id: BrokerId, *, topic_config: Callable[[str], TopicConfig], tiered: TieredTopics, clock: Clock
+    ) -> None:
+        """`tiered` has what is in remote storage: older records of switched topics, and converted ones."""
+        self._node_id, self._topic_config, self._tiered, self._clock = node_id, topic_config, tiered, clock
         self._reads: DisklessReads | None = None
         self.by_key: dict[tuple[str, int], DisklessPartition] = {}
         self.suffixes: dict[tuple[str, int], DisklessSuffix] = {}
-        """Those that were classic before, whose log another broker has, and that may have records below B0."""
+        """Those that were classic before, whose log is not here, and that may have records below B0."""
+        self.without_log: dict[tuple[str, int], DisklessSuffix] = {}
+        """Those that were classic before, and whose log should be here: it is lost, or its directory is."""
         self.version = 0
         """Another one whenever an answer of `may_move` may be another."""
 
@@ -48,7 +52,10 @@ class DisklessPartitions:
             partition = DisklessPartition(
                 name, key.topic_id, tier, reads=self._reads, converted=converted, limits=limits, clock=self._clock
             )
-        partition.follow(topic.partitions[name.partition])
+        image = topic.partitions[name.partition]
+        partition.follow(image)
+        if isinstance(partition, DisklessSuffix) and self._node_id in image.replicas:
+            self.without_log[name] = partition
         if log.diskless_start_offset > 0:
             tier.reader.learn(log)
         self.by_key[name] = partition
@@ -75,7 +82,7 @@ class DisklessPartitions:
             limits=limits,
             clock=self._clock,
         )
-        suffix.is_whole = log.log_start_offset >= boundary
+        suffix.is_whole, suffix.state = log.log_start_offset >= boundary, log.migration_state
         if not suffix.is_whole:
             self.suffixes[key.topic_partition] = suffix
         return suffix
@@ -107,6 +114,7 @@ class DisklessPartitions:
             if partition is not None and partition.id.topic_id == topic.topic_id:
                 del self.by_key[topic.name, image.partition]
                 self.suffixes.pop((topic.name, image.partition), None)
+                self.without_log.pop((topic.name, image.partition), None)
                 self.version += 1
                 partition.close(UnknownTopicOrPartition(f"The topic {topic.name} was deleted."))
                 yield partition

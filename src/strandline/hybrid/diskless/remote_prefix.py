@@ -22,6 +22,7 @@ from strandline.remote.ports import RemoteLogMetadataManager, RemoteStorageError
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.diskless.reader import DisklessReader
     from strandline.remote.reader.log import LocalSegment
+    from strandline.remote.values import RemoteLogSegmentMetadata
 
 _LOOKUPS_AT_ONCE: Final = 200
 
@@ -73,6 +74,11 @@ class RemotePrefix(ConvertedLog):
         if epoch is None or lookup(epoch, start) is None:
             return NO_OFFSET
         return covered_until(self.epochs.entries, max(self._covered, start), self.end, lookup, lookups=_LOOKUPS_AT_ONCE)
+
+    def is_of_log(self, segment: RemoteLogSegmentMetadata) -> bool:
+        """Whether the end of a segment is in the log. Raises KafkaStorageError."""
+        end = segment.end_offset
+        return end >= self.end or self.epoch_for_offset(end) in segment.segment_leader_epochs
 
     def end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset] | None:
         """The largest epoch of the prefix up to `epoch`, and its end; None if the epoch does not end in the prefix.

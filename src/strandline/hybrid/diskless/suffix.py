@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from strandline.clock import Clock
+from strandline.controlplane.values import MigrationState
 from strandline.diskless.values import DisklessRead
 from strandline.errors import NotLeaderOrFollower, StrandlineError
 from strandline.hybrid.diskless.converted import ConvertedLog
@@ -26,7 +27,7 @@ class DisklessSuffix(DisklessPartition):
     get NOT_LEADER_OR_FOLLOWER. Once the log start has reached the boundary, nothing is left below it.
     """
 
-    __slots__ = ("is_whole", "prefix")
+    __slots__ = ("is_whole", "prefix", "state")
 
     def __init__(
         self,
@@ -45,6 +46,8 @@ class DisklessSuffix(DisklessPartition):
         """What is below B0, in remote storage."""
         self.is_whole = False
         """Whether any broker can serve all of the log: as `PrefixWatch` has found, which others have to be told."""
+        self.state = MigrationState.MIGRATING
+        """The control plane's, as far as it is known here."""
 
     def close(self, error: StrandlineError) -> None:
         self.prefix.close()

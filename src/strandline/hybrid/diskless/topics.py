@@ -78,7 +78,7 @@ class DisklessTopics:
         self._store_health = store_health
         self._on_log_wanted = on_log_wanted
         self._clock = clock
-        self.registry = DisklessPartitions(topic_config=topic_config, tiered=partitions.tiered, clock=clock)
+        self.registry = DisklessPartitions(node_id, topic_config=topic_config, tiered=partitions.tiered, clock=clock)
         self._partitions = self.registry.by_key
         # Partitions that may have no log in the control plane yet.
         self._unmade: dict[TopicIdPartition, None] = {}  # in the order of the metadata

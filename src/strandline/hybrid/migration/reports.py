@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from strandline.config.topic import TopicConfig
@@ -10,6 +10,7 @@ from strandline.controlplane.errors import trouble_for_clients
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.values import DisklessLog, MigrationState, Refusal, TopicMigration
 from strandline.errors import InvalidRequest, UnknownTopicOrPartition
+from strandline.hybrid.diskless.suffix import DisklessSuffix
 from strandline.hybrid.migration.states import state_of
 from strandline.hybrid.migration.status import (
     MigrationFigures,
@@ -20,6 +21,7 @@ from strandline.hybrid.migration.status import (
 )
 from strandline.hybrid.migration.switches import TopicSwitches
 from strandline.metadata.image import Images, TopicImage
+from strandline.model import NO_OFFSET, TopicPartition
 from strandline.sql import SqlError
 
 
@@ -33,25 +35,34 @@ class SwitchReports:
         plane: ControlPlane,
         *,
         topic_config: Callable[[str], TopicConfig],
+        without_log: Callable[[], Iterable[DisklessSuffix]],
     ) -> None:
+        """`without_log`: switched partitions of this broker whose log is lost."""
         self._switches, self._images, self._plane = switches, images, plane
-        self._topic_config = topic_config
+        self._topic_config, self._without_log = topic_config, without_log
 
     def figures(self) -> MigrationFigures:
         """See `MigrationSource`."""
         switches, reads = self._switches, self._switches.reads
-        led = {
-            switch.replica.topic_partition: switch.describe()
-            for switch in switches.switches
-            if switch.replica.is_leader
-        }
         return MigrationFigures(
-            led=led,
+            led=self._led(),
             tiered_reads=reads.tiered,
             local_reads=reads.local,
             diskless_reads=reads.diskless,
             pauses=switches.pauses,
         )
+
+    def _led(self) -> dict[TopicPartition, PartitionMigration]:
+        """What this broker knows of the partitions that it leads, or would lead if it had their log."""
+        led = {
+            switch.replica.topic_partition: switch.describe()
+            for switch in self._switches.switches
+            if switch.replica.is_leader
+        }
+        for suffix in self._without_log():
+            if suffix.has_prefix:
+                led[suffix.topic_partition] = _of_lost(suffix)
+        return led
 
     async def topic_status(self, topic: str) -> TopicMigrationStatus:
         """See `MigrationSource`."""
@@ -96,9 +107,8 @@ class SwitchReports:
                 raise trouble_for_clients(error, "The states of switched topics cannot be read") from error
         waiting = {migration.topic_id: (place, migration.partitions) for place, migration in enumerate(migrations)}
         led: dict[str, list[PartitionMigration]] = {}
-        for switch in self._switches.switches:
-            if switch.replica.is_leader:
-                led.setdefault(switch.replica.topic_partition.topic, []).append(switch.describe())
+        for (topic, _), partition in self._led().items():
+            led.setdefault(topic, []).append(partition)
         return [
             with_phases(
                 self._of_topic(topic, logs.get(topic.topic_id, ()), *waiting.get(topic.topic_id, (None, 0))),
@@ -139,4 +149,24 @@ def _of_partition(partition: int, log: DisklessLog | None, *, is_requested: bool
         tiered_high=log.tiered_high_offset,
         high_watermark=log.high_watermark,
         diskless_bytes=log.byte_size,
+    )
+
+
+def _of_lost(suffix: DisklessSuffix) -> PartitionMigration:
+    """A partition whose log is not on the broker that should have it. Remote storage may have what was in it."""
+    name, start, boundary = suffix.topic_partition, suffix.log_start_offset, suffix.boundary
+    problem = (
+        f"The broker of {name} does not have its log, which has the offsets from {start} to {boundary}, and it is not "
+        "known that all of them are in remote storage: they are not served. Restore the log directory, or delete the "
+        f"records up to {boundary} with DeleteRecords."
+    )
+    return PartitionMigration(
+        partition=suffix.id.partition,
+        state=suffix.state,
+        b0=boundary,
+        tiering_complete=suffix.is_whole,
+        problem="" if suffix.is_whole else problem,
+        log_start=start,
+        tiered_high=boundary - 1 if suffix.is_whole else NO_OFFSET,
+        high_watermark=suffix.high_watermark,
     )

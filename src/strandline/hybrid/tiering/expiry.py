@@ -6,7 +6,7 @@ so that no history of leaders has to be compared: a segment belongs to the log, 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -45,6 +45,11 @@ class ConvertedExpiry:
     """Of the segments that stay and are part of the log."""
 
 
+def always(segment: RemoteLogSegmentMetadata) -> bool:
+    """Whether a segment from B0 on belongs to the log."""
+    return True
+
+
 def plan_expiry(
     log: DisklessLog,
     segments: Sequence[RemoteLogSegmentMetadata],
@@ -53,6 +58,7 @@ def plan_expiry(
     lookup: Lookup,
     now_ms: TimestampMs,
     under_way: Set[UUID] = frozenset(),
+    is_of_log: Callable[[RemoteLogSegmentMetadata], bool] = always,
 ) -> Generator[None, None, ConvertedExpiry]:
     """What to delete of the segments from B0 on, which are given in any state, by start offset.
 
@@ -60,14 +66,16 @@ def plan_expiry(
     readers. Segments that are `under_way` are left to those who finish them or give them up; one that is announced, and
     that nobody has known for LATE_MS, is deleted.
 
-    While the log begins below B0, its older part goes first, and that is not decided here.
+    While the log begins below B0, its older part goes first, and that is not decided here. Segments of that part may
+    have other records than the log: `is_of_log` tells.
     """
     others = [segment for segment in segments if segment.segment_id.id not in under_way]
     finished = [segment for segment in others if segment.state is _S.COPY_SEGMENT_FINISHED]
     yield
     spare = {s.segment_id.id: s for s in (yield from redundant_segments(finished, lookup))}
     start = log.log_start_offset
-    counted = [s for s in finished if s.end_offset < log.diskless_start_offset and s.segment_id.id not in spare]
+    inside = [s for s in finished if s.end_offset < log.diskless_start_offset and s.segment_id.id not in spare]
+    counted = [s for s in inside if is_of_log(s)]
     if start >= log.diskless_log_start_offset:
         start = _retained_from(log, [s for s in counted if s.end_offset >= start], retention, now_ms)
     yield

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
@@ -18,9 +19,10 @@ from strandline.clock import Clock
 from strandline.config.topic import TopicConfig
 from strandline.controlplane.ports import ControlPlane
 from strandline.controlplane.tiering_values import SegmentUpload
-from strandline.controlplane.values import DisklessLog, MigrationState
+from strandline.controlplane.values import DisklessLog, MigrationState, PrefixProgress
 from strandline.crash import crash_point
 from strandline.errors import StrandlineError
+from strandline.hybrid.diskless.remote_prefix import RemotePrefix
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.hybrid.suffix_sizes import SuffixSizes
 from strandline.hybrid.tiered.topics import TieredTopics
@@ -64,6 +66,8 @@ class _Basis(NamedTuple):
     segments: int
     under_way: Set[UUID]
     config: TopicConfig
+    prefix: RemotePrefix | None
+    """What is below B0, if this broker should have the log of that and does not."""
 
 
 class _Due(NamedTuple):
@@ -122,6 +126,8 @@ class ConvertedKeeper:
         self._figures, self._clock = figures, clock
         self._settled: dict[TopicIdPartition, tuple[_Basis, _Due]] = {}
         self._followed: frozenset[TopicIdPartition] = frozenset()
+        self._ended: set[TopicIdPartition] = set()
+        """Those without segments, of partitions whose log is lost."""
         self._wake = asyncio.Event()
         self._setbacks = Setbacks("following converted partitions", logger)
         self._late = Setbacks("deletion of segments that were given up", logger)
@@ -156,6 +162,10 @@ class ConvertedKeeper:
             return
         lanes.late.want(None, None)
         logs = {log.partition: log for log in await self._plane.converted_logs()}
+        if without_log := self._prefixes().keys():
+            lost = await self._plane.logs(without_log - logs.keys() - self._ended)
+            self._ended = {key for key in without_log if key in self._ended or _is_over(lost.get(key))}
+            logs.update(lost)
         led = {key: log for key, log in logs.items() if self._led.epoch_of(key) is not None}
         self._follow(tier, led, lanes)
         if not led:
@@ -168,6 +178,10 @@ class ConvertedKeeper:
             if at % _AT_ONCE == 0:
                 await next_turn()
             self._look_at(tier, log, uploads.get(key, ()), now_ms, lanes)
+
+    def _prefixes(self) -> dict[TopicIdPartition, RemotePrefix]:
+        """Of partitions whose log is lost: nobody else keeps their remote segments in order."""
+        return {suffix.id: suffix.prefix for suffix in self._diskless.registry.without_log.values()}
 
     def _look_at(
         self, tier: RemoteTier, log: DisklessLog, uploads: Sequence[SegmentUpload], now_ms: TimestampMs, lanes: _Lanes
@@ -190,6 +204,7 @@ class ConvertedKeeper:
             tier.metadata.remote_log_summary(key).segments,
             frozenset(upload.segment_id for upload in uploads),
             self._topic_config(key.topic),
+            self._prefixes().get(key),
         )
         if given_up or not self._is_settled(key, basis, log.byte_size, now_ms):
             lanes.deletions.want(key, _Deletions(log, basis, now_ms, given_up))
@@ -264,7 +279,7 @@ class ConvertedKeeper:
 
     async def _expire(self, tier: RemoteTier, found: _Deletions) -> None:
         # Loaded here: it needs the manager of tiered storage, which brokers without it do not load.
-        from strandline.hybrid.tiering.expiry import ConvertedRetention, plan_expiry
+        from strandline.hybrid.tiering.expiry import ConvertedRetention, always, plan_expiry
         from strandline.remote.turns import gathered, in_turns
 
         log, basis, now_ms = found.log, found.basis, found.now_ms
@@ -275,14 +290,16 @@ class ConvertedKeeper:
         retention = ConvertedRetention(
             ms=-1 if is_kept else config.retention_ms, bytes=-1 if is_kept else config.retention_bytes
         )
-        segments = await gathered(self._clock, tier.manager.pipeline.from_offset(key, log.diskless_log_start_offset))
+        first = log.diskless_log_start_offset if basis.prefix is None else 0
+        segments = await gathered(self._clock, tier.manager.pipeline.from_offset(key, first))
         steps = plan_expiry(
-            log,
+            replace(log, diskless_log_start_offset=first),
             segments,
             retention,
             lookup=partial(tier.metadata.remote_log_segment_metadata, key),
             now_ms=now_ms,
             under_way=basis.under_way,
+            is_of_log=always if basis.prefix is None else basis.prefix.is_of_log,
         )
         plan = await in_turns(self._clock, steps)
         if self._led.epoch_of(key) != epoch or self._topic_config(log.partition.topic) != config:
@@ -299,6 +316,8 @@ class ConvertedKeeper:
         self._figures.segments_expired += len(plan.deletions)
         if not plan.remaining and plan.log_start >= log.diskless_start_offset and _is_hybrid(log):
             await self._plane.conversion_ended(key, leader_epoch=epoch)
+        elif not plan.remaining and basis.prefix is not None and plan.log_start >= log.diskless_log_start_offset:
+            await self._plane.record_prefix([_ended(log, epoch)])
         due_ms = min(now_ms + _SEEN_ANYWAY_MS, INT64_MAX if plan.next_due_ms is None else plan.next_due_ms)
         if key in self._followed:
             self._settled[key] = (basis, _Due(due_ms, plan.next_due_byte_size))
@@ -315,5 +334,21 @@ class ConvertedKeeper:
         return now_ms < due.at_ms and (due.byte_size is None or byte_size < due.byte_size)
 
 
+def _is_over(log: DisklessLog | None) -> bool:
+    return log is not None and log.migration_state is MigrationState.DISKLESS_ONLY
+
+
 def _is_hybrid(log: DisklessLog) -> bool:
     return log.migration_state is MigrationState.HYBRID
+
+
+def _ended(log: DisklessLog, epoch: LeaderEpoch) -> PrefixProgress:
+    """Nothing is left below B0, of a log that nobody has: MIGRATING ends with it."""
+    return PrefixProgress(
+        partition=log.partition,
+        leader_epoch=epoch,
+        log_start_offset=log.diskless_log_start_offset,
+        tiered_log_start_offset=log.tiered_log_start_offset,
+        tiered_high_offset=log.tiered_high_offset,
+        state=MigrationState.DISKLESS_ONLY,
+    )
