@@ -18,7 +18,7 @@ from uuid import UUID
 
 from strandline.admin.http.listener import HttpListener
 from strandline.admin.monitoring import Monitoring
-from strandline.admin.reporting import describe_broker, reasons_not_ready
+from strandline.admin.reporting import describe_broker, describe_readiness
 from strandline.admin.status import BrokerStatus, Readiness
 from strandline.admin.topic_settings import TopicSettingsChanges
 from strandline.clock import SystemChance, SystemClock, SystemIds
@@ -383,9 +383,7 @@ class Broker:
 
     def readiness(self) -> Readiness:
         """`admin.status.BrokerSource`."""
-        found = self._dependencies()
-        reasons = reasons_not_ready(self, is_stopping=self._is_stopping, dependencies=found)
-        return Readiness(not_ready_because=reasons, dependencies=found)
+        return describe_readiness(self, is_stopping=self._is_stopping, dependencies=self._dependencies())
 
     def _dependencies(self) -> tuple[HealthStatus, ...]:
         return (self._sql.health.status(), *self._tiers.health())

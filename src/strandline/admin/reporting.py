@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
+from strandline.admin.leaderless import leaderless_sentences
 from strandline.admin.monitoring import Monitoring
 from strandline.admin.status import (
     BrokerRow,
@@ -14,6 +15,7 @@ from strandline.admin.status import (
     DisklessStatus,
     DisklessTierStatus,
     LogDirRow,
+    Readiness,
     TieredStatus,
     TopicRow,
     read,
@@ -81,6 +83,15 @@ def reasons_not_ready(
     return (*(reason for reason, holds in reasons.items() if holds), *wrong)
 
 
+def describe_readiness(broker: BrokerParts, *, is_stopping: bool, dependencies: tuple[HealthStatus, ...]) -> Readiness:
+    """What `/readyz` says now."""
+    return Readiness(
+        not_ready_because=reasons_not_ready(broker, is_stopping=is_stopping, dependencies=dependencies),
+        dependencies=dependencies,
+        leaderless=leaderless_sentences(broker.monitoring.assignment.now().offline),
+    )
+
+
 def describe_broker(
     broker: BrokerParts, *, is_stopping: bool, uptime_s: float, dependencies: tuple[HealthStatus, ...]
 ) -> BrokerStatus:
@@ -107,7 +118,8 @@ def describe_broker(
         led_partitions=len(led) + diskless,
         under_replicated_partitions=sum(len(p.isr) < len(p.replicas) for p in led),
         under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
-        offline_partitions=assigned.offline,
+        offline_partitions=len(assigned.offline),
+        leaderless=leaderless_sentences(assigned.offline),
         partitions_without_preferred_leader=assigned.without_preferred_leader,
         groups=broker.groups.group_count,
         groups_by_state={state.value: count for state, count in broker.groups.group_states.items()},

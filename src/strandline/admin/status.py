@@ -154,6 +154,8 @@ class BrokerStatus:
     under_replicated_partitions: int = 0
     under_min_isr_partitions: int = 0
     offline_partitions: int = 0
+    leaderless: tuple[str, ...] = ()
+    """Which partitions have no leader, and what that means: sentences."""
     partitions_without_preferred_leader: int = 0
     groups: int = 0
     groups_by_state: Mapping[str, int] = field(default_factory=dict)
@@ -208,6 +210,8 @@ class Readiness:
 
     not_ready_because: tuple[str, ...] = ()
     dependencies: tuple[HealthStatus, ...] = ()
+    leaderless: tuple[str, ...] = ()
+    """See `BrokerStatus`."""
 
     @property
     def is_ready(self) -> bool:
@@ -219,7 +223,7 @@ class StatusSource(Protocol):
     """Gives the status of the broker."""
 
     def readiness(self) -> Readiness:
-        """Whether it is ready now, and what is away. Costs the same however many topics there are."""
+        """Whether it is ready now, and what is away. Looks at partitions once after each change of the metadata."""
 
     def status(self) -> BrokerStatus:
         """The broker now. Called on the event loop: never blocks, never raises, looks at every topic once."""

@@ -89,7 +89,10 @@ class Source:
         return self.now
 
     def readiness(self) -> Readiness:
-        return Readiness(not_ready_because=self.now.not_ready_because, dependencies=self.now.dependencies)
+        now = self.now
+        return Readiness(
+            not_ready_because=now.not_ready_because, dependencies=now.dependencies, leaderless=now.leaderless
+        )
 
     @property
     def monitoring(self) -> Source:
@@ -174,6 +177,19 @@ async def test_what_is_away_is_named_everywhere_and_does_not_make_the_broker_unr
     source.now = replace(source.now, not_ready_because=("fenced by the controller",))
     answer = await client.get("/readyz")
     assert (answer.status_code, answer.text.splitlines()) == (503, ["fenced by the controller", away])
+
+
+async def test_partitions_without_a_leader_are_named_and_red_and_do_not_make_the_broker_unready(
+    client: httpx.AsyncClient, source: Source
+) -> None:
+    source.now = replace(READY, offline_partitions=1, leaderless=("1 partition has no leader: a<b-0.",))
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.text) == (200, "ready\n1 partition has no leader: a<b-0.\n")
+    page = (await client.get("/")).text
+    assert '<p class="away">1 partition has no leader: a&lt;b-0.</p>' in page
+    assert '<b class="bad">1</b><span>without a leader</span>' in page
+    source.now = replace(READY, offline_partitions=0)
+    assert "<b>0</b><span>without a leader</span>" in (await client.get("/")).text
 
 
 async def test_metrics_are_what_prometheus_reads(client: httpx.AsyncClient) -> None:

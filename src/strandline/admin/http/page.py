@@ -24,6 +24,8 @@ from strandline.hybrid.tiering.progress import ConversionStatus
 
 _TOPICS_SHOWN: Final = 50
 _NOTHING: Final = "0 (0 B)"
+# Numbers that are red unless they are 0.
+_BAD: Final = frozenset({"without a leader", "under-replicated"})
 # Columns of numbers: right-aligned, never wrapped.
 _NUMBERS: Final = frozenset(
     {
@@ -64,7 +66,8 @@ def _parts(status: BrokerStatus, rates: Rates, groups: Sequence[GroupRow]) -> It
     yield _state(status)
     yield '<div class="numbers">'
     for label, value in _numbers(status, rates.of()):
-        yield f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>"
+        bad = ' class="bad"' if label in _BAD and value != count(0) else ""
+        yield f"<div><b{bad}>{escape(value)}</b><span>{escape(label)}</span></div>"
     yield "</div>"
     hybrid = {topic for (topic, _), partition in status.migration.led.items() if partition.is_hybrid}
     yield _section(
@@ -109,7 +112,8 @@ def _state(status: BrokerStatus) -> str:
         reasons = "".join(f"<li>{escape(reason)}</li>" for reason in status.not_ready_because)
         shown = f'<p><span class="state bad">Not ready</span></p><ul>{reasons}</ul>'
     away = (f'<p class="away">{escape(sentence(one))}</p>' for one in status.dependencies if one.is_away)
-    return shown + "".join(away)
+    leaderless = (f'<p class="away">{escape(one)}</p>' for one in status.leaderless)
+    return shown + "".join((*away, *leaderless))
 
 
 def _numbers(status: BrokerStatus, rate: Rate) -> Iterable[tuple[str, str]]:

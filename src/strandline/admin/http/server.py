@@ -54,11 +54,13 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
     async def readyz(_: Request) -> Response:
         """200 once the broker is registered and unfenced, 503 with the reasons before and after.
 
-        What is away is named in both, and changes neither: topics that do not need it are served.
+        What is away and which partitions have no leader is named in both, and changes neither: topics that do not need
+        it are served, and a restart of this broker would not help.
         """
         status = source.readiness()
         lines = ["ready"] if status.is_ready else list(status.not_ready_because)
         lines += [sentence(health) for health in status.dependencies if health.is_away]
+        lines += status.leaderless
         return PlainTextResponse("".join(f"{line}\n" for line in lines), status_code=200 if status.is_ready else 503)
 
     async def metrics(_: Request) -> Response:

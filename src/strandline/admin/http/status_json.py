@@ -106,6 +106,7 @@ def broker_status(status: BrokerStatus) -> Json:
         "under_replicated_partitions": status.under_replicated_partitions,
         "under_min_isr_partitions": status.under_min_isr_partitions,
         "offline_partitions": status.offline_partitions,
+        "leaderless": status.leaderless,
         "groups": status.groups,
         "connections": status.connections,
         "client_memory": {

@@ -9,10 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from strandline.hybrid.diskless.topics import DisklessTopics
 from strandline.metadata import MetadataImage
 from strandline.model import BrokerId, TopicPartition
+
+
+class OfflinePartition(NamedTuple):
+    """A partition without a leader or a stand-in."""
+
+    topic: str
+    partition: int
+    replicas: tuple[BrokerId, ...]
+    """The brokers that could lead it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +31,8 @@ class AssignedPartitions:
 
     partitions: int = 0
     """Of the cluster."""
-    offline: int = 0
-    """Of the cluster: partitions without a leader or a stand-in."""
+    offline: tuple[OfflinePartition, ...] = ()
+    """Of the cluster, in the order of the metadata."""
     without_preferred_leader: int = 0
     """Of the cluster: classic partitions that another broker than their first replica leads."""
     diskless: tuple[TopicPartition, ...] = ()
@@ -47,7 +57,8 @@ class Assignment:
 
     def _look_at(self, image: MetadataImage) -> AssignedPartitions:
         alive = frozenset(broker.node_id for broker in image.brokers.values() if not broker.fenced)
-        partitions = offline = not_preferred = 0
+        partitions = not_preferred = 0
+        offline: list[OfflinePartition] = []
         here: list[TopicPartition] = []
         for topic in image.topics.values():
             partitions += len(topic.partitions)
@@ -55,12 +66,15 @@ class Assignment:
             served = self._diskless.as_served(topic, alive) if diskless else topic
             for partition in served.partitions:
                 if not partition.has_leader:
-                    offline += 1
+                    offline.append(OfflinePartition(topic.name, partition.partition, partition.replicas))
                 elif partition.partition in diskless:
                     if partition.leader == self._node_id:
                         here.append(TopicPartition(topic.name, partition.partition))
                 elif partition.leader != partition.preferred_leader:
                     not_preferred += 1
         return AssignedPartitions(
-            partitions=partitions, offline=offline, without_preferred_leader=not_preferred, diskless=tuple(here)
+            partitions=partitions,
+            offline=tuple(offline),
+            without_preferred_leader=not_preferred,
+            diskless=tuple(here),
         )
