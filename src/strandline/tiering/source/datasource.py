@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
 from strandline.tiering.source.batch import FilteringBatchReader, TopicBatchReader
 from strandline.tiering.source.options import parse_options
 from strandline.tiering.source.schema import spark_schema
 from strandline.tiering.source.stream import TopicStreamReader
+from strandline.tiering.source.workers import workers_with_strandline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,10 +41,22 @@ class StrandlineSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("strandline")` known to a session, and let Spark pass filters on to it."""
+    """Make `format("strandline")` known to a session, and let Spark pass filters on to it.
+
+    Raises SourceFailed if the workers of the session run a Python that cannot load it, as far as that is known here.
+    """
     if _passes_filters_on():
         spark.conf.set(_PUSHDOWN, "true")
-    spark.dataSource.register(StrandlineSource)
+    with _loadable(spark):
+        spark.dataSource.register(StrandlineSource)
+
+
+def _loadable(spark: SparkSession) -> AbstractContextManager[None]:
+    try:
+        context = spark.sparkContext
+    except PySparkAttributeError:  # Spark Connect: the server knows its workers, and nobody else does
+        return nullcontext()
+    return workers_with_strandline(context)
 
 
 def _passes_filters_on() -> bool:
