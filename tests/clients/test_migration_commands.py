@@ -227,13 +227,17 @@ def test_tiers_and_descriptions_show_all_three_ranges(own: BrokerProcess, ask: C
     assert "100 to 109" in text
     assert "HYBRID" in text
     described = ask("topics", "describe", hybrid, "--json").json
-    assert (described["kind"], described["migration_state"]) == ("hybrid", "HYBRID")
+    assert (described["kind"], described["migration_state"]) == ("diskless", "HYBRID")
+    listed = {row["topic"]: (row["kind"], row["migration_state"]) for row in ask("topics", "list", "--json").json}
+    assert listed[hybrid] == ("diskless", "HYBRID")
+    assert f"{hybrid}  diskless (HYBRID)  id" in ask("topics", "describe", hybrid).out
     assert [row["diskless_from"] for row in described["partitions"]] == [100, 100]
     assert [row["end_offset"] for row in described["partitions"]] == [110, 100]
     assert "diskless from" in ask("topics", "describe", hybrid).out
     with urllib.request.urlopen(own.http, timeout=30) as page:
         shown = page.read().decode()
     assert f"<h3>{hybrid} <small>HYBRID, 100 %" in shown
+    assert f'data-label="topic">{hybrid}</td><td data-label="kind">diskless</td>' in shown
     assert "diskless 100 to 109" in shown
 
 

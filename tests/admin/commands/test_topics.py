@@ -34,7 +34,8 @@ def test_the_list_shows_the_kind_of_each_topic(ask: Command) -> None:
     assert all(kind in text for kind in expected.values())
     described = ask("topics", "describe", *expected, "--json").json
     assert {topic["topic"]: topic["kind"] for topic in described} == expected
-    assert "cloud  diskless  id " in ask("topics", "describe", "cloud").out
+    assert {topic["topic"]: topic["migration_state"] for topic in described}["plain"] is None
+    assert "cloud  diskless (DISKLESS_ONLY)  id " in ask("topics", "describe", "cloud").out
 
 
 def test_partitions_are_added(ask: Command) -> None:

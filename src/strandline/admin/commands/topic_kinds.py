@@ -1,11 +1,13 @@
-"""Which kind of topic a topic is, by the settings that are in force for it: classic, tiered or diskless.
+"""Which kind of topic a topic is, by the settings that are in force for it, and the state of its switch.
 
-One that is on its way from classic to diskless is migrating, then hybrid until nothing is left of its older part.
+The kind is classic, tiered or diskless: where its new records go, or are to go. A topic that was classic before, or has
+converted records, is still diskless; that it has an older part says its state, MIGRATING or HYBRID.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
 
 from strandline.client import Cluster
 from strandline.wire.api import ApiKey
@@ -13,15 +15,27 @@ from strandline.wire.errors import ErrorCode
 from strandline.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 # By the setting that makes a topic one. The first that is true decides.
-_KINDS = {"diskless.enable": "diskless", "remote.storage.enable": "tiered"}
-_STATE = "diskless.migration.state"
-_ON_THE_WAY = {"MIGRATING": "migrating", "HYBRID": "hybrid"}
-ON_THE_WAY = frozenset(_ON_THE_WAY.values())
-"""Kinds of topics that have partitions with a classic and a diskless part."""
-_TOPIC = 2
+_KINDS: Final = {"diskless.enable": "diskless", "remote.storage.enable": "tiered"}
+_STATE: Final = "diskless.migration.state"
+_TOPIC: Final = 2
+_TWO_PARTS: Final = frozenset({"MIGRATING", "HYBRID"})
 
 
-def topic_kinds(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
+class TopicKind(NamedTuple):
+    """What a topic is."""
+
+    kind: str | None = None
+    """None if the topic cannot be described."""
+    state: str | None = None
+    """Of a diskless topic: MIGRATING, HYBRID, DISKLESS_ONLY, or UNKNOWN while nobody knows it."""
+
+    @property
+    def has_two_parts(self) -> bool:
+        """Whether partitions may have a part that is not diskless."""
+        return self.state in _TWO_PARTS
+
+
+def topic_kinds(cluster: Cluster, topics: Collection[str]) -> dict[str, TopicKind]:
     """The kind of each topic that can be described. All of them are asked for in one request."""
     resources = [
         DescribeConfigsResource(resource_type=_TOPIC, resource_name=name, configuration_keys=[*_KINDS, _STATE])
@@ -37,6 +51,6 @@ def topic_kinds(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
     }
 
 
-def _kind(settings: Mapping[str, str | None]) -> str:
+def _kind(settings: Mapping[str, str | None]) -> TopicKind:
     kind = next((kind for setting, kind in _KINDS.items() if settings.get(setting) == "true"), "classic")
-    return _ON_THE_WAY.get(settings.get(_STATE) or "", kind)
+    return TopicKind(kind, settings.get(_STATE) or None if kind == "diskless" else None)

@@ -18,7 +18,7 @@ from strandline.admin.commands.output import (
     print_line,
     print_table,
 )
-from strandline.admin.commands.topic_kinds import ON_THE_WAY, topic_kinds
+from strandline.admin.commands.topic_kinds import TopicKind, topic_kinds
 from strandline.admin.commands.topic_tiers import topic_tiers
 from strandline.client import (
     EARLIEST,
@@ -45,6 +45,7 @@ _TIMEOUT_MS = 30_000
 _LISTED = {
     "topic": "topic",
     "kind": "kind",
+    "state": "migration_state",
     "partitions": "partition_count",
     "replicas": "replication_factor",
     "id": "id",
@@ -59,7 +60,7 @@ def list_topics(
     internal: Annotated[bool, typer.Option("--internal", help="Include Kafka's own topics.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the topics, and whether each is classic, tiered, diskless, or on its way (migrating, hybrid).
+    """List the topics, whether each is classic, tiered or diskless, and the state of diskless ones.
 
     Example: strandline topics list --internal
     """
@@ -158,7 +159,7 @@ def describe_topics(topics: TopicNames, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
         _print_described(topic)
 
 
-def _described(cluster: Cluster, topic: MetadataResponseTopic, kinds: Mapping[str, str]) -> Json:
+def _described(cluster: Cluster, topic: MetadataResponseTopic, kinds: Mapping[str, TopicKind]) -> Json:
     name = topic.name or ""
     leaders = {(name, row.partition_index): row.leader_id for row in topic.partitions if row.leader_id >= 0}
     starts, ends = list_offsets(cluster, leaders, EARLIEST), list_offsets(cluster, leaders, LATEST)
@@ -175,7 +176,7 @@ def _described(cluster: Cluster, topic: MetadataResponseTopic, kinds: Mapping[st
         for row in sorted(topic.partitions, key=lambda row: row.partition_index)
     ]
     described = {**_brief(topic, kinds), "configs": topic_overrides(cluster, name), "partitions": partitions}
-    if kinds.get(name) in ON_THE_WAY:
+    if name in kinds and kinds[name].has_two_parts:
         _add_switch(described, MigrationClient(cluster).status(name).status)
     return described
 
@@ -191,11 +192,13 @@ def _add_switch(described: Json, status: TopicMigrationStatus) -> None:
 
 
 def _print_described(topic: Json) -> None:
-    print_line(f"{topic['topic']}  {topic['kind']}  id {topic['id']}" + ("  internal" if topic["internal"] else ""))
+    state = f" ({topic['migration_state']})" if topic["migration_state"] else ""
+    internal = "  internal" if topic["internal"] else ""
+    print_line(f"{topic['topic']}  {topic['kind']}{state}  id {topic['id']}{internal}")
     settings = ", ".join(f"{name}={value}" for name, value in topic["configs"].items())
     print_line(f"settings: {settings or 'all by default'}")
     columns: tuple[str, ...] = ("partition", "leader", "epoch", "replicas", "in sync", "from offset", "to offset")
-    if topic["kind"] in ON_THE_WAY:
+    if any("diskless_from" in row for row in topic["partitions"]):
         columns += ("diskless from", "state")
     rows = [tuple(row.values()) for row in topic["partitions"]]
     print_table(columns, rows, empty="The topic has no partitions.")
@@ -227,10 +230,12 @@ def delete_topics(
             print_line(f"Topic {row.name} was deleted.")
 
 
-def _brief(topic: MetadataResponseTopic, kinds: Mapping[str, str]) -> Json:
+def _brief(topic: MetadataResponseTopic, kinds: Mapping[str, TopicKind]) -> Json:
+    known = kinds.get(topic.name or "", TopicKind())
     return {
         "topic": topic.name,
-        "kind": kinds.get(topic.name or ""),
+        "kind": known.kind,
+        "migration_state": known.state,
         "id": uuid_to_text(topic.topic_id),
         "internal": topic.is_internal,
         "partition_count": len(topic.partitions),

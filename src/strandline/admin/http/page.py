@@ -69,11 +69,11 @@ def _parts(status: BrokerStatus, rates: Rates, groups: Sequence[GroupRow]) -> It
         bad = ' class="bad"' if label in _BAD and value != count(0) else ""
         yield f"<div><b{bad}>{escape(value)}</b><span>{escape(label)}</span></div>"
     yield "</div>"
-    hybrid = {topic for (topic, _), partition in status.migration.led.items() if partition.is_hybrid}
+    switched = {topic for topic, _ in status.migration.led}
     yield _section(
         "Topics here, the busiest first",
         ("topic", "kind", "partitions", "size", "records in", "in", "out"),
-        (_topic(row, rates.of(row.name), hybrid) for row in _busiest(status.topic_rows, rates)),
+        (_topic(row, rates.of(row.name), switched) for row in _busiest(status.topic_rows, rates)),
         note=f"Rates are those of the last {duration(rates.seconds)}, through this broker.",
     )
     yield _section(
@@ -161,9 +161,9 @@ def _busiest(rows: Sequence[TopicRow], rates: Rates) -> Sequence[TopicRow]:
     return sorted(rows, key=busy)[:_TOPICS_SHOWN]
 
 
-def _topic(row: TopicRow, rate: Rate, hybrid: Container[str]) -> tuple[str, ...]:
-    kind = "diskless" if row.is_diskless else "tiered" if row.is_tiered else "classic"
-    kind = "hybrid" if row.name in hybrid else kind
+def _topic(row: TopicRow, rate: Rate, switched: Container[str]) -> tuple[str, ...]:
+    is_diskless = row.is_diskless or row.name in switched
+    kind = "diskless" if is_diskless else "tiered" if row.is_tiered else "classic"
     on_disk = size(row.bytes) if row.bytes or not row.is_diskless else "-"
     return (
         row.name,
