@@ -317,7 +317,7 @@ def test_a_broker_asks_whether_a_partition_was_added(client: Client, topic: str)
     producer = new_producer(client)
     assert producer.add((topic, 0)) == [E.NONE]
     assert producer.verify((topic, 0), (topic, 1)) == [E.NONE, E.TRANSACTION_ABORTABLE]
-    assert producer.verify((topic, 0), (topic, 1), version=4) == [E.NONE, E.INVALID_TXN_STATE]
+    assert producer.verify((topic, 0), (topic, 1), version=4) == [E.NONE, E.TRANSACTION_ABORTABLE]
     old = RawTransactionalProducer(client, producer.transactional_id, producer_id=producer.producer_id, epoch=-1)
     assert old.verify((topic, 0)) == [E.PRODUCER_FENCED]
     assert producer.verify((topic, 1), verify_only=False) == [E.NONE]

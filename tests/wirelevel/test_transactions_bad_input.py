@@ -279,3 +279,34 @@ def test_what_is_decided_is_not_decided_again(fresh: OpenTransaction) -> None:
     assert producer.end(commit=True, keeps_epoch=True) is E.NONE, "a repetition"
     assert fresh.picture() == before
     assert fetch_offset(fresh.client, fresh.group, fresh.topic, stable=True) == (E.NONE, 5)
+
+
+@BOTH
+def test_an_epoch_of_another_producer_that_is_over(
+    request: pytest.FixtureRequest, fresh: OpenTransaction, client: Client
+) -> None:
+    """The partition knows that before anybody is asked whose id it is. Of a diskless one the control plane would."""
+    other = RawTransactionalProducer(client, f"id-{next(_numbers)}", is_new=fresh.producer.is_new).initialised()
+    for opens in (True, False):
+        if not other.is_new:
+            assert other.add((fresh.topic, 0)) == [E.NONE]
+            assert other.add_group(fresh.group) is E.NONE
+        assert other.write(fresh.topic, b"theirs") is E.NONE
+        assert other.commit_offset(fresh.group, fresh.topic, 7, partition=1) is E.NONE
+        assert other.end(commit=False) is E.NONE
+        wait_until(lambda: other.state() == "CompleteAbort", what="the markers")
+        if opens and not other.is_new:
+            other.initialised()
+    before = fresh.picture()
+    is_classic = request.node.callspec.params["broker"] == "classic"
+    stranger = fresh.other(producer_id=other.producer_id, epoch=0)
+    unknown = E.INVALID_PRODUCER_EPOCH if is_classic else E.INVALID_PRODUCER_ID_MAPPING
+    for version in (9, 11, 12):
+        assert stranger.write(fresh.topic, b"bad", sequence=0, version=version) is unknown
+    for version in (3, 4, 5):
+        assert stranger.commit_offset(fresh.group, fresh.topic, 9, version=version) is E.INVALID_PRODUCER_EPOCH
+    stranger.epoch = other.epoch + 1
+    assert stranger.write(fresh.topic, b"bad", sequence=0) is E.INVALID_PRODUCER_ID_MAPPING
+    assert stranger.commit_offset(fresh.group, fresh.topic, 9) is E.INVALID_PRODUCER_ID_MAPPING
+    assert fresh.picture() == before
+    fresh.commit()

@@ -97,6 +97,9 @@ class ClassicPartition:
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         return self.replica.log.producers.is_in_transaction(producer)
 
+    def check_epoch(self, producer: ProducerAndEpoch) -> None:
+        self.replica.log.producers.check_epoch(producer)
+
     async def append_and_wait(
         self,
         records: memoryview,

@@ -89,6 +89,10 @@ class PartitionAppends(Protocol):
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         """True if this broker knows that a transaction of the producer, in this epoch, is open here."""
 
+    def check_epoch(self, producer: ProducerAndEpoch) -> None:
+        """Refuse a producer of which this broker knows that it was here with a later epoch. Raises
+        InvalidProducerEpoch."""
+
     async def append_and_wait(
         self,
         records: memoryview,

@@ -146,6 +146,12 @@ class PartitionProducers:
         """The producers of these transactions, by first offset. For reading only."""
         return {} if self._transactions is None else self._transactions.open_ones
 
+    def check_epoch(self, producer: ProducerAndEpoch) -> None:
+        """Refuse a producer that is known with a later epoch. Raises InvalidProducerEpoch."""
+        entry = self._entries.get(producer.producer_id)
+        if entry is not None:
+            entry.check_epoch(producer.epoch)
+
     def is_in_transaction(self, producer: ProducerAndEpoch) -> bool:
         """True if the producer has a transaction open here, in this epoch."""
         entry = self._entries.get(producer.producer_id)

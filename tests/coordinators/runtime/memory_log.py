@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from strandline.coordinators.runtime import CoordinatorRecord, ReadBatch, ReadRecord, TransactionEnd
-from strandline.errors import FencedLeaderEpoch, StrandlineError, UnknownLeaderEpoch
+from strandline.errors import FencedLeaderEpoch, InvalidProducerEpoch, StrandlineError, UnknownLeaderEpoch
 from strandline.model import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, LeaderEpoch, ProducerAndEpoch
 
 
@@ -72,6 +72,11 @@ class MemoryCoordinatorLog:
         batch = ReadBatch(producer_id=producer_id, producer_epoch=epoch, is_transactional=True, committed=end.is_commit)
         self.batches[partition].append(batch)
         return base
+
+    def check_epoch(self, partition: int, producer: ProducerAndEpoch) -> None:
+        known = [one.producer_epoch for one in self.batches[partition] if one.producer_id == producer.producer_id]
+        if producer.epoch < max(known, default=producer.epoch):
+            raise InvalidProducerEpoch(f"Producer {producer.producer_id} was here with a later epoch.")
 
     async def _check_open(self, partition: int, leader_epoch: LeaderEpoch) -> None:
         self._check_epoch(partition, leader_epoch)

@@ -18,6 +18,7 @@ from strandline.coordinators.transactions.admissions import (
 )
 from strandline.errors import (
     ConcurrentTransactions,
+    InvalidProducerEpoch,
     InvalidTxnState,
     NotEnoughReplicas,
     OutOfOrderSequence,
@@ -55,6 +56,7 @@ class WrittenPartition:
     """Takes everything, as a log does that does not know the producer."""
 
     topic_partition: TopicPartition = P
+    epoch: int = 0
     sequences: list[int] = field(default_factory=list)
     verified: list[object] = field(default_factory=list)
 
@@ -63,6 +65,10 @@ class WrittenPartition:
 
     def check_leader(self) -> None:
         pass
+
+    def check_epoch(self, producer: ProducerAndEpoch) -> None:
+        if producer.epoch < self.epoch:
+            raise InvalidProducerEpoch("The epoch is over.")
 
     def append(self, records: memoryview, *, acks: int, origin: AppendOrigin, done: Done, **how: object) -> Appended:
         self.sequences.append(read_header(records).base_sequence)
@@ -163,3 +169,10 @@ async def test_a_refused_batch_that_never_comes_again_is_forgotten() -> None:
     assert await world.send(0) is ConcurrentTransactions
     await world.clock.advance(121)
     assert await world.send(3) is None
+
+
+async def test_no_coordinator_is_asked_about_an_epoch_that_is_over_in_the_partition() -> None:
+    """It may be that of somebody else, whom the coordinator does not know under this transactional id."""
+    world = GateWorld()
+    world.partition.epoch = 1
+    assert await world.send(0) is InvalidProducerEpoch

@@ -55,12 +55,13 @@ from strandline.errors import (
     NotCoordinator,
     NotLeaderOrFollower,
     StrandlineError,
+    UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from strandline.metadata.delta import MetadataDelta
 from strandline.metadata.features import GROUP_VERSION, finalized_level
 from strandline.metadata.image import Images, MetadataImage
-from strandline.model import GROUP_METADATA_TOPIC, TopicPartition
+from strandline.model import GROUP_METADATA_TOPIC, ProducerAndEpoch, TopicPartition
 from strandline.records.codecs import Codec
 
 T = TypeVar("T")
@@ -99,6 +100,7 @@ class GroupCoordinator:
         share_settings: ShareGroupSettings = DEFAULT_SHARE_SETTINGS,
     ) -> None:
         self._clock, self._ids, self._settings, self._share_settings = clock, ids, settings, share_settings
+        self._log = log
         self._topics = TopicIncarnations(images)
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime("group", log, self._make_shard, clock=clock)
         self.runtime.sweep_every(settings.offsets_retention_check_interval_ms, GroupShard.expire)
@@ -220,6 +222,13 @@ class GroupCoordinator:
             raise UnsupportedVersion("The feature group.version has level 0: there are no consumer groups of KIP-848.")
 
     # Offsets ----------------------------------------------------------------------------------------------------
+
+    def check_producer(self, group_id: str, producer: ProducerAndEpoch) -> None:
+        """Refuse a producer that has committed offsets of a group here with a later epoch. Raises a StrandlineError."""
+        try:
+            self._log.check_epoch(self.partition_for(group_id), producer)
+        except (NotLeaderOrFollower, UnknownTopicOrPartition) as error:
+            raise client_error(error) from error
 
     async def commit(self, request: CommitRequest) -> list[StrandlineError | None]:
         """One answer per offset, when they are committed in the log. Raises an error that concerns all of them."""

@@ -115,6 +115,10 @@ class CoordinatorLog(Protocol):
     async def append_marker(self, partition: int, end: TransactionEnd, *, leader_epoch: LeaderEpoch) -> Offset:
         """The offset of the marker. Raises what `append` raises, and TransactionCoordinatorFenced."""
 
+    def check_epoch(self, partition: int, producer: ProducerAndEpoch) -> None:
+        """Refuse a producer that is known in the partition with a later epoch. Raises InvalidProducerEpoch,
+        NotLeaderOrFollower or UnknownTopicOrPartition."""
+
     def read(self, partition: int, *, leader_epoch: LeaderEpoch) -> AsyncIterator[ReadBatch]:
         """Everything up to the end that the log has when the read begins. Raises NotLeaderOrFollower,
         FencedLeaderEpoch, UnknownLeaderEpoch, UnknownTopicOrPartition, KafkaStorageError or CorruptMessage.

@@ -100,6 +100,9 @@ class ReplicatedCoordinatorLog:
         )
         return info.first_offset
 
+    def check_epoch(self, partition: int, producer: ProducerAndEpoch) -> None:
+        self._leader(partition).log.producers.check_epoch(producer)
+
     def delete_before(self, partition: int, offset: Offset, *, leader_epoch: LeaderEpoch) -> None:
         """Delete the records before an offset that is committed. Raises what `append` raises."""
         leader = self._leader(partition, leader_epoch)

@@ -153,6 +153,9 @@ class DisklessPartition:
         """The control plane knows, this broker does not: the coordinator is asked about every batch."""
         return False
 
+    def check_epoch(self, producer: ProducerAndEpoch) -> None:
+        """The control plane refuses it when the batch is committed."""
+
     def append(
         self,
         records: memoryview,

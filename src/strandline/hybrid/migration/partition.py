@@ -142,6 +142,9 @@ class HybridPartition:
     def has_transaction(self, producer: ProducerAndEpoch) -> bool:
         return self.suffix.has_transaction(producer)
 
+    def check_epoch(self, producer: ProducerAndEpoch) -> None:
+        self.suffix.check_epoch(producer)
+
     async def append_and_wait(
         self,
         records: memoryview,

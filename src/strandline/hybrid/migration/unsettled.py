@@ -92,6 +92,9 @@ class UnsettledPartition:
         """Nobody need be asked for leave: `append` refuses every batch, and has to see it."""
         return True
 
+    def check_epoch(self, producer: ProducerAndEpoch) -> None:
+        """`append` refuses every batch."""
+
     async def append_and_wait(
         self,
         records: memoryview,

@@ -104,6 +104,7 @@ class TransactionGate:
                 "transaction of its producer is open there."
             )
         partition.check_leader()
+        partition.check_epoch(who.producer)  # an epoch that is over here, whoever has it, is no question of others
 
         def appended(error: StrandlineError | None) -> None:
             done(None if error is None else _understood(error, version))

@@ -16,11 +16,9 @@ from strandline.coordinators.transactions.metadata import EPOCH_BUMP_VERSION
 from strandline.coordinators.transactions.rules import Verified
 from strandline.errors import (
     InvalidProducerEpoch,
-    InvalidTxnState,
     OperationNotAttempted,
     ProducerFenced,
     StrandlineError,
-    TransactionAbortable,
 )
 from strandline.metadata.image import Images
 from strandline.model import GROUP_METADATA_TOPIC, NO_TIMESTAMP, ProducerAndEpoch, TopicPartition
@@ -41,7 +39,6 @@ from strandline.wire.messages.add_partitions_to_txn import (
 from strandline.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 _SEVERAL_TRANSACTIONS: Final = 4
-_KNOWS_ABORTABLE: Final = 5
 _KNOWS_FENCED: Final = 2
 _END_RAISES_EPOCH: Final = 5
 _OLD_CLIENT: Final = 0
@@ -146,18 +143,10 @@ def _topic_result(
     return AddPartitionsToTxnTopicResult(
         name=topic.name,
         results_by_partition=[
-            AddPartitionsToTxnPartitionResult(
-                partition_index=number, partition_error_code=_partition_code(error, version)
-            )
+            AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=_code(error, version))
             for number, error in found
         ],
     )
-
-
-def _partition_code(error: StrandlineError | None, version: int) -> ErrorCode:
-    if isinstance(error, TransactionAbortable) and version < _KNOWS_ABORTABLE:
-        error = InvalidTxnState(str(error))
-    return _code(error, version)
 
 
 def _code(error: StrandlineError | None, version: int) -> ErrorCode:

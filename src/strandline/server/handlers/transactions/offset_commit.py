@@ -116,6 +116,7 @@ class TransactionalOffsetsHandler:
 
         try:
             self._groups.runtime.shard_of(partition)  # clients that ask the wrong broker learn that first
+            self._groups.check_producer(request.group_id, producer)
             if who.adds or self._settings().transactions.transaction_partition_verification_enable:
                 return await self._groups.commit_when(admit, commit)
             return await self._groups.commit(commit)
