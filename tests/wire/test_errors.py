@@ -8,8 +8,9 @@ import pytest
 from kio.schema.errors import ErrorCode as KioErrorCode
 
 from strandline import admin_errors, errors, share_errors
-from strandline.errors import StrandlineError
-from strandline.wire.errors import KAFKA_CODES, ErrorCode, error_code_of, error_of
+from strandline.errors import GroupIdNotFound, StrandlineError
+from strandline.wire.errors import KAFKA_CODES, ErrorCode, error_code_of, error_of, message_of
+from strandline.wire.primitives import MAX_STRING_LENGTH
 
 
 def subclasses(base: type[StrandlineError]) -> Iterator[type[StrandlineError]]:
@@ -52,3 +53,12 @@ def test_a_subclass_speaks_with_the_code_of_its_base() -> None:
         pass
 
     assert error_code_of(Narrower("x")) is ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "\U0001f600", "\udc80"])
+def test_a_message_fits_into_a_string_and_keeps_both_ends(letter: str) -> None:
+    message = message_of(GroupIdNotFound(f"Group {letter * 40_000} not found."))
+    assert len(message.encode("utf-8", "replace")) <= MAX_STRING_LENGTH
+    assert message.startswith("Group ")
+    assert message.endswith(" not found.")
+    assert message_of(GroupIdNotFound("Group é not found.")) == "Group é not found."

@@ -9,6 +9,9 @@ from typing import Final
 
 from strandline import admin_errors, errors, share_errors
 from strandline.errors import StrandlineError
+from strandline.wire.primitives import MAX_STRING_LENGTH
+
+_MOST_BYTES_OF_A_CHARACTER: Final = 4
 
 
 class ErrorCode(IntEnum):
@@ -305,6 +308,23 @@ def error_code_of(error: BaseException) -> ErrorCode:
         if code is not None:
             return code
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+_HEAD_BYTES: Final = 24_000
+_CUT: Final = " … "
+
+
+def message_of(error: StrandlineError) -> str:
+    """The sentence of an error as an answer can carry it: a string of the protocol. It may name what a client has
+    sent, which alone may be as long as a string can be; then the middle is left out."""
+    sentence = str(error)
+    if len(sentence) * _MOST_BYTES_OF_A_CHARACTER <= MAX_STRING_LENGTH:
+        return sentence
+    raw = sentence.encode("utf-8", "replace")
+    if len(raw) <= MAX_STRING_LENGTH:
+        return sentence
+    tail_bytes = MAX_STRING_LENGTH - _HEAD_BYTES - len(_CUT.encode())
+    return raw[:_HEAD_BYTES].decode("utf-8", "ignore") + _CUT + raw[-tail_bytes:].decode("utf-8", "ignore")
 
 
 _CLASSES: Final = {code: cls for cls, code in KAFKA_CODES.items()}

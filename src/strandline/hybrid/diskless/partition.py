@@ -135,10 +135,8 @@ class DisklessPartition:
 
     @property
     def has_prefix(self) -> bool:
-        """Whether records below its B0 may be left, which only the broker that has their log serves.
-
-        None are below 0, also while this broker does not know where the log starts.
-        """
+        """Whether records below its B0 may be left, which only the broker that has their log serves. None are below 0,
+        also while this broker does not know where the log starts."""
         return max(self.log_start_offset, 0) < self.boundary
 
     def close(self, error: StrandlineError) -> None:

@@ -12,7 +12,7 @@ from strandline.errors import StrandlineError, UnknownTopicOrPartition
 from strandline.metadata import validate_topic_name
 from strandline.metadata.image import TopicImage
 from strandline.model import INTERNAL_TOPICS
-from strandline.wire.errors import ErrorCode, error_code_of
+from strandline.wire.errors import ErrorCode, error_code_of, message_of
 
 # Kafka's operations as bits: without an authorizer, every client may do all of them.
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << bit for bit in range(3, 9))
@@ -73,5 +73,5 @@ async def each(answers: Iterable[Coroutine[None, None, A]]) -> list[A]:
 def outcome(result: object) -> tuple[ErrorCode, str | None]:
     """Error code and message of one item: an error, or anything else for success."""
     if isinstance(result, StrandlineError):
-        return error_code_of(result), str(result)
+        return error_code_of(result), message_of(result)
     return ErrorCode.NONE, None

@@ -30,7 +30,7 @@ from strandline.server.deadlines import Deadline, Deadlines
 from strandline.server.exchange import Exchange
 from strandline.server.straight import ProduceRoutes
 from strandline.server.transactions.gate import TransactionGate
-from strandline.wire.errors import ErrorCode, error_code_of
+from strandline.wire.errors import ErrorCode, error_code_of, message_of
 from strandline.wire.produce_codec import (
     ProduceAnswer,
     ProduceEntry,
@@ -316,6 +316,6 @@ def _success(info: LogAppendInfo) -> ProduceAnswer:
 def _failure(error: StrandlineError) -> ProduceAnswer:
     return ProduceAnswer(
         error_code=int(error_code_of(error)),
-        error_message=str(error),
+        error_message=message_of(error),
         record_errors=error.record_errors if isinstance(error, InvalidRecord | InvalidTimestamp) else (),
     )
