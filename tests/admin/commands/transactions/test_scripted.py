@@ -76,7 +76,7 @@ class TransactionStory:
                 transactional_id=name,
                 transaction_state=known.state,
                 transaction_timeout_ms=60_000,
-                transaction_start_time_ms=LONG_AGO_MS if known.state == "Ongoing" else -1,
+                transaction_start_time_ms=-1 if known.state == "Empty" else LONG_AGO_MS,
                 producer_id=known.producer_id,
                 producer_epoch=3,
                 topics=[
@@ -188,6 +188,18 @@ def test_a_transactional_id_is_described(command: Command, story: TransactionSto
     assert "open since 2020-09-13 12:26:40.000 UTC" in text
     assert (idle["started_ms"], idle["running_ms"], idle["partitions"]) == (None, None, [])
     assert (missing.status, missing.err) == (1, "strandline: There is no transactional id nobody.\n")
+
+
+@pytest.mark.parametrize("state", ["CompleteCommit", "CompleteAbort"])
+def test_a_transaction_that_has_ended_is_not_open(command: Command, story: TransactionStory, state: str) -> None:
+    """The coordinator still tells when it began, as in Kafka."""
+    story.ids["ended"] = ScriptedId(producer_id=4, state=state)
+    with scripted_broker(story.answers()) as broker:
+        words = ("transactions", "describe", "-b", broker.bootstrap, "ended")
+        row = command(*words, "--json").json
+        text = command(*words).out
+    assert (row["started_ms"], row["running_ms"]) == (None, None)
+    assert "open since" not in text
 
 
 def test_producers_of_a_partition(command: Command, story: TransactionStory) -> None:

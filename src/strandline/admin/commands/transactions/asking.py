@@ -111,6 +111,10 @@ def list_transactions(cluster: Cluster, filters: TransactionFilters) -> list[Tra
     return sorted(found, key=lambda row: row.transactional_id)
 
 
+# Of others, coordinators tell when the last transaction began.
+_OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+
+
 def describe_transaction(cluster: Cluster, transactional_id: str) -> TransactionDetails | None:
     """A transactional id as its coordinator knows it; None if it does not. Raises CommandFailed."""
     node_id, client = cluster.transaction_coordinator(transactional_id)
@@ -126,7 +130,7 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> Transaction
         producer_id=row.producer_id,
         producer_epoch=row.producer_epoch,
         timeout_ms=row.transaction_timeout_ms,
-        started_ms=row.transaction_start_time_ms if row.transaction_start_time_ms >= 0 else None,
+        started_ms=row.transaction_start_time_ms if row.transaction_state in _OPEN_STATES else None,
         partitions=tuple(sorted((topic.topic, number) for topic in row.topics for number in topic.partitions)),
     )
 
