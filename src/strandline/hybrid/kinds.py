@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from strandline.config.topic import TopicConfig
-from strandline.metadata.image import TopicImage
+from strandline.metadata.image import PartitionImage, TopicImage
 from strandline.model import TopicIdPartition, TopicPartition
 from strandline.replication.replica_manager import every_partition
 
@@ -35,6 +35,11 @@ def kind_of(*, is_flagged: bool, has_local_log: bool, is_in_control_plane: bool)
     if has_local_log:
         return PartitionKind.CLASSIC
     return PartitionKind.DISKLESS if is_flagged or is_in_control_plane else PartitionKind.CLASSIC
+
+
+def key_of(topic: TopicImage, partition: PartitionImage) -> TopicIdPartition:
+    """The id of a partition of this topic."""
+    return TopicIdPartition(topic.topic_id, TopicPartition(topic.name, partition.partition))
 
 
 class PartitionKinds:

@@ -141,6 +141,7 @@ class Tiers:
             self._plane,
             tier=lambda: self.diskless.tier,
             is_prefix_served=lambda: settings().diskless.inkless_hybrid_read_enabled,
+            on_lost=self.diskless.boundary_lost,
             clock=clock,
         )
         self.migrations = SwitchReports(

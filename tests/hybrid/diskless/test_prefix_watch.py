@@ -60,6 +60,7 @@ async def watched(world: World, *, is_prefix_served: bool = True) -> AsyncIterat
                 world.plane,
                 tier=lambda: topics.tier,
                 is_prefix_served=lambda: is_prefix_served,
+                on_lost=topics.boundary_lost,
                 clock=SystemClock(),
             ),
         )
@@ -102,7 +103,6 @@ async def test_once_the_prefix_is_gone_others_stand_in_also_if_they_knew_it(worl
         await watch.look()
         assert shown_leader(world, topics) == OTHER
         assert topics.view_version != before
-        assert not topics.registry.suffixes, "the control plane is asked no more"
         assert (await topics.by_key["t", 0].list_offset(EARLIEST)).offset == B0
     async with watched(world) as (topics, _):  # a broker that did not know it
         await until(lambda: ("t", 0) in topics.by_key)
@@ -122,3 +122,33 @@ async def test_a_prefix_that_is_proven_to_be_remote_is_stood_in_for_where_prefix
         monkeypatch.setattr(type(suffix.prefix), "look", lambda prefix, log: True)
         await watch.look()
         assert (shown_leader(world, topics) == OTHER) is is_prefix_served
+
+
+async def test_a_boundary_that_was_taken_back_and_set_again_is_noticed_by_the_others(world: World) -> None:
+    topic, position = await requested(world)
+    await set_boundary(world, topic, position)
+    async with watched(world) as (topics, watch):
+        await until(lambda: ("t", 0) in topics.by_key)
+        before = topics.by_key["t", 0]
+        assert (await world.plane.reset_diskless_log_start_offset(key_of(topic), 4)).refusal is None
+        await watch.look()
+        assert ("t", 0) not in topics.by_key, "nothing may be written before its boundary is known again"
+        assert not before.is_open
+        assert isinstance(topics.why_missing("t", 0), NotLeaderOrFollower)
+        again = boundary(key_of(topic), B0 + 20, position=position, epoch=4, log_start=B0 + 10)
+        assert await switch(world.plane, again) == [None]
+        topics.look_for_boundaries()
+        await until(lambda: ("t", 0) in topics.by_key)
+        assert topics.by_key["t", 0].boundary == B0 + 20
+        await watch.look()
+        assert topics.by_key["t", 0].boundary == B0 + 20
+
+
+async def test_a_boundary_may_be_taken_back_until_something_is_behind_it(world: World) -> None:
+    topic, position = await requested(world)
+    assert await switch(world.plane, boundary(key_of(topic), B0, position=position, log_start=B0)) == [None]
+    async with watched(world) as (topics, watch):
+        await until(lambda: ("t", 0) in topics.by_key)
+        await watch.look()
+        assert topics.registry.suffixes, "it has no prefix, and no record either"
+        assert shown_leader(world, topics) == OTHER

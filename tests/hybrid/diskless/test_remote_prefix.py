@@ -26,6 +26,7 @@ LOG = DisklessLog(
     diskless_start_offset=B0,
     diskless_log_start_offset=B0,
     diskless_log_start_epoch=3,
+    tiered_high_offset=B0 - 1,
     migration_state=MigrationState.HYBRID,
 )
 
@@ -96,6 +97,7 @@ async def test_what_its_leader_still_copies_is_not_proven_whatever_is_there(worl
     await copied(world, 0, 100, {0: 0})
     prefix, _ = await prefix_of(world)
     assert not prefix.look(replace(LOG, migration_state=MigrationState.MIGRATING))
+    assert not prefix.look(replace(LOG, tiered_high_offset=50)), "its switch was completed by force"
     assert prefix.look(LOG)
 
 

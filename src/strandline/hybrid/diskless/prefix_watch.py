@@ -39,11 +39,15 @@ class PrefixWatch:
         *,
         tier: Callable[[], DisklessTier | None],
         is_prefix_served: Callable[[], bool],
+        on_lost: Callable[[DisklessSuffix], None],
         clock: Clock,
     ) -> None:
-        """`is_prefix_served` is `inkless.hybrid.read.enabled`."""
+        """`is_prefix_served` is `inkless.hybrid.read.enabled`; `on_lost` is called if a boundary is another, or none.
+
+        Its leader takes back one that leads to offsets which its log has lost, if nothing was written behind it.
+        """
         self._partitions, self._plane, self._clock = partitions, plane, clock
-        self._tier, self._is_prefix_served = tier, is_prefix_served
+        self._tier, self._is_prefix_served, self._on_lost = tier, is_prefix_served, on_lost
         self._looked_at: set[TopicIdPartition] = set()
         self._setbacks = Setbacks("finding out which switched partitions any broker can serve", logger)
 
@@ -82,6 +86,9 @@ class PrefixWatch:
             log, tier = logs.get(suffix.id), self._tier()
             if log is None or tier is None or not suffix.is_open:
                 continue  # its topic was deleted, or the broker stops
+            if log.diskless_log_start_offset != suffix.boundary:
+                self._on_lost(suffix)
+                continue
             tier.reader.learn(log)
             is_gone = log.log_start_offset >= suffix.boundary
             is_whole = is_gone or (self._is_prefix_served() and suffix.prefix.look(log))
@@ -91,8 +98,8 @@ class PrefixWatch:
                 self._tell_lost(suffix)
             if is_whole is not suffix.is_whole:
                 self._partitions.found_whole(suffix, is_whole=is_whole)
-            if is_gone:
-                self._partitions.prefix_gone(suffix)
+            if is_gone and log.high_watermark > suffix.boundary:
+                self._partitions.settled(suffix)
             await next_turn()
 
     def _tell_lost(self, suffix: DisklessSuffix) -> None:

@@ -31,7 +31,7 @@ class DisklessPartitions:
         self._reads: DisklessReads | None = None
         self.by_key: dict[tuple[str, int], DisklessPartition] = {}
         self.suffixes: dict[tuple[str, int], DisklessSuffix] = {}
-        """Those that were classic before, whose log is not here, and that may have records below B0."""
+        """Those that were classic before, whose log is not here, and that may have records below B0, or get another."""
         self.without_log: dict[tuple[str, int], DisklessSuffix] = {}
         """Those that were classic before, and whose log should be here: it is lost, or its directory is."""
         self.version = 0
@@ -83,8 +83,7 @@ class DisklessPartitions:
             clock=self._clock,
         )
         suffix.is_whole, suffix.state = log.log_start_offset >= boundary, log.migration_state
-        if not suffix.is_whole:
-            self.suffixes[key.topic_partition] = suffix
+        self.suffixes[key.topic_partition] = suffix
         return suffix
 
     # Which broker clients are sent to
@@ -101,8 +100,8 @@ class DisklessPartitions:
         suffix.is_whole = is_whole
         self.version += 1
 
-    def prefix_gone(self, suffix: DisklessSuffix) -> None:
-        """Nothing is left below the boundary of this partition, for ever."""
+    def settled(self, suffix: DisklessSuffix) -> None:
+        """Nothing is left below the boundary of this partition, and it stays where it is: there are records behind."""
         if self.suffixes.get(suffix.topic_partition) is suffix:
             del self.suffixes[suffix.topic_partition]
         suffix.prefix.close()
@@ -112,12 +111,17 @@ class DisklessPartitions:
         for image in topic.partitions:
             partition = self.by_key.get((topic.name, image.partition))
             if partition is not None and partition.id.topic_id == topic.topic_id:
-                del self.by_key[topic.name, image.partition]
-                self.suffixes.pop((topic.name, image.partition), None)
-                self.without_log.pop((topic.name, image.partition), None)
-                self.version += 1
-                partition.close(UnknownTopicOrPartition(f"The topic {topic.name} was deleted."))
+                self.drop(partition, UnknownTopicOrPartition(f"The topic {topic.name} was deleted."))
                 yield partition
+
+    def drop(self, partition: DisklessPartition, error: StrandlineError) -> None:
+        """Close one of them, for this reason."""
+        name = partition.topic_partition
+        del self.by_key[name]
+        self.suffixes.pop(name, None)
+        self.without_log.pop(name, None)
+        self.version += 1
+        partition.close(error)
 
     def refresh_limits(self) -> None:
         """Settings of topics have changed."""

@@ -51,11 +51,11 @@ class RemotePrefix(ConvertedLog):
     def look(self, log: DisklessLog) -> bool:
         """Whether every offset from the log start to B0 is in a segment that reads find here.
 
-        Only if its leader has said so too, or an operator has (HYBRID): while it copies, segments of an earlier history
-        may lie where its own will. Of very many segments it looks at some at a time.
+        Only if its leader has said so too: while it copies, segments of an earlier history may lie where its own will.
+        Of very many segments it looks at some at a time.
         """
         self.is_proving = False
-        if log.migration_state is not MigrationState.HYBRID:
+        if log.migration_state is not MigrationState.HYBRID or not log.is_prefix_tiered:
             return False
         before = self._covered
         try:

@@ -31,10 +31,10 @@ from strandline.hybrid.diskless.registry import DisklessPartitions
 from strandline.hybrid.diskless.stand_ins import with_stand_ins
 from strandline.hybrid.diskless.tier import DisklessTier
 from strandline.hybrid.diskless.waiting import SERVED_WITHIN_S, ServedWaiters
-from strandline.hybrid.kinds import PartitionKinds
+from strandline.hybrid.kinds import PartitionKinds, key_of
 from strandline.hybrid.partitions import Partitions
 from strandline.metadata import MetadataDelta, MetadataImage, MetadataLoader
-from strandline.metadata.image import PartitionImage, TopicImage
+from strandline.metadata.image import TopicImage
 from strandline.model import BrokerId, TopicIdPartition, TopicPartition
 from strandline.objects.counting import DELETES
 
@@ -159,8 +159,7 @@ class DisklessTopics:
         """The topic as clients see it that can reach these brokers: a partition that any can serve has a leader."""
         if not self._kinds.is_diskless_topic(topic):
             return topic
-        may_move = partial(self.registry.may_move, topic.name)
-        return with_stand_ins(topic, reachable, may_move=may_move)
+        return with_stand_ins(topic, reachable, may_move=partial(self.registry.may_move, topic.name))
 
     @property
     def view_version(self) -> int:
@@ -240,23 +239,21 @@ class DisklessTopics:
             if partition is None and is_classic(image.partition):
                 continue
             if partition is None:
-                self._unmade[_key(topic, image)] = None
+                self._unmade[key_of(topic, image)] = None
             else:
                 partition.follow(image)
 
     def _give_up(self, topic: TopicImage) -> None:
         """The topic is not diskless: its switch was aborted."""
-        for image in topic.partitions:
-            key = _key(topic, image)
-            if key in self._unswitched:
-                self._unswitched.discard(key)
-                self._unmade.pop(key, None)
+        for key in self._unswitched & {key_of(topic, image) for image in topic.partitions}:
+            self._unswitched.discard(key)
+            self._unmade.pop(key, None)
 
     def _remove(self, topic: TopicImage) -> None:
         self._kinds.forget(topic.topic_id)
         for image in topic.partitions:
-            self._unmade.pop(_key(topic, image), None)
-            self._unswitched.discard(_key(topic, image))
+            self._unmade.pop(key_of(topic, image), None)
+            self._unswitched.discard(key_of(topic, image))
         for partition in self.registry.remove(topic):
             self._served.remove(partition)
 
@@ -351,6 +348,13 @@ class DisklessTopics:
         self._kinds.expect_log(partition)
         self._on_log_wanted(topic)
 
+    def boundary_lost(self, partition: DisklessPartition) -> None:
+        """The control plane has another boundary of a partition, or none any more: it is asked for it again."""
+        self.registry.drop(partition, NotLeaderOrFollower(f"The boundary of {partition.topic_partition} has changed."))
+        self._served.remove(partition)
+        self._unmade[partition.id] = None
+        self._work.wake()
+
     # Partitions whose log is on this broker
 
     def require_open(self) -> None:
@@ -393,7 +397,3 @@ class DisklessTopics:
         """The control plane was asked for a log."""
         if self._tier is not None:
             self._tier.reader.learn(log)
-
-
-def _key(topic: TopicImage, image: PartitionImage) -> TopicIdPartition:
-    return TopicIdPartition(topic.topic_id, TopicPartition(topic.name, image.partition))
