@@ -162,10 +162,11 @@ class ReleaseFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewClaims:
-    """The claimant is still at work: its claims of files and segments last for another `claim_ms`."""
+    """The claimant is at work: its claims last for another `claim_ms`. `failing`: what somebody has to look at."""
 
     claimant: str
     claim_ms: int
+    failing: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,10 +271,8 @@ class BegunSegment:
     segment: SegmentDescription
     splits: tuple[SplitFile, ...]
     previous: SegmentDescription | None
-    """The segment that ends where this one begins: its producer snapshot and leader epochs go on. None if there is none
-    in remote storage; then the state at the beginning is empty."""
+    """The segment that ends where this one begins: its producers and leader epochs go on; None: they begin empty."""
     index_interval_bytes: int
-    """index.interval.bytes of the topic."""
     producer_id_expiration_ms: int
     aborted: tuple[SegmentAbort, ...] = ()
 

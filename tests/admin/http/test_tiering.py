@@ -172,6 +172,7 @@ CONVERSION = ConversionStatus(
     batches_split=7,
     segments_created=2,
     segments_aborted=1,
+    failing=3,
     split_latency=((1, 0, 2, *[0] * (len(LATENCY_BOUNDS_S) - 2)), 1.25),
     topics={
         "orders": ConversionBacklog(
@@ -210,6 +211,7 @@ async def test_the_eight_metrics_of_the_design() -> None:
     assert found["inkless_tiering_merge_latency_count",] == 0
     assert found["strandline_tiering_paused", "orders"] == 1
     assert found["strandline_tiering_segments_aborted_total",] == 1
+    assert found["strandline_tiering_failing",] == 3
 
 
 async def test_the_page_and_the_status_show_topics_on_a_broker_with_tiered_storage(

@@ -45,7 +45,7 @@ def test_a_status_is_a_value_of_counters_that_go_on() -> None:
     figures = TieringFigures(batches_split=1)
     figures.split_latency.add(LATENCY_BOUNDS_S[0])
     figures.split_latency.add(1e9)
-    before = conversion_status(figures, {})
+    before = conversion_status(figures, {}, now=0.0)
     figures.batches_split += 1
     figures.split_latency.add(0.0)
     assert before.batches_split == 1

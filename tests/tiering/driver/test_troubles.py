@@ -47,3 +47,12 @@ def test_the_next_pass_is_due_when_something_is_to_be_tried_again() -> None:
     started = clock.monotonic()
     assert troubles.seconds_until_retry(str, since=started) == 3.5
     assert sorted(troubles.sentences()) == ["Again.", "Something else."]
+
+
+def test_what_has_failed_often_enough_is_counted() -> None:
+    troubles = Troubles(VirtualClock())
+    for key in ("a", "a", "a", "b"):
+        troubles.failed(key, "It is damaged.")
+    assert [troubles.failing(attempts) for attempts in (1, 2, 4)] == [2, 1, 0]
+    troubles.over("a")
+    assert troubles.failing(2) == 0

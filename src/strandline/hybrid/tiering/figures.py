@@ -30,6 +30,27 @@ class LatencyCounts:
         return tuple(self.counts), self.total_s
 
 
+class FailingConversions:
+    """How much has failed so often that somebody has to look, as the runs of the pipeline that ask here say."""
+
+    __slots__ = ("_by_claimant",)
+
+    def __init__(self) -> None:
+        self._by_claimant: dict[str, tuple[int, float]] = {}
+
+    def heard(self, claimant: str, failing: int, *, until: float) -> None:
+        """A run says how much; it holds up to a moment of the monotonic clock, unless the run says otherwise."""
+        if failing:
+            self._by_claimant[claimant] = failing, until
+        else:
+            self._by_claimant.pop(claimant, None)
+
+    def total(self, *, now: float) -> int:
+        """Of all runs that were heard of lately. Others are forgotten."""
+        self._by_claimant = {name: said for name, said in self._by_claimant.items() if said[1] > now}
+        return sum(failing for failing, _ in self._by_claimant.values())
+
+
 @dataclass(slots=True)
 class TieringFigures:
     """Counters. Shared by the parts of `hybrid.tiering` on one broker."""
@@ -39,6 +60,7 @@ class TieringFigures:
     segments_created: int = 0
     segments_aborted: int = 0
     segments_expired: int = 0
+    failing: FailingConversions = field(default_factory=FailingConversions)
     split_latency: LatencyCounts = field(default_factory=LatencyCounts)
     """From the claim of a WAL file to its splits, of claims that this broker has passed on."""
     merge_latency: LatencyCounts = field(default_factory=LatencyCounts)

@@ -46,6 +46,8 @@ class ConversionStatus:
     segments_created: int = 0
     segments_aborted: int = 0
     segments_expired: int = 0
+    failing: int = 0
+    """WAL objects and partitions that runs of the pipeline, of those that ask here, try again and again in vain."""
     split_latency: tuple[Sequence[int], float] = ((0,) * (len(LATENCY_BOUNDS_S) + 1), 0.0)
     """Counts by bucket, and their sum in seconds."""
     merge_latency: tuple[Sequence[int], float] = ((0,) * (len(LATENCY_BOUNDS_S) + 1), 0.0)
@@ -57,6 +59,7 @@ class ConversionProgress:
 
     def __init__(self, service: TieringService, assigned: Callable[[], Iterable[TopicPartition]], clock: Clock) -> None:
         self._service, self._assigned = service, assigned
+        self._clock = clock
         nothing: Mapping[str, ConversionBacklog] = {}
         self._topics = Refreshing(
             self._ask,
@@ -68,7 +71,7 @@ class ConversionProgress:
 
     def status(self) -> ConversionStatus:
         """As it was asked for last. Never blocks, never raises."""
-        return conversion_status(self._service.figures(), self._topics.known)
+        return conversion_status(self._service.figures(), self._topics.known, now=self._clock.monotonic())
 
     async def refresh(self) -> None:
         """See `Refreshing`."""
@@ -92,13 +95,16 @@ class ConversionProgress:
         await self._topics.close()
 
 
-def conversion_status(figures: TieringFigures, topics: Mapping[str, ConversionBacklog]) -> ConversionStatus:
-    """A value of counters that go on counting."""
+def conversion_status(
+    figures: TieringFigures, topics: Mapping[str, ConversionBacklog], *, now: float
+) -> ConversionStatus:
+    """A value of counters that go on counting, by the monotonic clock."""
     return ConversionStatus(
         batches_split=figures.batches_split,
         segments_created=figures.segments_created,
         segments_aborted=figures.segments_aborted,
         segments_expired=figures.segments_expired,
+        failing=figures.failing.total(now=now),
         split_latency=figures.split_latency.snapshot(),
         merge_latency=figures.merge_latency.snapshot(),
         topics=topics,

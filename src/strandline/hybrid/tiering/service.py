@@ -126,6 +126,8 @@ class TieringService:
         """Make all claims of a claimant last longer."""
         check_claimant(request.claimant)
         check_claim_ms(request.claim_ms)
+        until = self._clock.monotonic() + request.claim_ms / 1000
+        self._figures.failing.heard(request.claimant, max(request.failing, 0), until=until)
         with storage_errors("the renewal of claims"):
             return await self._plane.renew_claims(request.claimant, claim_ms=request.claim_ms)
 

@@ -130,14 +130,20 @@ class _Following:
 
 
 async def _renew(world: RunWorld) -> None:
-    """Keep what this run has claimed."""
+    """Keep what this run has claimed, and let brokers know how much needs somebody to look."""
+    told = 0
     while True:
         claim_ms = world.settings.splitter_claim_duration_ms
         await world.clock.sleep(claim_ms / _MS / RENEWALS)
-        if not world.holds:
+        failing = world.troubles.failing(world.settings.alert_after_failures)
+        if not world.holds and not failing and not told:
             continue
         try:
-            for claimant in filter(None, (world.claimant, world.merge_claimant)):
-                await world.call(world.client.renew_claims, RenewClaims(claimant=claimant, claim_ms=claim_ms))
+            renewal = RenewClaims(claimant=world.claimant, claim_ms=claim_ms, failing=failing)
+            await world.call(world.client.renew_claims, renewal)
+            told = failing
+            if world.merge_claimant:
+                merging = RenewClaims(claimant=world.merge_claimant, claim_ms=claim_ms)
+                await world.call(world.client.renew_claims, merging)
         except (BrokersUnavailable, RequestRefused) as error:
             logger.warning("claims are not renewed: %s", error)

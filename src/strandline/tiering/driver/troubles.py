@@ -65,6 +65,10 @@ class Troubles:
         """It has succeeded, or somebody else has done it."""
         self._known.pop(key, None)
 
+    def failing(self, attempts: int) -> int:
+        """How many things have failed so often, or more often."""
+        return sum(trouble.attempts >= attempts for trouble in self._known.values())
+
     def sentences(self) -> list[str]:
         """What is wrong now."""
         return [trouble.sentence for trouble in self._known.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from strandline.admin.http.metrics.families import Family, Histogram, Samples, counter, gauges
+from strandline.admin.http.metrics.families import Family, Histogram, Samples, counter, gauge, gauges
 from strandline.hybrid.tiering.figures import LATENCY_BOUNDS_S
 from strandline.hybrid.tiering.progress import ConversionBacklog, ConversionStatus
 
@@ -76,6 +76,12 @@ TIERING: Final[tuple[Family[ConversionStatus], ...]] = (
         "1 if the conversion of the topic is paused, else 0.",
         "topic",
         _by_topic(lambda backlog: backlog.is_paused),
+    ),
+    gauge(
+        "strandline_tiering_failing",
+        "WAL objects and partitions that runs of the pipeline, of those that ask this broker, have tried in vain "
+        "inkless.tiering.alert.after.failures times or more. Their output says what is wrong.",
+        lambda status: status.failing,
     ),
     counter(
         "strandline_tiering_segments_aborted",
