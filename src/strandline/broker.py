@@ -55,6 +55,7 @@ from strandline.server.handlers.table import handler_table
 from strandline.server.network import BoundListener, NetworkServer, bound_addresses
 from strandline.server.telemetry import ClientTelemetry
 from strandline.signals import stop_signals
+from strandline.sql.clock_watch import ClockWatch
 from strandline.sql.waiting import WaitGivenUp, open_when_there
 from strandline.wire.api import ApiKey
 
@@ -122,6 +123,8 @@ class Broker:
         url, within = cluster.strandline_metadata_url, cluster.strandline_metadata_wait_ms / 1000
         opening = open_when_there(url, within=within, stop=self._stop, clock=self._clock, ids=self._ids)
         sql = self._sql = await enter(opening)
+        self.clock_watch = ClockWatch(sql, self._clock, most_ms=cluster.strandline_clock_difference_max_ms)
+        await self.clock_watch.begin()
         store = MetadataStore(sql)
         self.loader = MetadataLoader(store, self._clock)
         await self.loader.load()
@@ -192,6 +195,7 @@ class Broker:
         await loop.run_in_executor(None, self._load_logs)
         self._stack.push_async_callback(self._close_logs)
         await enter(self._background(self.logs.run, "log-housekeeping"))
+        await enter(self._background(self.clock_watch.run, "clock-watch"))
 
         await enter(self.lifecycle.running())
         await self.lifecycle.unfence()

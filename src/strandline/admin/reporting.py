@@ -37,6 +37,7 @@ from strandline.server.dispatcher import ApiDispatcher
 from strandline.server.fetch_sessions import FetchSessions
 from strandline.server.network import BoundListener, NetworkServer
 from strandline.server.telemetry import ClientTelemetry
+from strandline.sql.clock_watch import ClockWatch
 
 if TYPE_CHECKING:  # a broker without diskless or tiered topics does not load them
     from strandline.hybrid.diskless.tier import DisklessTier
@@ -50,6 +51,7 @@ class BrokerParts(Protocol):
     listeners: tuple[BoundListener, ...]
     loader: MetadataLoader
     lifecycle: BrokerLifecycle
+    clock_watch: ClockWatch
     replicas: ReplicaManager
     partitions: Partitions
     diskless: DisklessTopics
@@ -89,6 +91,7 @@ def describe_readiness(broker: BrokerParts, *, is_stopping: bool, dependencies: 
         not_ready_because=reasons_not_ready(broker, is_stopping=is_stopping, dependencies=dependencies),
         dependencies=dependencies,
         leaderless=leaderless_sentences(broker.monitoring.assignment.now().offline),
+        clock_problem=broker.clock_watch.problem,
     )
 
 
@@ -120,6 +123,7 @@ def describe_broker(
         under_min_isr_partitions=sum(p.is_under_min_isr for p in led),
         offline_partitions=len(assigned.offline),
         leaderless=leaderless_sentences(assigned.offline),
+        clock_problem=broker.clock_watch.problem,
         partitions_without_preferred_leader=assigned.without_preferred_leader,
         groups=broker.groups.group_count,
         groups_by_state={state.value: count for state, count in broker.groups.group_states.items()},

@@ -156,6 +156,8 @@ class BrokerStatus:
     offline_partitions: int = 0
     leaderless: tuple[str, ...] = ()
     """Which partitions have no leader, and what that means: sentences."""
+    clock_problem: str = ""
+    """A sentence if the clock differs from that of the database."""
     partitions_without_preferred_leader: int = 0
     groups: int = 0
     groups_by_state: Mapping[str, int] = field(default_factory=dict)
@@ -211,6 +213,8 @@ class Readiness:
     not_ready_because: tuple[str, ...] = ()
     dependencies: tuple[HealthStatus, ...] = ()
     leaderless: tuple[str, ...] = ()
+    """See `BrokerStatus`."""
+    clock_problem: str = ""
     """See `BrokerStatus`."""
 
     @property

@@ -47,6 +47,14 @@ class ClusterSettings:
         "How long a broker that starts waits for a database that cannot be reached, before it ends. 0: not at all.",
         least=0,
     )
+    strandline_clock_difference_max_ms: int = setting(
+        "strandline.clock.difference.max.ms",
+        LONG,
+        3_600_000,
+        "A broker whose clock differs by more than this from that of PostgreSQL does not start. A minute is worth a "
+        "warning.",
+        least=1000,
+    )
     broker_heartbeat_interval_ms: int = setting(
         "broker.heartbeat.interval.ms", INT, 2000, "How often the broker sends a heartbeat to the controller.", least=1
     )

@@ -19,6 +19,7 @@ from strandline.log.environment import DEFAULT_EXPIRATION_MS, DeletionQueue, Log
 from strandline.log.files import DELETE_DIRECTORY, STRAY_DIRECTORY, renamed_directory
 from strandline.log.housekeeping import Housekeeping
 from strandline.log.index_file import LoadedIndexes
+from strandline.log.last_written import check_clock
 from strandline.log.loading import create_log
 from strandline.log.storage import ConfigOf, IsStray, Storage
 from strandline.log.unified import UnifiedLog
@@ -93,6 +94,7 @@ class LogManager:
         Partitions for which `is_stray` is true are set aside: renamed, kept on disk, not served. Raises
         KafkaStorageError if no directory is usable.
         """
+        check_clock((str(directory.path) for directory in self.directories), self._clock)
         for storage in self._storages:
             for log in storage.load(config_of, is_stray):
                 other = self._logs.get(log.topic_partition)

@@ -50,6 +50,10 @@ class StoreMisconfigured(SqlError):
     """The address, the credentials or the rights do not allow the use of the database."""
 
 
+class ClockDiffers(SqlError):
+    """The clock of this process and that of the database are too far apart."""
+
+
 class SchemaMismatch(SqlError):
     """The schema in the database is not one that this version of the code can bring up to date."""
 

@@ -91,7 +91,10 @@ class Source:
     def readiness(self) -> Readiness:
         now = self.now
         return Readiness(
-            not_ready_because=now.not_ready_because, dependencies=now.dependencies, leaderless=now.leaderless
+            not_ready_because=now.not_ready_because,
+            dependencies=now.dependencies,
+            leaderless=now.leaderless,
+            clock_problem=now.clock_problem,
         )
 
     @property
@@ -182,11 +185,14 @@ async def test_what_is_away_is_named_everywhere_and_does_not_make_the_broker_unr
 async def test_partitions_without_a_leader_are_named_and_red_and_do_not_make_the_broker_unready(
     client: httpx.AsyncClient, source: Source
 ) -> None:
-    source.now = replace(READY, offline_partitions=1, leaderless=("1 partition has no leader: a<b-0.",))
+    source.now = replace(
+        READY, offline_partitions=1, leaderless=("1 partition has no leader: a<b-0.",), clock_problem="It is late."
+    )
     answer = await client.get("/readyz")
-    assert (answer.status_code, answer.text) == (200, "ready\n1 partition has no leader: a<b-0.\n")
+    assert (answer.status_code, answer.text) == (200, "ready\n1 partition has no leader: a<b-0.\nIt is late.\n")
     page = (await client.get("/")).text
     assert '<p class="away">1 partition has no leader: a&lt;b-0.</p>' in page
+    assert '<p class="away">It is late.</p>' in page
     assert '<b class="bad">1</b><span>without a leader</span>' in page
     source.now = replace(READY, offline_partitions=0)
     assert "<b>0</b><span>without a leader</span>" in (await client.get("/")).text

@@ -112,8 +112,8 @@ def _state(status: BrokerStatus) -> str:
         reasons = "".join(f"<li>{escape(reason)}</li>" for reason in status.not_ready_because)
         shown = f'<p><span class="state bad">Not ready</span></p><ul>{reasons}</ul>'
     away = (f'<p class="away">{escape(sentence(one))}</p>' for one in status.dependencies if one.is_away)
-    leaderless = (f'<p class="away">{escape(one)}</p>' for one in status.leaderless)
-    return shown + "".join((*away, *leaderless))
+    problems = filter(None, (*status.leaderless, status.clock_problem))
+    return shown + "".join((*away, *(f'<p class="away">{escape(one)}</p>' for one in problems)))
 
 
 def _numbers(status: BrokerStatus, rate: Rate) -> Iterable[tuple[str, str]]:

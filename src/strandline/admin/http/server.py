@@ -60,7 +60,7 @@ def build_app(source: BrokerSource, registry: CollectorRegistry) -> Starlette:
         status = source.readiness()
         lines = ["ready"] if status.is_ready else list(status.not_ready_because)
         lines += [sentence(health) for health in status.dependencies if health.is_away]
-        lines += status.leaderless
+        lines += filter(None, (*status.leaderless, status.clock_problem))
         return PlainTextResponse("".join(f"{line}\n" for line in lines), status_code=200 if status.is_ready else 503)
 
     async def metrics(_: Request) -> Response:

@@ -107,6 +107,7 @@ def broker_status(status: BrokerStatus) -> Json:
         "under_min_isr_partitions": status.under_min_isr_partitions,
         "offline_partitions": status.offline_partitions,
         "leaderless": status.leaderless,
+        "clock_problem": status.clock_problem,
         "groups": status.groups,
         "connections": status.connections,
         "client_memory": {
